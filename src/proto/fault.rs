@@ -1,0 +1,199 @@
+//! Why a node gave no usable answer.
+//!
+//! A fault is where it happened ([`Phase`]) and what it was ([`Cause`]). Neither ever carries text from a server: error
+//! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
+//! against a list of words we know, and then forgotten.
+
+use super::resp::ProtocolError;
+use super::vote::NodeId;
+use std::fmt;
+
+/// What kept one node from giving a usable answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// How far the node had come.
+    pub phase: Phase,
+    /// What went wrong there.
+    pub cause: Cause,
+}
+
+impl Fault {
+    /// A fault of this cause in this phase.
+    pub const fn new(phase: Phase, cause: Cause) -> Fault {
+        Fault { phase, cause }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.cause, self.phase)
+    }
+}
+
+/// How far a node had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Looking up its host name.
+    Resolve,
+    /// Opening the connection.
+    Connect,
+    /// Logging in and learning what kind of server it is.
+    Handshake,
+    /// Waiting for the answer to a command.
+    Reply,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Resolve => "resolve",
+            Phase::Connect => "connect",
+            Phase::Handshake => "handshake",
+            Phase::Reply => "reply",
+        })
+    }
+}
+
+/// What went wrong with one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The user or the password was refused, or one is needed and none was given.
+    Auth,
+    /// Too many of our commands are waiting for this node already; it gets no more until it catches up.
+    Backlog,
+    /// The node closed or reset the connection.
+    Closed,
+    /// The node is part of a Redis Cluster, which is not an independent master.
+    ClusterMode,
+    /// The database number of the URL does not exist on the node.
+    Database,
+    /// This URL leads to the same server as another one, which already has its vote: the node with this index.
+    Duplicate(NodeId),
+    /// The node is loading its data set.
+    Loading,
+    /// The user may not run the command or touch the key (ACL).
+    NoPermission,
+    /// The node is a replica.
+    NotMaster,
+    /// The node is out of memory and evicts nothing.
+    OutOfMemory,
+    /// The node's bytes are not what a Redis server answers.
+    Protocol(ProtocolError),
+    /// The node restarted and may have lost locks: it does not count yet.
+    Quarantined,
+    /// The node does not take writes.
+    ReadOnly,
+    /// Nothing listens at the address.
+    Refused,
+    /// Another error reply, by its first word if that is a known one.
+    Server(&'static str),
+    /// The operating system failed a call on the connection, by its error number.
+    System(i32),
+    /// No answer in time. Never a "no": the command may still run later.
+    TimedOut,
+    /// The node has reached its limit of clients.
+    TooManyClients,
+    /// The host name has no address.
+    UnknownHost,
+    /// No route leads to the address.
+    Unreachable,
+}
+
+impl Cause {
+    /// Classifies an error reply by its first word.
+    pub fn of_error_reply(text: &[u8]) -> Cause {
+        const UNRECOGNISED: &str = "unrecognised";
+        /// Words of error replies that have no cause of their own but say something to an operator.
+        const KNOWN: [&str; 10] = [
+            "BUSY",
+            "BUSYKEY",
+            "DENIED",
+            "ERR",
+            "EXECABORT",
+            "MASTERDOWN",
+            "MISCONF",
+            "NOREPLICAS",
+            "NOSCRIPT",
+            "WRONGTYPE",
+        ];
+        let word = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        match word {
+            b"NOAUTH" | b"WRONGPASS" => Cause::Auth,
+            b"ASK" | b"CLUSTERDOWN" | b"CROSSSLOT" | b"MOVED" => Cause::ClusterMode,
+            b"LOADING" => Cause::Loading,
+            b"NOPERM" => Cause::NoPermission,
+            b"OOM" => Cause::OutOfMemory,
+            b"READONLY" => Cause::ReadOnly,
+            _ if text.starts_with(b"ERR max number of clients reached") => Cause::TooManyClients,
+            _ => Cause::Server(KNOWN.into_iter().find(|known| known.as_bytes() == word).unwrap_or(UNRECOGNISED)),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Auth => "authentication failed",
+            Cause::Backlog => "too many commands wait for an answer",
+            Cause::Closed => "connection closed",
+            Cause::ClusterMode => "runs in cluster mode",
+            Cause::Database => "no such database",
+            Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
+            Cause::Loading => "loading its data",
+            Cause::NoPermission => "permission denied",
+            Cause::NotMaster => "not a master",
+            Cause::OutOfMemory => "out of memory",
+            Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
+            Cause::Quarantined => "restarted, in quarantine",
+            Cause::ReadOnly => "read-only",
+            Cause::Refused => "connection refused",
+            Cause::Server(word) => return write!(f, "error reply {word}"),
+            Cause::System(number) => return write!(f, "system error {number}"),
+            Cause::TimedOut => "timed out",
+            Cause::TooManyClients => "too many clients",
+            Cause::UnknownHost => "unknown host",
+            Cause::Unreachable => "unreachable",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_replies_are_classified_by_their_first_word() {
+        let table: [(&str, Cause); 17] = [
+            ("NOAUTH Authentication required.", Cause::Auth),
+            ("WRONGPASS invalid username-password pair or user is disabled.", Cause::Auth),
+            ("MOVED 3999 127.0.0.1:6381", Cause::ClusterMode),
+            ("CLUSTERDOWN The cluster is down", Cause::ClusterMode),
+            ("LOADING Redis is loading the dataset in memory", Cause::Loading),
+            ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
+            ("OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
+            ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
+            ("MASTERDOWN Link with MASTER is down", Cause::Server("MASTERDOWN")),
+            ("MISCONF Redis is configured to save RDB snapshots", Cause::Server("MISCONF")),
+            ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
+            ("ERR max number of clients reached", Cause::TooManyClients),
+            ("ERR syntax error", Cause::Server("ERR")),
+            ("ERR", Cause::Server("ERR")),
+            ("OOMPH", Cause::Server("unrecognised")),
+            ("", Cause::Server("unrecognised")),
+            ("hunter2 was your password", Cause::Server("unrecognised")),
+        ];
+        for (text, cause) in table {
+            assert_eq!(Cause::of_error_reply(text.as_bytes()), cause, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_reads_as_a_clause() {
+        let fault = Fault::new(Phase::Reply, Cause::TimedOut);
+        assert_eq!(fault.to_string(), "timed out (reply)");
+        let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(2)));
+        assert_eq!(fault.to_string(), "same server as node 2 (handshake)");
+    }
+}
