@@ -1,0 +1,186 @@
+//! The lease of a won attempt: until when may it be relied on?
+//!
+//! ```text
+//!  t0                                                  end              t0 + ttl
+//!  ├── SET written … quorum of replies read ──────────────┤──── drift ───────┤
+//!  before the first byte                    the lease's end    servers may expire the key
+//! ```
+//!
+//! A node starts to count the key's time when it runs the `SET`, which is after `t0`; so the key lives on every node
+//! until `t0 + ttl` at least, by that node's clock. The drift allowed for takes off what clocks may disagree by
+//! (Redlock step 3). The end is computed once, by one addition; nothing subtracts elapsed time, so nothing underflows.
+
+use super::time::Timestamp;
+use std::fmt;
+use std::time::Duration;
+
+/// Shortest time to live: Redis counts in milliseconds.
+pub const MIN_TTL: Duration = Duration::from_millis(1);
+/// Longest time to live by default. Redis 5 turns a huge `PX` into a lock that never ends.
+pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// The part of drift that does not depend on the time to live: servers expire keys by a clock of whole milliseconds.
+pub const DRIFT_FLOOR: Duration = Duration::from_millis(2);
+
+/// A lock's time to live, in whole milliseconds, with its validity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ttl {
+    millis: u64,
+    validity: Duration,
+}
+
+impl Ttl {
+    /// Checks a time to live against the limits and takes off the drift: `ttl × drift_factor + 2 ms`.
+    ///
+    /// # Errors
+    /// Shorter than [`MIN_TTL`], longer than `max`, or nothing left of it after the drift.
+    pub fn new(ttl: Duration, drift_factor: f64, max: Duration) -> Result<Ttl, TtlError> {
+        if ttl < MIN_TTL {
+            return Err(TtlError::TooShort);
+        }
+        if ttl > max {
+            return Err(TtlError::TooLong);
+        }
+        let millis = u64::try_from(ttl.as_millis()).map_err(|_| TtlError::TooLong)?;
+        let whole = Duration::from_millis(millis);
+        let drift = whole.mul_f64(drift_factor.clamp(0.0, 1.0)).saturating_add(DRIFT_FLOOR);
+        match whole.saturating_sub(drift) {
+            Duration::ZERO => Err(TtlError::EatenByDrift),
+            validity => Ok(Ttl { millis, validity }),
+        }
+    }
+
+    /// Milliseconds, as sent to the nodes.
+    pub fn millis(self) -> u64 {
+        self.millis
+    }
+
+    /// The lease of an attempt that began at `t0`, before its first byte was written.
+    pub fn lease_from(self, t0: Timestamp) -> Lease {
+        Lease { end: t0.after(self.validity) }
+    }
+}
+
+/// Why a time to live cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TtlError {
+    /// Less than a millisecond.
+    TooShort,
+    /// More than the maximum.
+    TooLong,
+    /// The allowance for clock drift leaves nothing: such a lock could never be won.
+    EatenByDrift,
+}
+
+/// The time during which a won attempt may be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    end: Timestamp,
+}
+
+impl Lease {
+    /// When it ends.
+    pub fn end(self) -> Timestamp {
+        self.end
+    }
+
+    /// Whether it may be relied on at `now`.
+    pub fn is_valid(self, now: Timestamp) -> bool {
+        now < self.end
+    }
+
+    /// How long it may still be relied on at `now`.
+    pub fn remaining(self, now: Timestamp) -> Duration {
+        self.end.since(now)
+    }
+}
+
+/// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40 hexadecimal digits.
+///
+/// Whoever knows it can release the lock, so `Debug` does not show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OwnerToken([u8; OwnerToken::LENGTH]);
+
+impl OwnerToken {
+    /// Bytes of entropy in a token.
+    pub const ENTROPY: usize = 20;
+    /// Bytes of a token on the wire.
+    pub const LENGTH: usize = 2 * OwnerToken::ENTROPY;
+
+    /// The token of this entropy.
+    pub fn from_entropy(entropy: [u8; OwnerToken::ENTROPY]) -> OwnerToken {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut token = [0; OwnerToken::LENGTH];
+        for (pair, byte) in token.chunks_exact_mut(2).zip(entropy) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        OwnerToken(token)
+    }
+
+    /// The token as it is sent.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for OwnerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnerToken(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTOR: f64 = 0.01;
+
+    #[test]
+    fn drift_is_a_hundredth_and_two_milliseconds() {
+        let table = [(3, 0.97), (10, 7.9), (100, 97.0), (1_000, 988.0), (30_000, 29_698.0), (86_400_000, 85_535_998.0)];
+        for (millis, validity) in table {
+            let ttl = Ttl::new(Duration::from_millis(millis), FACTOR, MAX_TTL).unwrap();
+            let lease = ttl.lease_from(Timestamp::ORIGIN);
+            let left = lease.remaining(Timestamp::ORIGIN).as_secs_f64() * 1000.0;
+            assert!((left - validity).abs() < 0.001, "{millis} ms: {left} left");
+        }
+    }
+
+    #[test]
+    fn the_ttl_is_bounded_on_both_sides() {
+        let ttl = |duration| Ttl::new(duration, FACTOR, MAX_TTL).map(Ttl::millis);
+        assert_eq!(ttl(Duration::ZERO), Err(TtlError::TooShort));
+        assert_eq!(ttl(Duration::from_micros(999)), Err(TtlError::TooShort));
+        assert_eq!(ttl(Duration::from_millis(1)), Err(TtlError::EatenByDrift));
+        assert_eq!(ttl(Duration::from_millis(2)), Err(TtlError::EatenByDrift));
+        assert_eq!(ttl(Duration::from_micros(3_999)), Ok(3));
+        assert_eq!(ttl(MAX_TTL), Ok(86_400_000));
+        assert_eq!(ttl(MAX_TTL + Duration::from_nanos(1)), Err(TtlError::TooLong));
+        assert_eq!(ttl(Duration::MAX), Err(TtlError::TooLong));
+        assert_eq!(Ttl::new(Duration::MAX, FACTOR, Duration::MAX), Err(TtlError::TooLong));
+        assert_eq!(Ttl::new(MAX_TTL, 1.0, MAX_TTL), Err(TtlError::EatenByDrift));
+    }
+
+    #[test]
+    fn a_lease_ends_at_its_end_and_never_underflows() {
+        let ttl = Ttl::new(Duration::from_millis(102), 0.0, MAX_TTL).unwrap();
+        let lease = ttl.lease_from(Timestamp::from_nanos(5));
+        let end = Timestamp::from_nanos(100_000_005);
+        assert_eq!(lease.end(), end);
+        assert!(lease.is_valid(Timestamp::from_nanos(100_000_004)));
+        assert!(!lease.is_valid(end));
+        assert_eq!(lease.remaining(end), Duration::ZERO);
+        assert_eq!(lease.remaining(Timestamp::NEVER), Duration::ZERO);
+        assert_eq!(ttl.lease_from(Timestamp::NEVER).end(), Timestamp::NEVER);
+    }
+
+    #[test]
+    fn a_token_is_forty_hexadecimal_digits_and_stays_secret() {
+        let mut entropy = [0; 20];
+        entropy[0] = 0xa7;
+        entropy[19] = 0x0f;
+        let token = OwnerToken::from_entropy(entropy);
+        assert_eq!(token.as_bytes(), b"a70000000000000000000000000000000000000f");
+        assert_eq!(format!("{token:?}"), "OwnerToken(…)");
+    }
+}
