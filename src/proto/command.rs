@@ -1,0 +1,261 @@
+//! Every command we send, and what its reply means.
+//!
+//! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
+//! next reply on it might be taken for somebody else's.
+
+use super::fault::{Cause, Fault, Phase};
+use super::lease::OwnerToken;
+use super::resp::{self, ProtocolError, Reply};
+use super::script;
+use super::vote::Vote;
+
+/// How a node is asked to compare and delete (SPEC §7.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `DELEX key IFEQ token`: Redis 8.4 and later.
+    Delex,
+    /// `DELIFEQ key token`: Valkey 9.0 and later.
+    Delifeq,
+    /// `EVAL` of [`script::RELEASE`]: everything else.
+    Eval,
+}
+
+impl Dialect {
+    /// All of them, the likeliest first.
+    pub const ALL: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
+}
+
+/// Asks for the lock: `SET key token NX PX ttl`.
+pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
+    let mut digits = [0; 20];
+    resp::encode(out, &[b"SET", key, token.as_bytes(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
+}
+
+/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (SPEC §2.3).
+///
+/// # Errors
+/// A reply that `SET` never gives.
+pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
+    match reply {
+        Reply::Simple(b"OK") => Ok(Vote::Granted),
+        Reply::Bulk(None) => Ok(Vote::Refused),
+        Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Frees the lock if it is ours: compare and delete.
+pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
+    match dialect {
+        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", token.as_bytes()]),
+        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, token.as_bytes()]),
+        Dialect::Eval => resp::encode(out, &[b"EVAL", script::RELEASE.as_bytes(), b"1", key, token.as_bytes()]),
+    }
+}
+
+/// What a node said to [`release`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseReply {
+    /// Deleted, not ours, or an error that another dialect would meet as well.
+    Vote(Vote),
+    /// The node does not know this dialect, or the user may not speak it: worth another one.
+    WrongDialect(Cause),
+}
+
+/// The meaning of a reply to [`release`].
+///
+/// # Errors
+/// A reply that none of the dialects gives.
+pub fn release_reply(reply: Reply<'_>) -> Result<ReleaseReply, ProtocolError> {
+    match reply {
+        Reply::Integer(1) => Ok(ReleaseReply::Vote(Vote::Granted)),
+        Reply::Integer(0) => Ok(ReleaseReply::Vote(Vote::Refused)),
+        Reply::Error(text) => Ok(match Cause::of_error_reply(text) {
+            // Somebody's list or hash stands under our key: whatever it is, it is not our token.
+            Cause::Server("WRONGTYPE") => ReleaseReply::Vote(Vote::Refused),
+            Cause::NoPermission => ReleaseReply::WrongDialect(Cause::NoPermission),
+            cause if is_unknown_command(text) => ReleaseReply::WrongDialect(cause),
+            cause => ReleaseReply::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
+        }),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Logs in: `AUTH [user] password`.
+pub fn auth(out: &mut Vec<u8>, user: Option<&str>, password: &str) {
+    match user {
+        Some(user) => resp::encode(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
+        None => resp::encode(out, &[b"AUTH", password.as_bytes()]),
+    }
+}
+
+/// Chooses the database: `SELECT number`.
+pub fn select(out: &mut Vec<u8>, database: u32) {
+    let mut digits = [0; 20];
+    resp::encode(out, &[b"SELECT", resp::decimal(u64::from(database), &mut digits)]);
+}
+
+/// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply, which becomes `refused`.
+///
+/// # Errors
+/// A reply that neither command gives.
+pub fn greeting_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>, ProtocolError> {
+    match reply {
+        Reply::Simple(b"OK") => Ok(None),
+        Reply::Error(text) => Ok(Some(match Cause::of_error_reply(text) {
+            Cause::Server("ERR" | "unrecognised") => refused,
+            cause => cause,
+        })),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Asks who the server is: `INFO section`.
+pub fn info(out: &mut Vec<u8>, section: &str) {
+    resp::encode(out, &[b"INFO", section.as_bytes()]);
+}
+
+/// What [`info`] brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoReply<'b> {
+    /// The lines of the section.
+    Text(&'b [u8]),
+    /// The user may not ask, or the command is renamed: who the server is stays unknown.
+    Withheld,
+    /// The server will not talk to us.
+    Refused(Cause),
+}
+
+/// The meaning of a reply to [`info`].
+///
+/// # Errors
+/// A reply that `INFO` never gives.
+pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
+    match reply {
+        Reply::Bulk(Some(text)) => Ok(InfoReply::Text(text)),
+        Reply::Error(text) => Ok(match Cause::of_error_reply(text) {
+            Cause::NoPermission => InfoReply::Withheld,
+            _ if is_unknown_command(text) => InfoReply::Withheld,
+            cause => InfoReply::Refused(cause),
+        }),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name.
+fn is_unknown_command(text: &[u8]) -> bool {
+    text.starts_with(b"ERR unknown ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> OwnerToken {
+        OwnerToken::from_entropy([0xab; 20])
+    }
+
+    fn sent(encode: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        encode(&mut out);
+        String::from_utf8(out).unwrap().replace("\r\n", " ")
+    }
+
+    #[test]
+    fn commands_go_out_as_servers_expect_them() {
+        let digits = "ab".repeat(20);
+        assert_eq!(
+            sent(|out| acquire(out, b"orders/42", &token(), 30_000)),
+            format!("*6 $3 SET $9 orders/42 $40 {digits} $2 NX $2 PX $5 30000 ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delifeq, b"k", &token())),
+            format!("*3 $7 DELIFEQ $1 k $40 {digits} ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delex, b"k", &token())),
+            format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Eval, b"k", &token())),
+            format!("*5 $4 EVAL ${} {} $1 1 $1 k $40 {digits} ", script::RELEASE.len(), script::RELEASE)
+        );
+        assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
+        assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
+        assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
+        assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+    }
+
+    #[test]
+    fn only_ok_is_a_grant_and_only_null_a_refusal() {
+        let fault = |cause| Ok(Vote::Fault(Fault::new(Phase::Reply, cause)));
+        let table: [(Reply<'_>, Result<Vote, ProtocolError>); 13] = [
+            (Reply::Simple(b"OK"), Ok(Vote::Granted)),
+            (Reply::Bulk(None), Ok(Vote::Refused)),
+            (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), fault(Cause::OutOfMemory)),
+            (Reply::Error(b"READONLY You can't write against a read only replica."), fault(Cause::ReadOnly)),
+            (Reply::Error(b"LOADING Redis is loading the dataset in memory"), fault(Cause::Loading)),
+            (Reply::Error(b"NOAUTH Authentication required."), fault(Cause::Auth)),
+            (Reply::Error(b"NOPERM no permissions to access a key"), fault(Cause::NoPermission)),
+            (Reply::Error(b"MOVED 1 127.0.0.1:1"), fault(Cause::ClusterMode)),
+            (Reply::Simple(b"QUEUED"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Simple(b"ok"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(Some(b"OK")), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Integer(1), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Array(None), Err(ProtocolError::UnexpectedReply)),
+        ];
+        for (reply, vote) in table {
+            assert_eq!(acquire_vote(reply), vote, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_tells_deleted_from_not_ours_from_wrong_dialect() {
+        let vote = |vote| Ok(ReleaseReply::Vote(vote));
+        let table: [(Reply<'_>, Result<ReleaseReply, ProtocolError>); 10] = [
+            (Reply::Integer(1), vote(Vote::Granted)),
+            (Reply::Integer(0), vote(Vote::Refused)),
+            (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
+            (
+                Reply::Error(b"ERR unknown command 'DELIFEQ', with args beginning with: 'k' "),
+                Ok(ReleaseReply::WrongDialect(Cause::Server("ERR"))),
+            ),
+            (Reply::Error(b"ERR unknown command `DELEX`"), Ok(ReleaseReply::WrongDialect(Cause::Server("ERR")))),
+            (
+                Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
+                Ok(ReleaseReply::WrongDialect(Cause::NoPermission)),
+            ),
+            (Reply::Error(b"READONLY no"), vote(Vote::Fault(Fault::new(Phase::Reply, Cause::ReadOnly)))),
+            (Reply::Integer(2), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
+        ];
+        for (reply, meaning) in table {
+            assert_eq!(release_reply(reply), meaning, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn greetings_are_accepted_refused_or_withheld() {
+        assert_eq!(greeting_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
+        assert_eq!(greeting_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
+        assert_eq!(
+            greeting_reply(Reply::Error(b"ERR DB index is out of range"), Cause::Database),
+            Ok(Some(Cause::Database))
+        );
+        assert_eq!(
+            greeting_reply(Reply::Error(b"NOAUTH Authentication required."), Cause::Database),
+            Ok(Some(Cause::Auth))
+        );
+        assert_eq!(
+            greeting_reply(Reply::Error(b"ERR max number of clients reached"), Cause::Auth),
+            Ok(Some(Cause::TooManyClients))
+        );
+        assert_eq!(greeting_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
+        assert_eq!(info_reply(Reply::Bulk(Some(b"x:1"))), Ok(InfoReply::Text(b"x:1")));
+        assert_eq!(info_reply(Reply::Error(b"NOPERM no")), Ok(InfoReply::Withheld));
+        assert_eq!(info_reply(Reply::Error(b"ERR unknown command 'INFO'")), Ok(InfoReply::Withheld));
+        assert_eq!(info_reply(Reply::Error(b"DENIED no")), Ok(InfoReply::Refused(Cause::Server("DENIED"))));
+        assert_eq!(info_reply(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
+    }
+}

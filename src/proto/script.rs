@@ -1,0 +1,32 @@
+//! The Lua that nodes run for us, by name.
+//!
+//! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean. That
+//! opening is for people; what goes over the wire begins after it.
+
+/// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token` → `:1` or `:0`.
+pub const RELEASE: &str = body(include_str!("lua/release.lua"));
+
+/// The script without the comment lines that it opens with.
+const fn body(file: &'static str) -> &'static str {
+    let mut rest = file;
+    while let [b'-', b'-', ..] = rest.as_bytes() {
+        let mut line_end = 0;
+        while rest.as_bytes()[line_end] != b'\n' {
+            line_end += 1;
+        }
+        rest = rest.split_at(line_end + 1).1;
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wire_gets_code_without_comments() {
+        assert!(RELEASE.starts_with("if redis.call('GET', KEYS[1]) == ARGV[1]"), "{RELEASE}");
+        assert!(!RELEASE.contains("--"));
+        assert!(RELEASE.ends_with("return 0\n"));
+    }
+}

@@ -1,0 +1,433 @@
+//! One connection's conversation: bytes in, bytes out, and to whom each reply belongs.
+//!
+//! A session is made when a connection is opened and thrown away with it. It holds the bytes still to be sent, the bytes
+//! received, and a queue of what is expected, in the order in which it was asked. Redis answers in that order, so the
+//! first reply belongs to the first entry, always. An entry leaves the queue with its reply and in no other way: that
+//! somebody stopped waiting changes nothing here. This is the rule that keeps a late `+OK` from being taken for the
+//! grant of a later request, the worst thing that could happen in this library (SPEC §2.8).
+//!
+//! The greeting goes out in one flight with the first command:
+//!
+//! ```text
+//!   AUTH, SELECT, INFO server, INFO replication, then whatever is asked
+//!     all accepted ──► Greeted: votes count
+//!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
+//! ```
+//!
+//! How to drive it:
+//! 1. [`Session::open`] queues the greeting; [`acquire`](Session::acquire) and [`release`](Session::release) queue more.
+//! 2. Write [`unsent`](Session::unsent), then say how much went out with [`sent`](Session::sent).
+//! 3. Read into [`space`](Session::space), then say how much came with [`received`](Session::received).
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`.
+//! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
+
+use super::command::{self, Dialect, InfoReply, ReleaseReply};
+use super::fault::{Cause, Fault, Phase};
+use super::identity::Identity;
+use super::lease::OwnerToken;
+use super::resp::{Decoder, ProtocolError, Reply};
+use super::time::Timestamp;
+use super::vote::Vote;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Size of the receive buffer, and the size it returns to after a longer reply: room for an `INFO` section at least.
+const RECEIVE_BUFFER: usize = 16 * 1024;
+/// Free space below which the receive buffer is compacted before a read.
+const LOW_SPACE: usize = 2 * 1024;
+
+/// Names the round that a request belongs to. A slot is used again; its generation then differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// Which slot of the rounds in flight.
+    pub slot: u32,
+    /// Which use of that slot.
+    pub generation: u32,
+}
+
+/// What to send first on a connection.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// The ACL user; none is the default user.
+    pub user: Option<String>,
+    /// The password; none sends no `AUTH`.
+    pub password: Option<String>,
+    /// The database; 0 sends no `SELECT`.
+    pub database: u32,
+}
+
+/// Shows whether there is a password, never which.
+impl fmt::Debug for Greeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Greeting")
+            .field("user", &self.user.as_ref().map(|_| "…"))
+            .field("password", &self.password.as_ref().map(|_| "…"))
+            .field("database", &self.database)
+            .finish()
+    }
+}
+
+/// What the bytes received so far amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A node's vote in a round.
+    Answered(Ticket, Vote),
+    /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
+    Greeted,
+    /// The greeting was refused; no vote on this connection counts.
+    Rejected(Fault),
+    /// The node does not speak the dialect that a release was sent in: call [`release_again`](Session::release_again).
+    WrongDialect(Unreleased),
+}
+
+/// A release to be sent again in another dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreleased {
+    ticket: Ticket,
+    tried: Tried,
+}
+
+impl Unreleased {
+    /// The round it belongs to.
+    pub fn ticket(self) -> Ticket {
+        self.ticket
+    }
+}
+
+/// Whether the node on this connection may vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The greeting is not answered yet.
+    Greeting,
+    /// Its votes count.
+    Member,
+    /// Its votes count as this fault.
+    Rejected(Fault),
+}
+
+/// One connection's conversation.
+pub struct Session {
+    outgoing: Vec<u8>,
+    outgoing_sent: usize,
+    incoming: Vec<u8>,
+    incoming_start: usize,
+    incoming_end: usize,
+    decoder: Decoder,
+    expected: VecDeque<Expected>,
+    standing: Standing,
+    identity: Identity,
+    dialect: Dialect,
+}
+
+struct Expected {
+    request: Request,
+    asked_at: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Acquire(Ticket),
+    Auth,
+    InfoReplication,
+    InfoServer,
+    Release(Ticket, Tried),
+    Select,
+}
+
+/// The dialects a release has been tried in, as a bit each; the last one; and whether permission was the trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tried {
+    last: Dialect,
+    set: u8,
+    denied: bool,
+}
+
+impl Session {
+    /// Begins a conversation by queueing the greeting. `dialect` is what the node spoke last time, if there was one.
+    pub fn open(greeting: &Greeting, dialect: Option<Dialect>, now: Timestamp) -> Session {
+        let mut session = Session {
+            outgoing: Vec::new(),
+            outgoing_sent: 0,
+            incoming: vec![0; RECEIVE_BUFFER],
+            incoming_start: 0,
+            incoming_end: 0,
+            decoder: Decoder::default(),
+            expected: VecDeque::new(),
+            standing: Standing::Greeting,
+            identity: Identity::default(),
+            dialect: dialect.unwrap_or(Dialect::Eval),
+        };
+        if let Some(password) = &greeting.password {
+            command::auth(&mut session.outgoing, greeting.user.as_deref(), password);
+            session.expect(Request::Auth, now);
+        }
+        if greeting.database != 0 {
+            command::select(&mut session.outgoing, greeting.database);
+            session.expect(Request::Select, now);
+        }
+        command::info(&mut session.outgoing, "server");
+        session.expect(Request::InfoServer, now);
+        command::info(&mut session.outgoing, "replication");
+        session.expect(Request::InfoReplication, now);
+        session
+    }
+
+    /// Queues a `SET NX PX`.
+    pub fn acquire(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, ttl_millis: u64, now: Timestamp) {
+        command::acquire(&mut self.outgoing, key, token, ttl_millis);
+        self.expect(Request::Acquire(ticket), now);
+    }
+
+    /// Queues a compare-and-delete.
+    pub fn release(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        self.release_in(self.dialect, ticket, Tried { last: self.dialect, set: 0, denied: false }, key, token, now);
+    }
+
+    /// Queues a compare-and-delete once more, in a dialect it has not been tried in.
+    pub fn release_again(&mut self, again: Unreleased, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let dialect = again.tried.next(self.dialect).unwrap_or(self.dialect);
+        self.dialect = dialect;
+        self.release_in(dialect, again.ticket, again.tried, key, token, now);
+    }
+
+    /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
+    pub fn reject(&mut self, fault: Fault) {
+        self.standing = Standing::Rejected(fault);
+    }
+
+    /// Whether votes count here.
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// What the server has told of itself so far.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// How releases are sent here, as far as is known.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// How many replies are expected.
+    pub fn backlog(&self) -> usize {
+        self.expected.len()
+    }
+
+    /// When the request was made whose reply is expected next.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        self.expected.front().map(|expected| expected.asked_at)
+    }
+
+    /// The bytes to be sent.
+    pub fn unsent(&self) -> &[u8] {
+        &self.outgoing[self.outgoing_sent..]
+    }
+
+    /// Says that the first `count` of the unsent bytes went out.
+    pub fn sent(&mut self, count: usize) {
+        self.outgoing_sent += count;
+        if self.outgoing_sent >= self.outgoing.len() {
+            self.outgoing.clear();
+            self.outgoing_sent = 0;
+        } else if self.outgoing_sent > self.outgoing.len() / 2 {
+            self.outgoing.drain(..self.outgoing_sent);
+            self.outgoing_sent = 0;
+        }
+    }
+
+    /// Where to read to. Never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.incoming_start == self.incoming_end {
+            self.incoming_start = 0;
+            self.incoming_end = 0;
+            if self.incoming.len() > RECEIVE_BUFFER {
+                self.incoming.truncate(RECEIVE_BUFFER);
+                self.incoming.shrink_to_fit();
+            }
+        }
+        if self.incoming.len() - self.incoming_end < LOW_SPACE && self.incoming_start > 0 {
+            self.incoming.copy_within(self.incoming_start..self.incoming_end, 0);
+            self.incoming_end -= self.incoming_start;
+            self.incoming_start = 0;
+        }
+        if self.incoming_end == self.incoming.len() {
+            // One reply fills it all. The decoder's limits bound how often this happens.
+            self.incoming.resize(self.incoming.len() * 2, 0);
+        }
+        &mut self.incoming[self.incoming_end..]
+    }
+
+    /// Says that `count` bytes were read into [`space`](Session::space).
+    pub fn received(&mut self, count: usize) {
+        self.incoming_end += count;
+        debug_assert!(self.incoming_end <= self.incoming.len());
+    }
+
+    /// The next thing that the received bytes mean, or `None` until more are received.
+    ///
+    /// # Errors
+    /// The bytes are not what was asked for. The connection must be given up.
+    pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
+        while self.incoming_start < self.incoming_end {
+            // Even half a reply is too much when none is expected.
+            let Some(request) = self.expected.front().map(|expected| expected.request) else {
+                return Err(ProtocolError::Unrequested);
+            };
+            let buffer = &self.incoming[self.incoming_start..self.incoming_end];
+            let Some((reply, length)) = self.decoder.decode(buffer)? else {
+                return Ok(None);
+            };
+            let event = match request {
+                Request::Acquire(ticket) => {
+                    let vote = command::acquire_vote(reply)?;
+                    Some(Event::Answered(ticket, counted(vote, self.standing)))
+                }
+                Request::Release(ticket, tried) => Some(understand_release(ticket, tried, reply)?),
+                Request::Auth => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Auth)?),
+                Request::Select => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Database)?),
+                Request::InfoServer => introduce(&mut self.standing, &mut self.identity, reply)?,
+                Request::InfoReplication => {
+                    let rejected = introduce(&mut self.standing, &mut self.identity, reply)?;
+                    rejected.or_else(|| conclude(&mut self.standing, &self.identity, &mut self.dialect))
+                }
+            };
+            self.incoming_start += length;
+            self.expected.pop_front();
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends the conversation: every request that is still unanswered, oldest first, and whether it was a release.
+    pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
+        self.expected.drain(..).filter_map(|expected| match expected.request {
+            Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+            Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
+            Request::Auth | Request::InfoReplication | Request::InfoServer | Request::Select => None,
+        })
+    }
+
+    fn release_in(
+        &mut self,
+        dialect: Dialect,
+        ticket: Ticket,
+        tried: Tried,
+        key: &[u8],
+        token: &OwnerToken,
+        now: Timestamp,
+    ) {
+        command::release(&mut self.outgoing, dialect, key, token);
+        self.expect(Request::Release(ticket, tried.with(dialect)), now);
+    }
+
+    fn expect(&mut self, request: Request, asked_at: Timestamp) {
+        self.expected.push_back(Expected { request, asked_at });
+    }
+}
+
+/// What kind of request a lost connection left unanswered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abandoned {
+    /// It may have set the key, now or later.
+    Acquire,
+    /// It may not have deleted the key, and must be sent again.
+    Release,
+}
+
+impl Tried {
+    fn with(mut self, dialect: Dialect) -> Tried {
+        self.last = dialect;
+        self.set |= 1 << dialect as u8;
+        self
+    }
+
+    /// A dialect that has not been tried: `preferred`, or else the likeliest.
+    fn next(self, preferred: Dialect) -> Option<Dialect> {
+        std::iter::once(preferred).chain(Dialect::ALL).find(|&dialect| self.set & (1 << dialect as u8) == 0)
+    }
+}
+
+/// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
+/// is refused because of our own key.
+fn counted(vote: Vote, standing: Standing) -> Vote {
+    match standing {
+        Standing::Rejected(fault) => Vote::Fault(fault),
+        Standing::Greeting | Standing::Member => vote,
+    }
+}
+
+fn understand_release(ticket: Ticket, mut tried: Tried, reply: Reply<'_>) -> Result<Event, ProtocolError> {
+    let cause = match command::release_reply(reply)? {
+        ReleaseReply::Vote(vote) => return Ok(Event::Answered(ticket, vote)),
+        ReleaseReply::WrongDialect(cause) => cause,
+    };
+    tried.denied |= cause == Cause::NoPermission;
+    Ok(match tried.next(tried.last) {
+        Some(_) => Event::WrongDialect(Unreleased { ticket, tried }),
+        None => {
+            let cause = if tried.denied { Cause::NoPermission } else { cause };
+            Event::Answered(ticket, Vote::Fault(Fault::new(Phase::Reply, cause)))
+        }
+    })
+}
+
+/// Takes one part of the greeting's answer. Only the first refusal is told.
+fn greeted(standing: &mut Standing, refused: Option<Cause>) -> Option<Event> {
+    let fault = Fault::new(Phase::Handshake, refused?);
+    if *standing != Standing::Greeting {
+        return None;
+    }
+    *standing = Standing::Rejected(fault);
+    Some(Event::Rejected(fault))
+}
+
+fn introduce(
+    standing: &mut Standing,
+    identity: &mut Identity,
+    reply: Reply<'_>,
+) -> Result<Option<Event>, ProtocolError> {
+    Ok(match command::info_reply(reply)? {
+        InfoReply::Text(section) => {
+            identity.learn(section);
+            None
+        }
+        InfoReply::Withheld => None,
+        InfoReply::Refused(cause) => greeted(standing, Some(cause)),
+    })
+}
+
+/// The greeting is answered in full: is this a node that may vote?
+fn conclude(standing: &mut Standing, identity: &Identity, dialect: &mut Dialect) -> Option<Event> {
+    if *standing != Standing::Greeting {
+        return None;
+    }
+    if let Some(known) = identity.dialect() {
+        *dialect = known;
+    }
+    match identity.objection() {
+        Some(cause) => greeted(standing, Some(cause)),
+        None => {
+            *standing = Standing::Member;
+            Some(Event::Greeted)
+        }
+    }
+}
+
+/// Shows counts only: the buffers hold tokens and passwords.
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("standing", &self.standing)
+            .field("expected", &self.expected.len())
+            .field("unsent", &self.unsent().len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

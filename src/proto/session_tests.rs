@@ -1,0 +1,260 @@
+//! Tests of one connection's conversation: a scripted server, no socket.
+
+use super::*;
+use crate::proto::vote::Vote;
+
+const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
+
+fn ticket(slot: u32) -> Ticket {
+    Ticket { slot, generation: 0 }
+}
+
+fn token(byte: u8) -> OwnerToken {
+    OwnerToken::from_entropy([byte; 20])
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+fn feed(session: &mut Session, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let space = session.space();
+        let count = space.len().min(bytes.len());
+        space[..count].copy_from_slice(&bytes[..count]);
+        session.received(count);
+        bytes = &bytes[count..];
+    }
+}
+
+fn events(session: &mut Session, text: &str) -> Vec<Event> {
+    feed(session, text.as_bytes());
+    let mut events = Vec::new();
+    while let Some(event) = session.next_event().unwrap() {
+        events.push(event);
+    }
+    events
+}
+
+/// A session whose greeting was accepted by a server that says this of itself.
+fn member(info: &str) -> Session {
+    let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
+    let greeted = events(&mut session, &format!("{}{}", bulk(info), bulk("role:master")));
+    assert_eq!(greeted, [Event::Greeted]);
+    session.sent(session.unsent().len());
+    session
+}
+
+fn sent(session: &mut Session) -> String {
+    let text = String::from_utf8(session.unsent().to_vec()).unwrap();
+    session.sent(text.len());
+    text
+}
+
+const NOW: Timestamp = Timestamp::ORIGIN;
+
+#[test]
+fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
+    let greeting = Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3 };
+    let mut session = Session::open(&greeting, None, NOW);
+    session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+    let flight = sent(&mut session);
+    let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
+        .iter()
+        .map(|word| flight.find(&format!("\r\n{word}\r\n")).unwrap())
+        .collect();
+    assert!(order.is_sorted(), "{flight}");
+    let replies = format!("+OK\r\n+OK\r\n{}{}+OK\r\n", bulk(INFO), bulk("role:master"));
+    assert_eq!(events(&mut session, &replies), [Event::Greeted, Event::Answered(ticket(0), Vote::Granted)]);
+    assert_eq!((session.backlog(), session.waiting_since()), (0, None));
+}
+
+#[test]
+fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
+    let auth = Greeting { password: Some("pw".into()), ..Greeting::default() };
+    let select = Greeting { database: 99, ..Greeting::default() };
+    let plain = Greeting::default();
+    let (info, master) = (bulk(INFO), bulk("role:master"));
+    let table: [(&Greeting, String, Cause); 7] = [
+        (&auth, format!("-WRONGPASS no\r\n{info}{master}"), Cause::Auth),
+        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&select, format!("-ERR DB index is out of range\r\n{info}{master}"), Cause::Database),
+        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&plain, format!("{info}{}", bulk("role:slave")), Cause::NotMaster),
+        (&plain, format!("{}{master}", bulk("redis_mode:cluster")), Cause::ClusterMode),
+        (&plain, "-ERR max number of clients reached\r\n-x\r\n".into(), Cause::TooManyClients),
+    ];
+    for (greeting, replies, cause) in table {
+        let fault = Fault::new(Phase::Handshake, cause);
+        for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
+            let mut session = Session::open(greeting, None, NOW);
+            session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+            let told = events(&mut session, &format!("{replies}{reply}"));
+            assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
+            // What the SET may have done all the same is undone on the same connection.
+            session.release(ticket(1), b"k", &token(1), NOW);
+            assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Vote::Granted)]);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_withholds_its_identity_may_still_vote() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    assert_eq!(events(&mut session, "-NOPERM no\r\n-NOPERM no\r\n"), [Event::Greeted]);
+    assert_eq!(session.identity(), &Identity::default());
+}
+
+#[test]
+fn late_replies_go_to_the_requests_they_belong_to() {
+    let mut session = member(INFO);
+    session.acquire(ticket(1), b"a", &token(1), 1000, NOW);
+    // Nobody waits for ticket 1 any more; its reply is still the next one.
+    session.release(ticket(2), b"a", &token(1), NOW);
+    session.acquire(ticket(3), b"b", &token(3), 1000, NOW);
+    assert_eq!(
+        events(&mut session, "+OK\r\n:1\r\n$-1\r\n"),
+        [
+            Event::Answered(ticket(1), Vote::Granted),
+            Event::Answered(ticket(2), Vote::Granted),
+            Event::Answered(ticket(3), Vote::Refused)
+        ]
+    );
+}
+
+#[test]
+fn replies_split_at_every_byte_mean_the_same() {
+    let mut session = member(INFO);
+    for slot in 0..3 {
+        session.acquire(ticket(slot), b"k", &token(1), 1000, NOW);
+    }
+    let mut seen = Vec::new();
+    for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
+        feed(&mut session, &[*byte]);
+        while let Some(event) = session.next_event().unwrap() {
+            seen.push(event);
+        }
+    }
+    let full = Vote::Fault(Fault::new(Phase::Reply, Cause::OutOfMemory));
+    let votes = [Vote::Granted, Vote::Refused, full];
+    assert_eq!(seen, [0, 1, 2].map(|slot| Event::Answered(ticket(slot), votes[slot as usize])));
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_ends_the_conversation() {
+    for unasked in ["+OK\r\n", "+", ">1\r\n"] {
+        let mut session = member(INFO);
+        feed(&mut session, unasked.as_bytes());
+        assert_eq!(session.next_event(), Err(ProtocolError::Unrequested), "{unasked}");
+    }
+}
+
+#[test]
+fn a_reply_of_the_wrong_type_ends_the_conversation() {
+    let mut session = member(INFO);
+    session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+    feed(&mut session, b":1\r\n");
+    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
+}
+
+#[test]
+fn the_release_is_spoken_in_the_dialect_of_the_server() {
+    for (version, word) in [
+        ("redis_version:7.0.15", "EVAL"),
+        ("redis_version:8.4.0", "DELEX"),
+        ("redis_version:7.2.4\r\nvalkey_version:9.0.1", "DELIFEQ"),
+    ] {
+        let mut session = member(version);
+        session.release(ticket(0), b"k", &token(1), NOW);
+        assert!(sent(&mut session).contains(&format!("\r\n{word}\r\n")), "{version}");
+    }
+}
+
+#[test]
+fn a_wrong_guess_falls_back_and_is_remembered() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    session.release(ticket(0), b"k", &token(1), NOW);
+    session.release(ticket(1), b"k", &token(2), NOW);
+    sent(&mut session);
+    let again = events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
+    let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
+        panic!("{again:?}")
+    };
+    for (unreleased, byte) in [(first, 1), (second, 2)] {
+        session.release_again(unreleased, b"k", &token(byte), NOW);
+        assert!(sent(&mut session).contains("DELIFEQ"));
+    }
+    assert_eq!(
+        events(&mut session, ":1\r\n:0\r\n"),
+        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
+    );
+    session.release(ticket(2), b"k", &token(3), NOW);
+    assert!(sent(&mut session).contains("DELIFEQ"));
+}
+
+#[test]
+fn when_no_dialect_works_the_fault_says_what_to_mend() {
+    for (denial, cause) in
+        [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
+    {
+        let mut session = member(INFO);
+        session.release(ticket(0), b"k", &token(1), NOW);
+        let mut words = vec![sent(&mut session)];
+        for reply in [denial, "-ERR unknown command x\r\n"] {
+            let told = events(&mut session, reply);
+            let [Event::WrongDialect(unreleased)] = told[..] else { panic!("{told:?}") };
+            assert_eq!(unreleased.ticket(), ticket(0));
+            session.release_again(unreleased, b"k", &token(1), NOW);
+            words.push(sent(&mut session));
+        }
+        for word in ["EVAL", "DELIFEQ", "DELEX"] {
+            assert_eq!(words.iter().filter(|sent| sent.contains(word)).count(), 1, "{word}");
+        }
+        let fault = Vote::Fault(Fault::new(Phase::Reply, cause));
+        assert_eq!(events(&mut session, "-ERR unknown command x\r\n"), [Event::Answered(ticket(0), fault)]);
+    }
+}
+
+#[test]
+fn an_abandoned_conversation_hands_out_what_is_unanswered() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    session.acquire(ticket(4), b"k", &token(1), 1000, NOW);
+    session.release(ticket(5), b"k", &token(1), NOW);
+    let left: Vec<_> = session.abandon().collect();
+    assert_eq!(left, [(ticket(4), Abandoned::Acquire), (ticket(5), Abandoned::Release)]);
+    assert_eq!(session.backlog(), 0);
+}
+
+#[test]
+fn partly_sent_bytes_are_sent_once() {
+    let mut session = member(INFO);
+    for slot in 0..50 {
+        session.acquire(ticket(slot), b"k", &token(1), 1000, NOW);
+    }
+    let whole = session.unsent().to_vec();
+    let mut pieces = Vec::new();
+    while !session.unsent().is_empty() {
+        let count = session.unsent().len().min(7);
+        pieces.extend_from_slice(&session.unsent()[..count]);
+        session.sent(count);
+    }
+    assert_eq!(pieces, whole);
+}
+
+#[test]
+fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
+    assert!(events(&mut session, &long).is_empty());
+    assert!(session.identity().run_id().is_some());
+    assert_eq!(events(&mut session, &bulk("role:master")), [Event::Greeted]);
+    assert_eq!(session.space().len(), RECEIVE_BUFFER);
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let greeting = Greeting { user: Some("alice".into()), password: Some("hunter2".into()), database: 0 };
+    let session = Session::open(&greeting, None, NOW);
+    let shown = format!("{greeting:?} {session:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
+}
