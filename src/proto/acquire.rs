@@ -25,8 +25,9 @@
 
 use super::backoff::Backoff;
 use super::lease::{Lease, Ttl};
+use super::node::NodeSet;
 use super::time::Timestamp;
-use super::vote::{NodeSet, Outcome, Tally};
+use super::vote::{Outcome, Tally};
 use std::time::Duration;
 
 /// How long to try.
@@ -209,7 +210,8 @@ impl Acquire {
 mod tests {
     use super::super::fault::{Cause, Fault, Phase};
     use super::super::lease::MAX_TTL;
-    use super::super::vote::{NodeId, Vote};
+    use super::super::node::NodeId;
+    use super::super::vote::Vote;
     use super::*;
 
     const NODE_TIMEOUT: Duration = Duration::from_millis(50);

@@ -4,8 +4,8 @@
 //! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
 //! against a list of words we know, and then forgotten.
 
+use super::node::NodeId;
 use super::resp::ProtocolError;
-use super::vote::NodeId;
 use std::fmt;
 
 /// What kept one node from giving a usable answer.

@@ -69,6 +69,11 @@ impl Health {
         }
     }
 
+    /// Whether it has failed since it last answered.
+    pub fn is_suspect(&self) -> bool {
+        self.fault.is_some()
+    }
+
     /// Its last fault; when none is known, that it has not answered.
     pub fn fault(&self) -> Fault {
         self.fault.unwrap_or(Fault::new(Phase::Connect, Cause::TimedOut))

@@ -30,6 +30,7 @@ pub mod fault;
 pub mod health;
 pub mod identity;
 pub mod lease;
+pub mod node;
 pub mod resp;
 pub mod script;
 pub mod session;

@@ -13,103 +13,8 @@
 //! A verdict is given as soon as it is certain, so nobody waits for a straggler (SPEC §2.5). Only the first vote of a node
 //! counts: a later one belongs to the bookkeeping of its connection, not to the tally.
 
-use std::fmt;
-
-/// Most nodes of one lock. Beyond seven or nine, more masters add cost and no safety worth having.
-pub const MAX_NODES: usize = 64;
-
-/// A node's index in the order in which the nodes were named.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u8);
-
-impl NodeId {
-    /// The node with this index, below [`MAX_NODES`].
-    pub const fn new(index: usize) -> NodeId {
-        debug_assert!(index < MAX_NODES);
-        NodeId(index as u8)
-    }
-
-    /// The index, counted from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Debug for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.0)
-    }
-}
-
-/// A set of nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeSet(u64);
-
-impl NodeSet {
-    /// No node.
-    pub const EMPTY: NodeSet = NodeSet(0);
-
-    /// Adds a node; true when it was not in the set.
-    pub fn insert(&mut self, node: NodeId) -> bool {
-        let before = self.0;
-        self.0 |= 1 << node.0;
-        self.0 != before
-    }
-
-    /// Whether the node is in the set.
-    pub const fn contains(self, node: NodeId) -> bool {
-        self.0 & (1 << node.0) != 0
-    }
-
-    /// How many nodes are in the set.
-    pub const fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Whether the set holds no node.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The nodes of this set that are not in `other`.
-    #[must_use]
-    pub const fn without(self, other: NodeSet) -> NodeSet {
-        NodeSet(self.0 & !other.0)
-    }
-
-    /// The nodes of either set.
-    #[must_use]
-    pub const fn union(self, other: NodeSet) -> NodeSet {
-        NodeSet(self.0 | other.0)
-    }
-
-    /// The nodes, in order.
-    pub fn iter(self) -> impl Iterator<Item = NodeId> {
-        (0..MAX_NODES as u8).map(NodeId).filter(move |&node| self.contains(node))
-    }
-}
-
-impl FromIterator<NodeId> for NodeSet {
-    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> NodeSet {
-        let mut set = NodeSet::EMPTY;
-        for node in nodes {
-            set.insert(node);
-        }
-        set
-    }
-}
-
-impl fmt::Debug for NodeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(NodeId::index)).finish()
-    }
-}
+use super::fault::Fault;
+use super::node::{MAX_NODES, NodeId, NodeSet};
 
 /// What one node said in one round, when it said something usable or failed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +24,7 @@ pub enum Vote {
     /// A definite no: the key is held (acquire) or was not ours (release).
     Refused,
     /// No usable answer.
-    Fault(super::fault::Fault),
+    Fault(Fault),
 }
 
 /// What an attempt to take the lock has come to.
@@ -244,7 +149,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::{Cause, Fault, Phase};
+    use super::super::fault::{Cause, Phase};
     use super::*;
     use proptest::prelude::*;
 

@@ -1,0 +1,117 @@
+//! Nodes by number: one, and a set of them.
+//!
+//! A set is a word with a bit for each node, so that counting votes costs nothing and allocates nothing.
+
+use std::fmt;
+
+/// Most nodes of one lock. Beyond seven or nine, more masters add cost and no safety worth having.
+pub const MAX_NODES: usize = 64;
+
+/// A node's index in the order in which the nodes were named.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u8);
+
+impl NodeId {
+    /// The node with this index, below [`MAX_NODES`].
+    pub const fn new(index: usize) -> NodeId {
+        debug_assert!(index < MAX_NODES);
+        NodeId(index as u8)
+    }
+
+    /// The index, counted from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+/// A set of nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeSet(u64);
+
+impl NodeSet {
+    /// No node.
+    pub const EMPTY: NodeSet = NodeSet(0);
+
+    /// Adds a node; true when it was not in the set.
+    pub fn insert(&mut self, node: NodeId) -> bool {
+        let before = self.0;
+        self.0 |= 1 << node.0;
+        self.0 != before
+    }
+
+    /// Whether the node is in the set.
+    pub const fn contains(self, node: NodeId) -> bool {
+        self.0 & (1 << node.0) != 0
+    }
+
+    /// How many nodes are in the set.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether the set holds no node.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The nodes of this set that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: NodeSet) -> NodeSet {
+        NodeSet(self.0 & !other.0)
+    }
+
+    /// The nodes of either set.
+    #[must_use]
+    pub const fn union(self, other: NodeSet) -> NodeSet {
+        NodeSet(self.0 | other.0)
+    }
+
+    /// The nodes, in order.
+    pub fn iter(self) -> impl Iterator<Item = NodeId> {
+        (0..MAX_NODES as u8).map(NodeId).filter(move |&node| self.contains(node))
+    }
+}
+
+impl FromIterator<NodeId> for NodeSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(nodes: I) -> NodeSet {
+        let mut set = NodeSet::EMPTY;
+        for node in nodes {
+            set.insert(node);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for NodeSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(NodeId::index)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_each_node_once() {
+        let last = NodeId::new(MAX_NODES - 1);
+        let mut set: NodeSet = [NodeId::new(3), last, NodeId::new(3)].into_iter().collect();
+        assert_eq!((set.len(), set.contains(last), set.contains(NodeId::new(0))), (2, true, false));
+        assert!(!set.insert(last));
+        assert_eq!(set.iter().map(NodeId::index).collect::<Vec<_>>(), [3, 63]);
+        assert_eq!(format!("{:?} {last} {last:?}", set.without([last].into_iter().collect())), "{3} 63 node 63");
+        assert!(NodeSet::EMPTY.is_empty() && NodeSet::EMPTY.union(set) == set);
+    }
+}
