@@ -1,0 +1,97 @@
+//! What the rest of the library sees of the network: take, release, undo.
+//!
+//! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: whoever
+//! waits, polls ([`relay`](super::relay)).
+
+use super::endpoint::Endpoint;
+pub(crate) use super::fleet::Claim;
+use super::fleet::{Extent, Fleet};
+use super::link::Link;
+use super::relay::Relay;
+pub(crate) use super::rounds::Count;
+use super::waker::Waker;
+use crate::proto::lease::OwnerToken;
+use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::session::Ticket;
+use crate::proto::time::{Clock, Timestamp};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The network of one client.
+pub(crate) struct Engine {
+    relay: Relay<Fleet>,
+    clock: Arc<dyn Clock>,
+    node_timeout: Duration,
+}
+
+impl Engine {
+    /// An engine for these nodes. Connects to none of them.
+    ///
+    /// # Errors
+    /// The process has no descriptor left for waking the driver.
+    pub(crate) fn new(endpoints: Vec<Endpoint>, node_timeout: Duration, clock: Arc<dyn Clock>) -> io::Result<Engine> {
+        let waker = Arc::new(Waker::new()?);
+        let links = endpoints
+            .into_iter()
+            .enumerate()
+            .map(|(index, endpoint)| Link::new(NodeId::new(index), endpoint, node_timeout, Arc::clone(&waker)))
+            .collect();
+        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker));
+        Ok(Engine { relay, clock, node_timeout })
+    }
+
+    /// The present time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Makes one attempt on all nodes. `deadline` says, given the time of its start, how long to wait for votes.
+    pub(crate) fn acquire(
+        &self,
+        key: &[u8],
+        token: OwnerToken,
+        ttl_millis: u64,
+        deadline: impl FnOnce(Timestamp) -> Timestamp,
+    ) -> (Claim, Count) {
+        let mut claim = Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY };
+        let count = self.relay.run(
+            |fleet, decided| {
+                let (ticket, t0) = fleet.acquire(key, &token, ttl_millis, decided);
+                claim.t0 = t0;
+                (ticket, deadline(t0))
+            },
+            |fleet, ticket| fleet.rounds().conclude(ticket),
+        );
+        claim.reached = count.reached;
+        (claim, count)
+    }
+
+    /// Releases a key on all nodes, and gives what [`released`](Engine::released) waits with.
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim) -> Ticket {
+        self.relay.enter(|fleet, decided| fleet.release(key, claim, Extent::Everywhere, decided))
+    }
+
+    /// Waits for the verdict on a release, for the node timeout at most.
+    pub(crate) fn released(&self, ticket: Ticket) -> Count {
+        let deadline = self.clock.now().after(self.node_timeout);
+        self.relay.wait(ticket, deadline, |fleet, ticket| fleet.rounds().conclude(ticket))
+    }
+
+    /// Releases a key on all nodes and waits for nothing.
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim) {
+        self.post(key, claim, Extent::Everywhere);
+    }
+
+    /// Undoes a lost attempt on the nodes that it reached, and waits for nothing.
+    pub(crate) fn undo(&self, key: &[u8], claim: &Claim) {
+        self.post(key, claim, Extent::Reached);
+    }
+
+    fn post(&self, key: &[u8], claim: &Claim, extent: Extent) {
+        self.relay.enter(|fleet, decided| {
+            let ticket = fleet.release(key, claim, extent, decided);
+            fleet.rounds().unrefer(ticket);
+        });
+    }
+}

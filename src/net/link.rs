@@ -1,0 +1,383 @@
+//! One node's ordered connection: made when needed, kept, made again when lost.
+//!
+//! ```text
+//!            admit                     address           writable
+//!   Closed ─────────► Resolving ───────────► Connecting ─────────► Open
+//!     ▲   (back-off)     │ no address            │ refused           │ closed, protocol error,
+//!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull
+//! ```
+//!
+//! Commands may be queued in every state but `Closed`: they go out, in order, behind the greeting. A release can
+//! therefore never overtake its own `SET`. Releases that a lost connection left unanswered are *debts*: they are sent
+//! first on the next one, behind the greeting (SPEC §2.9).
+//!
+//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
+//! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
+
+use super::endpoint::{Address, Endpoint};
+use super::resolve::{self, Resolution};
+use super::stream::{self, Stream};
+use super::waker::Waker;
+use crate::proto::command::Dialect;
+use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::health::Health;
+use crate::proto::identity::RunId;
+use crate::proto::node::NodeId;
+use crate::proto::resp::ProtocolError;
+use crate::proto::session::{Event, Session, Standing, Ticket};
+use crate::proto::time::Timestamp;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Unanswered requests beyond which a node gets no new `SET`s, only the releases it is owed.
+const BACKLOG_LIMIT: usize = 1024;
+/// Unanswered requests, or unsent bytes, beyond which a connection is given up.
+const BACKLOG_HARD_LIMIT: usize = 65_536;
+const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
+/// How long a connection may take to be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// How long an answer may be overdue before the connection is given up as half-open. Long, because giving it up does not
+/// cancel what was sent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+/// Idle time after which a connection is looked at before it is used: servers close idle ones.
+const IDLE_CHECK: Duration = Duration::from_secs(1);
+
+/// One node's connection.
+pub(super) struct Link {
+    pub(super) session: Session,
+    node: NodeId,
+    endpoint: Endpoint,
+    connection: Connection,
+    health: Health,
+    debts: VecDeque<Ticket>,
+    /// What the node spoke on the last connection, as a first guess for the next.
+    dialect: Option<Dialect>,
+    /// Addresses of a host name, the next one to try in front.
+    addresses: VecDeque<SocketAddr>,
+    opened_at: Timestamp,
+    /// When the connection was last read from.
+    checked_at: Timestamp,
+    /// When bytes last left for the node, on this connection or an earlier one.
+    wrote_at: Option<Timestamp>,
+    node_timeout: Duration,
+    waker: Arc<Waker>,
+}
+
+enum Connection {
+    Closed,
+    Resolving(Resolution),
+    Connecting(Arc<Stream>),
+    Open(Arc<Stream>),
+}
+
+/// What to poll a link's stream for.
+pub(super) struct Interest {
+    pub(super) stream: Arc<Stream>,
+    pub(super) writable: bool,
+}
+
+impl Link {
+    pub(super) fn new(node: NodeId, endpoint: Endpoint, node_timeout: Duration, waker: Arc<Waker>) -> Link {
+        Link {
+            session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
+            node,
+            endpoint,
+            connection: Connection::Closed,
+            health: Health::new(),
+            debts: VecDeque::new(),
+            dialect: None,
+            addresses: VecDeque::new(),
+            opened_at: Timestamp::ORIGIN,
+            checked_at: Timestamp::ORIGIN,
+            wrote_at: None,
+            node_timeout,
+            waker,
+        }
+    }
+
+    /// Whether commands can be queued.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.connection, Connection::Closed)
+    }
+
+    /// Whether bytes may flow both ways.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.connection, Connection::Open(_))
+    }
+
+    /// The process at the other end, if the connection is open and it has said.
+    pub(super) fn run_id(&self) -> Option<RunId> {
+        if self.is_open() { self.session.identity().run_id() } else { None }
+    }
+
+    /// The releases still owed to the node.
+    pub(super) fn debts(&mut self) -> &mut VecDeque<Ticket> {
+        &mut self.debts
+    }
+
+    /// Whether anything may have left for the node since `then`.
+    pub(super) fn wrote_since(&self, then: Timestamp) -> bool {
+        self.wrote_at.is_some_and(|wrote_at| wrote_at >= then)
+    }
+
+    /// How far the connection has come.
+    pub(super) fn phase(&self) -> Phase {
+        match self.connection {
+            Connection::Closed | Connection::Connecting(_) => Phase::Connect,
+            Connection::Resolving(_) => Phase::Resolve,
+            Connection::Open(_) if self.session.standing() == Standing::Greeting => Phase::Handshake,
+            Connection::Open(_) => Phase::Reply,
+        }
+    }
+
+    /// Why the node cannot be asked at present.
+    pub(super) fn fault(&self) -> Fault {
+        match self.session.standing() {
+            Standing::Rejected(fault) if !self.is_closed() => fault,
+            _ => self.health.fault(),
+        }
+    }
+
+    /// Whether the connection should be read before it is relied on: it may have been closed while it was idle, and an
+    /// answer that seems overdue may have come while nobody looked.
+    pub(super) fn needs_look(&self, now: Timestamp) -> bool {
+        let idle = self.session.backlog() == 0 && now.since(self.checked_at) > IDLE_CHECK;
+        self.is_open() && (idle || self.is_overdue(now))
+    }
+
+    /// Why the connection must be given up, if it must.
+    pub(super) fn hopeless(&self, now: Timestamp) -> Option<Fault> {
+        let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
+        let cause = match self.connection {
+            Connection::Closed => return None,
+            Connection::Resolving(_) | Connection::Connecting(_) if now.since(self.opened_at) > CONNECT_LIMIT => {
+                Cause::TimedOut
+            }
+            Connection::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
+            _ if self.session.backlog() > BACKLOG_HARD_LIMIT || self.session.unsent().len() > UNSENT_HARD_LIMIT => {
+                Cause::Backlog
+            }
+            _ => return None,
+        };
+        Some(Fault::new(self.phase(), cause))
+    }
+
+    /// Whether a `SET` may be queued now.
+    ///
+    /// # Errors
+    /// Why not. A closed link must be opened first, if [`may_open`](Link::may_open) allows it.
+    pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
+        if let Standing::Rejected(fault) = self.session.standing() {
+            return Err(fault);
+        }
+        if self.session.backlog() > BACKLOG_LIMIT {
+            return Err(Fault::new(Phase::Reply, Cause::Backlog));
+        }
+        if !self.is_overdue(now) {
+            return Ok(());
+        }
+        let overdue = Fault::new(self.phase(), Cause::TimedOut);
+        // A connection that is still being made is not made faster by more requests.
+        let probe = self.is_open() && self.health.is_suspect() && self.health.may_ask(now).is_ok();
+        if probe || !self.health.is_suspect() {
+            self.health.failed(overdue, now, self.salt());
+        }
+        if probe { Ok(()) } else { Err(overdue) }
+    }
+
+    /// Whether a closed link may be opened now.
+    ///
+    /// # Errors
+    /// The fault for which it is left alone.
+    pub(super) fn may_open(&self, now: Timestamp) -> Result<(), Fault> {
+        self.health.may_ask(now)
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// It failed at once. The link must be [`close`](Link::close)d.
+    pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
+        self.opened_at = now;
+        self.checked_at = now;
+        match self.endpoint.address().clone() {
+            Address::Unix(path) => self.begin_connecting(connect_unix(&path)),
+            Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())
+            {
+                Some(address) => self.begin_connecting(Stream::connect_tcp(address)),
+                None => match Resolution::begin(&host, port, Arc::clone(&self.waker)) {
+                    Ok(resolution) => {
+                        self.connection = Connection::Resolving(resolution);
+                        Ok(())
+                    }
+                    Err(error) => Err(Fault::new(Phase::Resolve, stream::cause_of(&error))),
+                },
+            },
+        }
+    }
+
+    /// Goes on to connect when the host name has been looked up.
+    pub(super) fn resolved(&mut self) -> Result<(), Fault> {
+        let Connection::Resolving(resolution) = &self.connection else { return Ok(()) };
+        let Some(addresses) = resolution.answer() else { return Ok(()) };
+        self.addresses = addresses.into();
+        match self.addresses.front() {
+            Some(&address) => self.begin_connecting(Stream::connect_tcp(address)),
+            None => Err(Fault::new(Phase::Resolve, Cause::UnknownHost)),
+        }
+    }
+
+    /// The stream is writable: a connection that was being made is made, or has failed.
+    pub(super) fn writable(&mut self) -> Result<(), Fault> {
+        if let Connection::Connecting(stream) = &self.connection {
+            stream.finish_connecting().map_err(|error| Fault::new(Phase::Connect, stream::cause_of(&error)))?;
+            self.connection = Connection::Open(Arc::clone(stream));
+        }
+        Ok(())
+    }
+
+    /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
+    pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        let Connection::Open(stream) = &self.connection else { return Ok(false) };
+        while !self.session.unsent().is_empty() {
+            match stream.write(self.session.unsent()) {
+                Ok(count) => {
+                    self.session.sent(count);
+                    self.wrote_at = Some(now);
+                }
+                Err(error) if stream::would_block(&error) => return Ok(true),
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads once. True when there may be more to read.
+    pub(super) fn read(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        self.checked_at = now;
+        let Connection::Open(stream) = &self.connection else { return Ok(false) };
+        let space = self.session.space();
+        let size = space.len();
+        match stream.read(space) {
+            Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
+            Ok(count) => {
+                self.session.received(count);
+                Ok(count == size)
+            }
+            Err(error) if stream::would_block(&error) => Ok(false),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    /// The next event of the bytes read.
+    pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Fault> {
+        let event = self
+            .session
+            .next_event()
+            .map_err(|error: ProtocolError| Fault::new(self.phase(), Cause::Protocol(error)))?;
+        match event {
+            Some(Event::Rejected(fault)) => self.health.failed(fault, now, self.salt()),
+            Some(_) if self.session.standing() == Standing::Member => self.health.answered(),
+            _ => {}
+        }
+        Ok(event)
+    }
+
+    /// Lets the node not vote on this connection.
+    pub(super) fn reject(&mut self, fault: Fault, now: Timestamp) {
+        self.session.reject(fault);
+        self.health.failed(fault, now, self.salt());
+    }
+
+    /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the
+    /// present one stays, for the releases that follow their `SET`s.
+    pub(super) fn deserves_another_chance(&self, now: Timestamp) -> Option<Fault> {
+        match self.session.standing() {
+            Standing::Rejected(fault) if self.session.backlog() == 0 && self.may_open(now).is_ok() => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// Whether a request would be answered soon, as far as is known.
+    pub(super) fn is_responsive(&self, now: Timestamp) -> bool {
+        self.is_open() && self.session.standing() == Standing::Member && !self.is_overdue(now)
+    }
+
+    /// Closes the connection, whose session must have been abandoned.
+    pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
+        debug_assert_eq!(self.session.backlog(), 0);
+        let worked = self.is_open() && self.session.standing() == Standing::Member;
+        if let (Connection::Open(stream) | Connection::Connecting(stream), false) =
+            (&self.connection, fault.cause == Cause::Closed)
+        {
+            stream.reset_on_close();
+        }
+        if worked {
+            self.dialect = Some(self.session.dialect());
+        } else if !self.addresses.is_empty() {
+            // The next address, and after the last one another look-up: the name may have moved.
+            self.addresses.pop_front();
+        }
+        self.connection = Connection::Closed;
+        match (worked && fault.cause == Cause::Closed, self.session.standing()) {
+            (true, _) => self.health.disconnected(fault, now, self.salt()),
+            (false, Standing::Rejected(_)) => {} // counted when it was rejected
+            (false, _) => self.health.failed(fault, now, self.salt()),
+        }
+    }
+
+    /// What to poll for, if anything.
+    pub(super) fn interest(&self) -> Option<Interest> {
+        match &self.connection {
+            Connection::Closed | Connection::Resolving(_) => None,
+            Connection::Connecting(stream) => Some(Interest { stream: Arc::clone(stream), writable: true }),
+            Connection::Open(stream) => {
+                Some(Interest { stream: Arc::clone(stream), writable: !self.session.unsent().is_empty() })
+            }
+        }
+    }
+
+    /// Whether this is the link's present stream.
+    pub(super) fn is_on(&self, stream: &Arc<Stream>) -> bool {
+        match &self.connection {
+            Connection::Closed | Connection::Resolving(_) => false,
+            Connection::Connecting(present) | Connection::Open(present) => Arc::ptr_eq(present, stream),
+        }
+    }
+
+    fn begin_connecting(&mut self, stream: io::Result<Stream>) -> Result<(), Fault> {
+        match stream {
+            Ok(stream) => {
+                self.connection = Connection::Connecting(Arc::new(stream));
+                Ok(())
+            }
+            Err(error) => Err(Fault::new(Phase::Connect, stream::cause_of(&error))),
+        }
+    }
+
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.session.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
+    }
+
+    fn broken(&self, error: &io::Error) -> Fault {
+        Fault::new(self.phase(), stream::cause_of(error))
+    }
+
+    fn salt(&self) -> u64 {
+        self.node.index() as u64 + 1
+    }
+}
+
+#[cfg(unix)]
+fn connect_unix(path: &std::path::Path) -> io::Result<Stream> {
+    Stream::connect_unix(path)
+}
+
+#[cfg(not(unix))]
+fn connect_unix(_path: &std::path::Path) -> io::Result<Stream> {
+    Err(io::ErrorKind::Unsupported.into())
+}

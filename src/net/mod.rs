@@ -1,0 +1,21 @@
+//! The only code that touches a socket or waits.
+//!
+//! ```text
+//!   engine   take, release, undo: what the rest of the library calls
+//!     relay    whoever waits, polls: one thread drives, the others are parked
+//!       fleet    all links and the rounds in flight
+//!         rounds   one command to all nodes, and its tally
+//!         link     one node's ordered connection        resolve  host names, in a thread
+//!           stream   a non-blocking byte stream          waker    ends a poll early
+//!           endpoint where a node is, from a URL
+//! ```
+
+pub(crate) mod endpoint;
+pub(crate) mod engine;
+mod fleet;
+mod link;
+mod relay;
+mod resolve;
+mod rounds;
+mod stream;
+mod waker;

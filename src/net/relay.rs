@@ -1,0 +1,228 @@
+//! Whoever waits, polls: how threads hand on the driving of one shared world.
+//!
+//! The world (connections, rounds in flight) stands under one mutex that is never held across a wait. Of the threads that
+//! wait for something in it, one is the *driver*: it polls, takes the mutex, lets the world absorb what is ready, and
+//! rings those whose rounds are decided now. The others are parked.
+//!
+//! ```text
+//!            decided, or out of time ──────────────────────────────► leave
+//!           ╱                                                        ▲  │ nobody drives, somebody is
+//!   wait ──┤   nobody drives ──► drive: poll, absorb, ring ──┐       │  │ parked undecided: ring one
+//!           ╲                                                ├─► ────┘  ▼
+//!            somebody drives ──► park until rung, or time ───┘        gone
+//! ```
+//!
+//! Invariants, each of which a model test breaks on purpose to see it fail:
+//! 1. While a thread is parked undecided, somebody drives, or somebody who will look again is awake. Therefore whoever
+//!    leaves, for whatever reason, rings a parked thread if nobody drives.
+//! 2. A decision is stored before its owner is rung, under the same mutex under which the owner looks.
+//! 3. A thread sleeps no longer than to its own deadline, whoever drives and however long.
+
+use crate::proto::time::Timestamp;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// What is driven.
+pub(super) trait World {
+    /// Names something to wait for.
+    type Ticket: Copy + PartialEq;
+    /// What one poll waits for and what it found: taken out of the world, so that the world is free meanwhile.
+    type Watch: Default;
+
+    /// The present time.
+    fn now(&self) -> Timestamp;
+    /// Whether there is nothing left to wait for.
+    fn is_decided(&self, ticket: Self::Ticket) -> bool;
+    /// The owner's deadline has come: decides the ticket, and lists what else is decided on the way.
+    fn expire(&mut self, ticket: Self::Ticket, decided: &mut Vec<Self::Ticket>);
+    /// Says what to wait for.
+    fn watch(&mut self, watch: &mut Self::Watch);
+    /// Waits, with the mutex free, until something is ready or the time is up.
+    fn poll(watch: &mut Self::Watch, patience: Duration);
+    /// Takes in what is ready, and lists what is decided now.
+    fn absorb(&mut self, watch: &mut Self::Watch, decided: &mut Vec<Self::Ticket>);
+    /// Makes a poll that is under way look again, if what there is to wait for has changed since.
+    fn interrupt(&mut self);
+}
+
+/// A world that threads drive in turn.
+pub(super) struct Relay<W: World> {
+    state: Mutex<State<W>>,
+}
+
+struct State<W: World> {
+    world: W,
+    /// Somebody polls.
+    driven: bool,
+    /// Who is parked, the longest wait first.
+    parked: VecDeque<Seat<W::Ticket>>,
+    /// Bells of threads that are gone, to be used again.
+    bells: Vec<Arc<Condvar>>,
+    /// Buffers of the driver, kept from turn to turn.
+    watch: W::Watch,
+    decided: Vec<W::Ticket>,
+    ringing: Vec<Arc<Condvar>>,
+}
+
+struct Seat<T> {
+    ticket: T,
+    bell: Arc<Condvar>,
+}
+
+impl<W: World> Relay<W> {
+    pub(super) fn new(world: W) -> Relay<W> {
+        Relay {
+            state: Mutex::new(State {
+                world,
+                driven: false,
+                parked: VecDeque::new(),
+                bells: Vec::new(),
+                watch: W::Watch::default(),
+                decided: Vec::new(),
+                ringing: Vec::new(),
+            }),
+        }
+    }
+
+    /// Does something in the world that does not wait. `act` lists the tickets that it decided on the way.
+    pub(super) fn enter<R>(&self, act: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> R) -> R {
+        let mut state = lock(&self.state);
+        let result = state.act(act);
+        let ringing = state.take_ringing();
+        drop(state);
+        ring_all(&ringing);
+        result
+    }
+
+    /// Begins something in the world, waits until it is decided, and collects it. `begin` gives the ticket and the time
+    /// at which the wait ends at the latest.
+    pub(super) fn run<R>(
+        &self,
+        begin: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> (W::Ticket, Timestamp),
+        collect: impl FnOnce(&mut W, W::Ticket) -> R,
+    ) -> R {
+        let mut state = lock(&self.state);
+        let (ticket, deadline) = state.act(begin);
+        if !state.ringing.is_empty() {
+            state = self.ring(state);
+        }
+        self.settle(state, ticket, deadline, collect)
+    }
+
+    /// Waits until something that was begun by [`enter`](Relay::enter) is decided, and collects it.
+    pub(super) fn wait<R>(
+        &self,
+        ticket: W::Ticket,
+        deadline: Timestamp,
+        collect: impl FnOnce(&mut W, W::Ticket) -> R,
+    ) -> R {
+        self.settle(lock(&self.state), ticket, deadline, collect)
+    }
+
+    fn settle<'a, R>(
+        &'a self,
+        mut state: MutexGuard<'a, State<W>>,
+        ticket: W::Ticket,
+        deadline: Timestamp,
+        collect: impl FnOnce(&mut W, W::Ticket) -> R,
+    ) -> R {
+        while !state.world.is_decided(ticket) {
+            let now = state.world.now();
+            if now >= deadline {
+                state.act(|world, decided| world.expire(ticket, decided));
+                break;
+            }
+            state = if state.driven {
+                park(state, ticket, deadline.since(now))
+            } else {
+                self.drive(state, deadline.since(now))
+            };
+        }
+        let result = collect(&mut state.world, ticket);
+        let mut ringing = state.take_ringing();
+        ringing.extend(state.successor());
+        drop(state);
+        ring_all(&ringing);
+        result
+    }
+
+    /// One turn at driving: poll, absorb, ring.
+    fn drive<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, patience: Duration) -> MutexGuard<'a, State<W>> {
+        let mut watch = std::mem::take(&mut state.watch);
+        state.world.watch(&mut watch);
+        state.driven = true;
+        drop(state);
+        W::poll(&mut watch, patience);
+        let mut state = lock(&self.state);
+        state.driven = false;
+        state.act(|world, decided| world.absorb(&mut watch, decided));
+        state.watch = watch;
+        if state.ringing.is_empty() { state } else { self.ring(state) }
+    }
+
+    /// Rings with the mutex free, so that nobody wakes up only to wait for it.
+    fn ring<'a>(&'a self, mut state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
+        let mut ringing = state.take_ringing();
+        drop(state);
+        ring_all(&ringing);
+        ringing.clear();
+        state = lock(&self.state);
+        state.ringing = ringing;
+        state
+    }
+}
+
+impl<W: World> State<W> {
+    /// Acts on the world, and notes whose bells to ring for it once the mutex is free.
+    fn act<R>(&mut self, act: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> R) -> R {
+        let mut decided = std::mem::take(&mut self.decided);
+        let result = act(&mut self.world, &mut decided);
+        for ticket in decided.drain(..) {
+            if let Some(seat) = self.parked.iter().find(|seat| seat.ticket == ticket) {
+                self.ringing.push(Arc::clone(&seat.bell));
+            }
+        }
+        self.decided = decided;
+        if self.driven {
+            self.world.interrupt();
+        }
+        result
+    }
+
+    fn take_ringing(&mut self) -> Vec<Arc<Condvar>> {
+        std::mem::take(&mut self.ringing)
+    }
+
+    /// Who shall drive when the caller leaves, if anybody must.
+    fn successor(&self) -> Option<Arc<Condvar>> {
+        if self.driven {
+            return None;
+        }
+        let seat = self.parked.iter().find(|seat| !self.world.is_decided(seat.ticket))?;
+        Some(Arc::clone(&seat.bell))
+    }
+}
+
+/// Sleeps until rung, or for that long.
+fn park<W: World>(
+    mut state: MutexGuard<'_, State<W>>,
+    ticket: W::Ticket,
+    patience: Duration,
+) -> MutexGuard<'_, State<W>> {
+    let bell = state.bells.pop().unwrap_or_default();
+    state.parked.push_back(Seat { ticket, bell: Arc::clone(&bell) });
+    let (mut state, _) = bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+    if let Some(index) = state.parked.iter().position(|seat| seat.ticket == ticket) {
+        state.parked.remove(index);
+    }
+    state.bells.push(bell);
+    state
+}
+
+fn ring_all(bells: &[Arc<Condvar>]) {
+    for bell in bells {
+        bell.notify_one();
+    }
+}

@@ -1,0 +1,244 @@
+//! The rounds in flight: one command sent to all nodes, and its tally.
+//!
+//! A round lives in a slot that is used again. It stays for as long as somebody refers to it: the owner who waits for the
+//! verdict, and each node whose reply is still to come or to whom a release is still owed. So a straggler's reply, however
+//! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for.
+
+use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::lease::OwnerToken;
+use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::session::Ticket;
+use crate::proto::vote::{Outcome, ReleaseOutcome, Tally, Vote};
+
+/// Longest key buffer that an unused slot keeps.
+const KEPT_KEY: usize = 256;
+
+/// What a round asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Acquire,
+    Release,
+}
+
+/// One round.
+#[derive(Debug)]
+pub(super) struct Round {
+    generation: u32,
+    references: u32,
+    purpose: Purpose,
+    key: Vec<u8>,
+    token: OwnerToken,
+    tally: Tally,
+    faults: Box<[Fault]>,
+    reached: NodeSet,
+}
+
+impl Round {
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(super) fn token(&self) -> &OwnerToken {
+        &self.token
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn is_decided(&self) -> bool {
+        match self.purpose {
+            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
+            Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
+        }
+    }
+}
+
+/// What its owner takes out of a round.
+#[derive(Debug)]
+pub(crate) struct Count {
+    /// The votes, as far as they mattered.
+    pub(crate) tally: Tally,
+    /// The nodes that the command was queued for, and may have reached.
+    pub(crate) reached: NodeSet,
+    /// Each failed node's fault, unless a quorum granted: then nobody asks.
+    pub(crate) faults: Vec<(NodeId, Fault)>,
+}
+
+impl Count {
+    /// Whether a quorum granted.
+    pub(crate) fn is_won(&self) -> bool {
+        self.tally.acquisition() == Outcome::Won
+    }
+
+    /// Whether somebody else holds what was asked for.
+    pub(crate) fn is_held(&self) -> bool {
+        self.tally.acquisition() == Outcome::Held
+    }
+}
+
+/// All rounds in flight of one client.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    nodes: usize,
+    slots: Vec<Round>,
+    unused: Vec<u32>,
+}
+
+impl Rounds {
+    pub(super) fn new(nodes: usize) -> Rounds {
+        Rounds { nodes, slots: Vec::new(), unused: Vec::new() }
+    }
+
+    /// Opens a round, with the caller as the one who refers to it.
+    pub(super) fn open(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken) -> Ticket {
+        let slot = match self.unused.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(Round {
+                    generation: 0,
+                    references: 0,
+                    purpose,
+                    key: Vec::new(),
+                    token: *token,
+                    tally: Tally::new(self.nodes),
+                    faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
+                    reached: NodeSet::EMPTY,
+                });
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let round = &mut self.slots[slot as usize];
+        round.references = 1;
+        round.purpose = purpose;
+        round.key.extend_from_slice(key);
+        round.token = *token;
+        round.tally = Tally::new(self.nodes);
+        round.reached = NodeSet::EMPTY;
+        Ticket { slot, generation: round.generation }
+    }
+
+    /// The round of a ticket, for as long as somebody refers to it.
+    pub(super) fn round(&self, ticket: Ticket) -> Option<&Round> {
+        let round = self.slots.get(ticket.slot as usize)?;
+        (round.generation == ticket.generation && round.references > 0).then_some(round)
+    }
+
+    /// One more refers to it: a reply of this node is to come.
+    pub(super) fn refer(&mut self, ticket: Ticket, node: NodeId) {
+        if let Some(round) = self.round_mut(ticket) {
+            round.references += 1;
+            round.reached.insert(node);
+        }
+    }
+
+    /// One less refers to it. The last one frees the slot, and no ticket of the past opens it again.
+    pub(super) fn unrefer(&mut self, ticket: Ticket) {
+        let Some(round) = self.round_mut(ticket) else { return };
+        round.references -= 1;
+        if round.references == 0 {
+            round.generation = round.generation.wrapping_add(1);
+            round.key.clear();
+            round.key.shrink_to(KEPT_KEY);
+            self.unused.push(ticket.slot);
+        }
+    }
+
+    /// Counts a vote; true when it decided the round.
+    pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote) -> bool {
+        let Some(round) = self.round_mut(ticket) else { return false };
+        let before = round.is_decided();
+        if round.tally.record(node, vote)
+            && let Vote::Fault(fault) = vote
+        {
+            round.faults[node.index()] = fault;
+        }
+        !before && round.is_decided()
+    }
+
+    /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.
+    pub(super) fn conclude(&mut self, ticket: Ticket) -> Count {
+        let round = &self.slots[ticket.slot as usize];
+        debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
+        let faulted =
+            if round.tally.granted().len() < round.tally.quorum() { round.tally.faulted() } else { NodeSet::EMPTY };
+        let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
+        let count = Count { tally: round.tally, reached: round.reached, faults };
+        self.unrefer(ticket);
+        count
+    }
+
+    /// Whether the verdict is in. A round that is gone has nothing to wait for.
+    pub(super) fn is_decided(&self, ticket: Ticket) -> bool {
+        self.round(ticket).is_none_or(Round::is_decided)
+    }
+
+    /// How many rounds somebody refers to.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.slots.len() - self.unused.len()
+    }
+
+    fn round_mut(&mut self, ticket: Ticket) -> Option<&mut Round> {
+        let round = self.slots.get_mut(ticket.slot as usize)?;
+        (round.generation == ticket.generation && round.references > 0).then_some(round)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds() -> (Rounds, Ticket) {
+        let mut rounds = Rounds::new(3);
+        let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
+        (rounds, ticket)
+    }
+
+    #[test]
+    fn a_straggler_finds_its_round_and_then_nobody_does() {
+        let (mut rounds, ticket) = rounds();
+        for index in 0..3 {
+            rounds.refer(ticket, NodeId::new(index));
+        }
+        assert!(!rounds.vote(ticket, NodeId::new(0), Vote::Granted));
+        assert!(rounds.vote(ticket, NodeId::new(1), Vote::Granted));
+        for _ in 0..3 {
+            rounds.unrefer(ticket);
+        }
+        assert!(!rounds.vote(ticket, NodeId::new(2), Vote::Refused), "decided already");
+        assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
+        rounds.unrefer(ticket);
+        assert!(rounds.round(ticket).is_none());
+        assert_eq!(rounds.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
+        let (mut rounds, stale) = rounds();
+        rounds.unrefer(stale);
+        let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
+        assert_eq!(fresh.slot, stale.slot);
+        for index in 0..3 {
+            assert!(!rounds.vote(stale, NodeId::new(index), Vote::Granted));
+        }
+        rounds.unrefer(stale);
+        assert!(rounds.is_decided(stale));
+        assert!(!rounds.is_decided(fresh));
+        assert_eq!(rounds.round(fresh).unwrap().key(), b"other");
+        assert_eq!(rounds.round(fresh).unwrap().tally().undecided().len(), 3);
+    }
+
+    #[test]
+    fn faults_are_kept_by_node() {
+        let (mut rounds, ticket) = rounds();
+        let refused = Fault::new(Phase::Connect, Cause::Refused);
+        assert!(!rounds.vote(ticket, NodeId::new(2), Vote::Fault(refused)));
+        assert!(rounds.vote(ticket, NodeId::new(0), Vote::Fault(Fault::new(Phase::Reply, Cause::Closed))));
+        let count = rounds.conclude(ticket);
+        assert_eq!(
+            count.faults,
+            [(NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)), (NodeId::new(2), refused)]
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! One non-blocking byte stream to a node, over TCP or a Unix domain socket.
+//!
+//! Nothing here waits. Descriptors are closed on exec, and no write raises SIGPIPE, whatever the host program does with
+//! signals: `send` with `MSG_NOSIGNAL`, or `SO_NOSIGPIPE` where that flag does not exist. A call that a signal
+//! interrupted is made again.
+
+use crate::proto::fault::Cause;
+use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
+use std::io::{self, ErrorKind, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long bytes may stay unacknowledged by the other machine's kernel before the connection counts as dead. A server
+/// that is merely stopped still has a kernel that acknowledges.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(10);
+/// Silence after which the kernel asks the other one whether the connection is still there.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+/// Time between such questions; after three without an answer the connection is dead.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A connection, perhaps still being made.
+#[derive(Debug)]
+pub(super) struct Stream {
+    socket: Socket,
+}
+
+impl Stream {
+    /// Begins to connect over TCP.
+    pub(super) fn connect_tcp(address: SocketAddr) -> io::Result<Stream> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_tcp_nodelay(true)?;
+        socket.set_keepalive(true)?;
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
+        #[cfg(not(windows))]
+        let keepalive = keepalive.with_retries(3);
+        socket.set_tcp_keepalive(&keepalive)?;
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_LIMIT))?;
+        Stream::connect(socket, &address.into())
+    }
+
+    /// Begins to connect to a Unix domain socket.
+    pub(super) fn connect_unix(path: &Path) -> io::Result<Stream> {
+        Stream::connect(Socket::new(Domain::UNIX, Type::STREAM, None)?, &SockAddr::unix(path)?)
+    }
+
+    fn connect(socket: Socket, address: &SockAddr) -> io::Result<Stream> {
+        socket.set_nonblocking(true)?;
+        #[cfg(target_vendor = "apple")]
+        socket.set_nosigpipe(true)?;
+        match socket.connect(address) {
+            Ok(()) => {}
+            Err(error) if is_in_progress(&error, address) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Stream { socket })
+    }
+
+    /// The connection is made, or was refused: which?
+    pub(super) fn finish_connecting(&self) -> io::Result<()> {
+        self.socket.take_error()?.map_or(Ok(()), Err)
+    }
+
+    /// Reads what is there; 0 bytes mean that the other side has closed.
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        uninterrupted(|| (&self.socket).read(buffer))
+    }
+
+    /// Writes what the kernel takes.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        uninterrupted(|| send(&self.socket, bytes))
+    }
+
+    /// Makes the close that follows a reset, so that the server does not keep a half-closed connection.
+    pub(super) fn reset_on_close(&self) {
+        // Fails only on a socket that is dead already.
+        let _ = self.socket.set_linger(Some(Duration::ZERO));
+    }
+}
+
+impl rustix::fd::AsFd for Stream {
+    #[cfg(not(windows))]
+    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    #[cfg(windows)]
+    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
+        std::os::windows::io::AsSocket::as_socket(&self.socket)
+    }
+}
+
+/// What an error of the operating system means for a node.
+pub(super) fn cause_of(error: &io::Error) -> Cause {
+    match error.kind() {
+        // A Unix domain socket that is not there is a server that is not there.
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => Cause::Refused,
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::NotConnected
+        | ErrorKind::UnexpectedEof => Cause::Closed,
+        ErrorKind::TimedOut => Cause::TimedOut,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Cause::Unreachable,
+        _ => Cause::System(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+/// Whether an error says that nothing can be read or written right now.
+pub(super) fn would_block(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock
+}
+
+/// A TCP connection is in progress; Windows says "would block" instead. A Unix domain socket says "would block" when
+/// the server's backlog is full, and then nothing is in progress.
+fn is_in_progress(error: &io::Error, address: &SockAddr) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::INPROGRESS)
+        || (would_block(error) && address.as_socket().is_some())
+}
+
+fn uninterrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(not(any(windows, target_vendor = "apple")))]
+fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(any(windows, target_vendor = "apple"))]
+fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    socket.send(bytes)
+}

@@ -1,0 +1,58 @@
+//! Wakes the thread that polls, from another thread.
+//!
+//! The driver waits for the sockets that were there when it began. Whoever changes that, by opening a connection or by
+//! leaving bytes that a full socket did not take, wakes it through a descriptor of its own, so that it looks again. A
+//! pair of sockets does it on every system, without unsafe code.
+
+use std::io;
+
+#[cfg(not(unix))]
+use std::net::UdpSocket as Datagram;
+#[cfg(unix)]
+use std::os::unix::net::UnixDatagram as Datagram;
+
+/// The two ends of a wake-up.
+#[derive(Debug)]
+pub(super) struct Waker {
+    sender: Datagram,
+    receiver: Datagram,
+}
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Waker> {
+        let (sender, receiver) = pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Waker { sender, receiver })
+    }
+
+    /// Makes the next poll, or the present one, end at once.
+    pub(super) fn wake(&self) {
+        // A full buffer holds a wake-up already.
+        let _ = self.sender.send(&[0]);
+    }
+
+    /// Forgets the wake-ups so far.
+    pub(super) fn drain(&self) {
+        while self.receiver.recv(&mut [0]).is_ok() {}
+    }
+
+    /// What to poll for reading.
+    pub(super) fn source(&self) -> &impl rustix::fd::AsFd {
+        &self.receiver
+    }
+}
+
+#[cfg(unix)]
+fn pair() -> io::Result<(Datagram, Datagram)> {
+    Datagram::pair()
+}
+
+#[cfg(not(unix))]
+fn pair() -> io::Result<(Datagram, Datagram)> {
+    let local = (std::net::Ipv4Addr::LOCALHOST, 0);
+    let (sender, receiver) = (Datagram::bind(local)?, Datagram::bind(local)?);
+    sender.connect(receiver.local_addr()?)?;
+    receiver.connect(sender.local_addr()?)?;
+    Ok((sender, receiver))
+}
