@@ -1,0 +1,192 @@
+//! The clock that leases are reckoned by: one that a sleeping machine cannot stop.
+//!
+//! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that trusts it believes in
+//! a lock that is long gone. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and on top
+//! of it whatever the wall clock advances *more* (SPEC §4.1). A wall clock set forward therefore only ends leases early;
+//! one set back changes nothing, and a later step forward counts again. It never runs backwards.
+
+use crate::proto::time::{Clock, Timestamp};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
+const TOLERANCE_NANOS: i64 = 1_000_000;
+
+/// The operating system's clocks, one lease clock for the whole process.
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        static ORIGIN: OnceLock<source::Origin> = OnceLock::new();
+        static CLOCK: LeaseClock = LeaseClock::new();
+        let (steady, wall) = ORIGIN.get_or_init(source::Origin::new).read();
+        CLOCK.advance(steady, wall)
+    }
+}
+
+/// Combines a steady clock, which never runs backwards, with a wall clock, which somebody may set.
+struct LeaseClock {
+    /// How far the wall clock was ahead of the steady one, the last time that changed.
+    reference: AtomicI64,
+    /// All that the wall clock has ever gained on the steady one.
+    gained: AtomicU64,
+    change: Mutex<()>,
+}
+
+impl LeaseClock {
+    const fn new() -> LeaseClock {
+        LeaseClock { reference: AtomicI64::new(0), gained: AtomicU64::new(0), change: Mutex::new(()) }
+    }
+
+    /// The lease time at these readings, both in nanoseconds since the origin.
+    fn advance(&self, steady: u64, wall: i64) -> Timestamp {
+        let ahead = wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX));
+        if ahead.abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs() {
+            let _change = crate::sync::lock(&self.change);
+            let reference = self.reference.load(Ordering::Acquire);
+            if ahead > reference.saturating_add(TOLERANCE_NANOS) {
+                let gain = ahead.abs_diff(reference);
+                let gained = self.gained.load(Ordering::Acquire).saturating_add(gain);
+                self.gained.store(gained, Ordering::Release);
+                self.reference.store(ahead, Ordering::Release);
+            } else if ahead < reference.saturating_sub(TOLERANCE_NANOS) {
+                self.reference.store(ahead, Ordering::Release);
+            }
+        }
+        Timestamp::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
+    }
+}
+
+#[cfg(any(target_os = "android", target_os = "linux"))]
+mod source {
+    use rustix::time::{ClockId, Timespec, clock_gettime};
+
+    /// When the process first asked.
+    pub(super) struct Origin {
+        steady: i128,
+        wall: i128,
+    }
+
+    impl Origin {
+        pub(super) fn new() -> Origin {
+            let (steady, wall) = readings();
+            Origin { steady, wall }
+        }
+
+        pub(super) fn read(&self) -> (u64, i64) {
+            let (steady, wall) = readings();
+            (u64::try_from(steady - self.steady).unwrap_or(0), i64::try_from(wall - self.wall).unwrap_or(i64::MAX))
+        }
+    }
+
+    /// Both clocks, as if at once: a thread that is interrupted between the two readings tries again.
+    fn readings() -> (i128, i128) {
+        let mut before = nanos(clock_gettime(ClockId::Boottime));
+        let mut tries = 0;
+        loop {
+            let wall = nanos(clock_gettime(ClockId::Realtime));
+            let after = nanos(clock_gettime(ClockId::Boottime));
+            tries += 1;
+            if after - before < 100_000 || tries == 4 {
+                return (after, wall);
+            }
+            before = after;
+        }
+    }
+
+    fn nanos(time: Timespec) -> i128 {
+        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+    }
+}
+
+#[cfg(not(any(target_os = "android", target_os = "linux")))]
+mod source {
+    use std::time::{Instant, SystemTime};
+
+    /// When the process first asked. Where there is no clock that counts suspend, the wall clock makes up for it.
+    pub(super) struct Origin {
+        steady: Instant,
+        wall: SystemTime,
+    }
+
+    impl Origin {
+        pub(super) fn new() -> Origin {
+            Origin { steady: Instant::now(), wall: SystemTime::now() }
+        }
+
+        pub(super) fn read(&self) -> (u64, i64) {
+            let steady = u64::try_from(self.steady.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let wall = match SystemTime::now().duration_since(self.wall) {
+                Ok(advance) => i64::try_from(advance.as_nanos()).unwrap_or(i64::MAX),
+                Err(set_back) => i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+            };
+            (steady, wall)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Feeds readings in seconds and gives the lease time in seconds.
+    fn lease_times(readings: &[(i64, i64)]) -> Vec<u64> {
+        let clock = LeaseClock::new();
+        readings
+            .iter()
+            .map(|&(steady, wall)| clock.advance((steady * SECOND) as u64, wall * SECOND).as_nanos() / SECOND as u64)
+            .collect()
+    }
+
+    #[test]
+    fn both_clocks_going_on_is_just_time() {
+        assert_eq!(lease_times(&[(0, 0), (1, 1), (100, 100)]), [0, 1, 100]);
+    }
+
+    #[test]
+    fn suspend_counts_wherever_it_shows() {
+        assert_eq!(lease_times(&[(1, 1), (3601, 3601), (3602, 3602)]), [1, 3601, 3602], "in both clocks");
+        assert_eq!(lease_times(&[(1, 1), (2, 3602), (3, 3603)]), [1, 3602, 3603], "in the wall clock only");
+        assert_eq!(lease_times(&[(1, 1), (3601, 2), (3602, 3)]), [1, 3601, 3602], "in the steady clock only");
+    }
+
+    #[test]
+    fn a_wall_clock_set_forward_counts_and_set_back_neither_counts_nor_freezes() {
+        assert_eq!(lease_times(&[(1, 1), (2, 3602), (3, 3), (4, 4), (5, 3605)]), [1, 3602, 3603, 3604, 7205]);
+        assert_eq!(lease_times(&[(1, 1), (2, -3600), (3, -3599)]), [1, 2, 3]);
+    }
+
+    #[test]
+    fn reading_noise_does_not_add_up() {
+        let clock = LeaseClock::new();
+        let mut last = Timestamp::ORIGIN;
+        for step in 0..100_000u64 {
+            let noise = [0, 900_000, -900_000, 400_000][step as usize % 4];
+            last = clock.advance(step * 1000, (step * 1000) as i64 + noise);
+        }
+        assert!(last.as_nanos() <= 99_999 * 1000 + 2 * TOLERANCE_NANOS as u64, "{last:?}");
+    }
+
+    #[test]
+    fn extreme_readings_do_not_overflow() {
+        let clock = LeaseClock::new();
+        let mut last = Timestamp::ORIGIN;
+        for (steady, wall) in [(0, i64::MAX), (1, i64::MIN), (2, i64::MAX), (u64::MAX, i64::MIN), (u64::MAX, i64::MAX)]
+        {
+            let now = clock.advance(steady, wall);
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn the_system_clock_goes_on() {
+        let before = SystemClock.now();
+        std::thread::sleep(Duration::from_millis(20));
+        let passed = SystemClock.now().since(before);
+        assert!(passed >= Duration::from_millis(20), "{passed:?}");
+    }
+}

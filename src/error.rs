@@ -1,0 +1,132 @@
+//! What went wrong: a kind for the program, a line for the person, and every node's own cause.
+//!
+//! "Held by someone else" is not among the errors: it is `Ok(None)`. An error means that the library could not find out,
+//! or was not able or allowed to try. No text from a server, no password, no token and no URL is ever part of one.
+
+use crate::proto::fault::{Cause, Fault, Phase};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Everything this library returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation could not be done.
+///
+/// `Display` gives one line that names every node that failed:
+///
+/// ```text
+/// cannot lock "orders/42": 2 of 5 nodes answered and 3 must [10.0.0.3:6379: timed out (reply); …]
+/// ```
+pub struct Error(Box<Content>);
+
+struct Content {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    causes: Vec<NodeFault>,
+}
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The wait was cancelled from another thread. Nothing is held.
+    Cancelled,
+    /// A setting, a node's URL, a resource name or a time to live cannot be used. Mend the program or its configuration.
+    Config,
+    /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
+    Entropy,
+    /// Fewer than a quorum of nodes could answer. Whether the lock is held is not known; trying again later may help.
+    /// [`Error::causes`] says what each node needs.
+    Unavailable,
+}
+
+/// One node that gave no usable answer, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFault {
+    address: String,
+    fault: Fault,
+}
+
+impl Error {
+    /// What can be done about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Every node that gave no usable answer, and why, in the order in which the nodes were named. Empty when no node was
+    /// asked.
+    pub fn causes(&self) -> &[NodeFault] {
+        &self.0.causes
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
+        Error(Box::new(Content { kind, message: message.into(), causes: Vec::new() }))
+    }
+
+    pub(crate) fn with_causes(mut self, causes: Vec<NodeFault>) -> Error {
+        self.0.causes = causes;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        for (index, cause) in self.0.causes.iter().enumerate() {
+            write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
+        }
+        if self.0.causes.is_empty() { Ok(()) } else { f.write_str("]") }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl NodeFault {
+    pub(crate) fn new(address: String, fault: Fault) -> NodeFault {
+        NodeFault { address, fault }
+    }
+
+    /// The node's address: `host:port`, or `unix:` and a path. Never its password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How far the node had come.
+    pub fn phase(&self) -> Phase {
+        self.fault.phase
+    }
+
+    /// What went wrong there.
+    pub fn cause(&self) -> Cause {
+        self.fault.cause
+    }
+}
+
+impl fmt::Display for NodeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.address, self.fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_readable_line() {
+        let causes = vec![
+            NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
+            NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
+        ];
+        let error = Error::new(ErrorKind::Unavailable, "cannot lock \"x\"").with_causes(causes);
+        assert_eq!(error.to_string(), "cannot lock \"x\" [a:1: timed out (reply); b:2: connection refused (connect)]");
+        assert!(format!("{error:?}").starts_with("Unavailable: cannot lock"));
+        assert_eq!(Error::new(ErrorKind::Cancelled, "cancelled").to_string(), "cancelled");
+    }
+}
