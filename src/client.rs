@@ -1,0 +1,72 @@
+//! What every handle of one client shares: the engine, the queues of waiting threads, the settings.
+
+use crate::error::{Error, ErrorKind, NodeFault};
+use crate::net::engine::{Count, Engine};
+use crate::proto::backoff::Backoff;
+use crate::proto::fault::Fault;
+use crate::proto::node::NodeId;
+use crate::queue::{Queues, Trouble};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A handle on what is shared. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Engine,
+    queues: Queues,
+    settings: Settings,
+}
+
+/// What the builder has checked.
+pub(crate) struct Settings {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) prefix: String,
+    pub(crate) node_timeout: Duration,
+    pub(crate) drift_factor: f64,
+    pub(crate) backoff: Backoff,
+    pub(crate) unavailable_after: Duration,
+    pub(crate) max_ttl: Duration,
+}
+
+impl Client {
+    pub(crate) fn new(engine: Engine, settings: Settings) -> Client {
+        Client { shared: Arc::new(Shared { engine, queues: Queues::default(), settings }) }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.shared.queues
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The faults of a count, with the addresses of their nodes.
+    pub(crate) fn trouble(&self, count: &Count) -> Trouble {
+        let cause =
+            |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
+        Trouble {
+            answered: count.tally.granted().len() + count.tally.refused().len(),
+            causes: count.faults.iter().map(cause).collect(),
+        }
+    }
+
+    /// The error that too few nodes could answer. `action` names what could not be done.
+    pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
+        let nodes = self.settings().nodes.len();
+        let message = format!(
+            "cannot {action} {resource:?}: {} of {nodes} nodes answered and {} must",
+            trouble.answered,
+            nodes / 2 + 1
+        );
+        Error::new(ErrorKind::Unavailable, message).with_causes(trouble.causes)
+    }
+}

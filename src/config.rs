@@ -1,0 +1,263 @@
+//! The settings of a client, checked when it is built.
+
+use crate::client::{Client, Settings};
+use crate::clock::SystemClock;
+use crate::error::{Error, ErrorKind, Result};
+use crate::net::endpoint::Endpoint;
+use crate::net::engine::Engine;
+use crate::proto::backoff::Backoff;
+use crate::proto::lease::MAX_TTL;
+use crate::proto::node::MAX_NODES;
+use crate::redlock::Redlock;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time for a node to answer, by default: far more than a healthy one in the same region needs, far less than a caller
+/// notices.
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+/// Part of a time to live that clocks may disagree by, by default: one in a hundred.
+const DRIFT_FACTOR: f64 = 0.01;
+const RETRY_MIN: Duration = Duration::from_millis(2);
+const RETRY_MAX: Duration = Duration::from_millis(250);
+const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
+/// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The settings of a [`Redlock`], with a default for everything but the nodes.
+///
+/// ```
+/// use quorumlock::Redlock;
+/// use std::time::Duration;
+///
+/// let redlock = Redlock::builder()
+///     .node("redis://10.0.0.1:6379")
+///     .node("redis://:secret@10.0.0.2:6379/2")
+///     .node("unix:///run/redis.sock")
+///     .node_timeout(Duration::from_millis(30))
+///     .build()?;
+/// # Ok::<(), quorumlock::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    nodes: Vec<String>,
+    prefix: String,
+    node_timeout: Duration,
+    drift_factor: f64,
+    retry_min: Duration,
+    retry_max: Duration,
+    unavailable_after: Duration,
+    max_ttl: Duration,
+}
+
+impl Redlock {
+    /// Starts to name the nodes and settings of a client.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    fn new() -> Builder {
+        Builder {
+            nodes: Vec::new(),
+            prefix: String::new(),
+            node_timeout: NODE_TIMEOUT,
+            drift_factor: DRIFT_FACTOR,
+            retry_min: RETRY_MIN,
+            retry_max: RETRY_MAX,
+            unavailable_after: UNAVAILABLE_AFTER,
+            max_ttl: MAX_TTL,
+        }
+    }
+
+    /// Adds a node: an independent Redis or Valkey master, by its URL.
+    ///
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
+    /// path may be percent-encoded. Every client of a lock must name the same nodes. Three or five make a sound quorum; one
+    /// makes the single-instance lock, which is as available as that one server.
+    #[must_use]
+    pub fn node(mut self, url: impl Into<String>) -> Builder {
+        self.nodes.push(url.into());
+        self
+    }
+
+    /// Adds several nodes.
+    #[must_use]
+    pub fn nodes<I: IntoIterator<Item = impl Into<String>>>(mut self, urls: I) -> Builder {
+        self.nodes.extend(urls.into_iter().map(Into::into));
+        self
+    }
+
+    /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that uses
+    /// the same key excludes this one and is excluded by it.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long each node has to answer one attempt; no attempt takes longer. Default: 50 ms. Keep it a small part of the
+    /// times to live: what an attempt takes is missing from the lease.
+    #[must_use]
+    pub fn node_timeout(mut self, timeout: Duration) -> Builder {
+        self.node_timeout = timeout;
+        self
+    }
+
+    /// The part of a time to live by which clocks of servers and clients may disagree. Default: 0.01. A lease is shorter
+    /// than its time to live by this part and 2 ms (Redlock's clock drift).
+    #[must_use]
+    pub fn drift_factor(mut self, factor: f64) -> Builder {
+        self.drift_factor = factor;
+        self
+    }
+
+    /// The shortest and the longest delay between two attempts of a waiting thread. Default: 2 ms and 250 ms. Delays are
+    /// random, and grow while the lock stays held.
+    #[must_use]
+    pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
+        self.retry_min = shortest;
+        self.retry_max = longest;
+        self
+    }
+
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) goes on when no quorum of nodes answers. Default: 3 s. Waits with a
+    /// limit of their own go on until that.
+    #[must_use]
+    pub fn unavailable_after(mut self, time: Duration) -> Builder {
+        self.unavailable_after = time;
+        self
+    }
+
+    /// The longest time to live that a lock may ask for. Default: 24 h.
+    #[must_use]
+    pub fn max_ttl(mut self, ttl: Duration) -> Builder {
+        self.max_ttl = ttl;
+        self
+    }
+
+    /// Builds the client. This connects to no node, and does not fail because one is down.
+    ///
+    /// # Errors
+    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out of
+    /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors left.
+    pub fn build(self) -> Result<Redlock> {
+        let endpoints = self.endpoints()?;
+        self.check()?;
+        let nodes = endpoints.iter().map(ToString::to_string).collect();
+        let engine = Engine::new(endpoints, self.node_timeout, Arc::new(SystemClock)).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+        })?;
+        Ok(Redlock::new(Client::new(
+            engine,
+            Settings {
+                nodes,
+                prefix: self.prefix,
+                node_timeout: self.node_timeout,
+                drift_factor: self.drift_factor,
+                backoff: Backoff::new(self.retry_min, self.retry_max),
+                unavailable_after: self.unavailable_after,
+                max_ttl: self.max_ttl,
+            },
+        )))
+    }
+
+    fn endpoints(&self) -> Result<Vec<Endpoint>> {
+        if self.nodes.is_empty() {
+            return Err(config("no node: name at least one with Builder::node"));
+        }
+        if self.nodes.len() > MAX_NODES {
+            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
+        }
+        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
+        for (index, url) in self.nodes.iter().enumerate() {
+            let endpoint = Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
+            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
+                return Err(config(format!(
+                    "node {index} is node {first} again ({endpoint}): one server has one vote"
+                )));
+            }
+            endpoints.push(endpoint);
+        }
+        Ok(endpoints)
+    }
+
+    fn check(&self) -> Result<()> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=LONGEST).contains(&self.node_timeout) {
+            return Err(config("node_timeout must be at least 1 ms"));
+        }
+        if !(0.0..1.0).contains(&self.drift_factor) {
+            return Err(config("drift_factor must be at least 0 and less than 1"));
+        }
+        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST {
+            return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
+        }
+        if !(millisecond..=LONGEST).contains(&self.max_ttl) {
+            return Err(config("max_ttl must be between 1 ms and 366 days"));
+        }
+        Ok(())
+    }
+}
+
+/// Shows the settings without the nodes, whose URLs hold passwords.
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("nodes", &self.nodes.len())
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Config, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(builder: Builder) -> String {
+        let error = builder.build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        error.to_string()
+    }
+
+    #[test]
+    fn unusable_settings_are_refused_by_name() {
+        let one = || Builder::new().node("redis://h");
+        let table = [
+            (Builder::new(), "no node"),
+            (one().node("nonsense"), "node 1: not a node URL"),
+            (one().node("redis://:hunter2@h:6379/3"), "node 1 is node 0 again (h:6379)"),
+            (Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))), "65 nodes"),
+            (one().node_timeout(Duration::ZERO), "node_timeout"),
+            (one().node_timeout(Duration::MAX), "node_timeout"),
+            (one().drift_factor(-0.1), "drift_factor"),
+            (one().drift_factor(1.0), "drift_factor"),
+            (one().drift_factor(f64::NAN), "drift_factor"),
+            (one().retry_delay(Duration::ZERO, RETRY_MAX), "retry_delay"),
+            (one().retry_delay(RETRY_MAX, RETRY_MIN), "retry_delay"),
+            (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
+            (one().max_ttl(Duration::ZERO), "max_ttl"),
+            (one().max_ttl(Duration::MAX), "max_ttl"),
+        ];
+        for (builder, words) in table {
+            let message = refusal(builder);
+            assert!(message.contains(words) && !message.contains("hunter2"), "{message}");
+        }
+    }
+
+    #[test]
+    fn building_connects_to_nobody() {
+        let nodes = (1..=64).map(|port| format!("redis://203.0.113.1:{port}"));
+        assert!(Builder::new().nodes(nodes).build().is_ok());
+    }
+
+    #[test]
+    fn the_builder_does_not_show_passwords() {
+        let builder = Builder::new().node("redis://:hunter2@h");
+        assert!(!format!("{builder:?} {:?}", builder.clone().build().unwrap()).contains("hunter2"));
+    }
+}

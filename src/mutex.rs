@@ -1,0 +1,286 @@
+//! The lock of one resource, and the ways to take it.
+
+use crate::client::Client;
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::MutexGuard;
+use crate::net::engine::{Claim, Count};
+use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
+use crate::proto::lease::{Lease, Ttl, TtlError};
+use crate::proto::time::Timestamp;
+use crate::queue::{Place, Turn};
+use crate::token;
+use crate::wait::{Limit, Wait};
+use getrandom::SysRng;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time to live of a lock that names none.
+const DEFAULT_TTL: Duration = Duration::from_secs(10);
+/// Longest resource name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
+const MAX_RESOURCE: usize = 4096;
+
+/// The lock of one resource.
+///
+/// Taking it gives a [`MutexGuard`], and while that is held and its lease lasts, nobody else who plays by the rules gets
+/// one. It is not reentrant: a thread that locks what it holds waits for itself, until the lease ends.
+///
+/// Threads of one process that wait for the same resource do so in a queue, first come first served, and only the first of
+/// them asks the servers.
+#[derive(Clone)]
+pub struct Mutex {
+    client: Client,
+    key: Arc<str>,
+    ttl: Duration,
+}
+
+impl Mutex {
+    pub(crate) fn new(client: Client, resource: &str) -> Mutex {
+        let key = format!("{}{resource}", client.settings().prefix).into();
+        Mutex { client, key, ttl: DEFAULT_TTL }
+    }
+
+    /// How long the lock lasts unless it is released: the servers free it then, whatever became of its holder. Default:
+    /// 10 s. At least 1 ms (and more than the drift takes away), at most 24 h or what
+    /// [`Builder::max_ttl`](crate::Builder::max_ttl) says; fractions of a millisecond are dropped.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Mutex {
+        self.ttl = ttl;
+        self
+    }
+
+    /// The name of the resource, without the prefix.
+    pub fn resource(&self) -> &str {
+        &self.key[self.client.settings().prefix.len()..]
+    }
+
+    /// Takes the lock, waiting for as long as somebody else holds it.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when no quorum of nodes has answered for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default; [`Config`](ErrorKind::Config) for
+    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy).
+    pub fn lock(&self) -> Result<MutexGuard> {
+        loop {
+            if let Some(guard) = self.lock_with(&Wait::forever())? {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Makes exactly one attempt, and never sleeps: at most the node timeout passes. `None` when somebody else holds the
+    /// lock.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer to tell; [`Config`](ErrorKind::Config);
+    /// [`Entropy`](ErrorKind::Entropy).
+    pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
+        let mut acquisition = Acquisition::new(self, Patience::Once, self.client.engine().now())?;
+        acquisition.drive(None, &Wait::forever())
+    }
+
+    /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None` when
+    /// somebody else held the lock all the time.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer the last attempt;
+    /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy).
+    pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard>> {
+        self.lock_with(&Wait::timeout(timeout))
+    }
+
+    /// Takes the lock, waiting until then at the latest. Otherwise like [`lock_timeout`](Mutex::lock_timeout).
+    ///
+    /// # Errors
+    /// As [`lock_timeout`](Mutex::lock_timeout).
+    pub fn lock_deadline(&self, deadline: Instant) -> Result<Option<MutexGuard>> {
+        self.lock_with(&Wait::deadline(deadline))
+    }
+
+    /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both. `None`
+    /// when the limit came first.
+    ///
+    /// # Errors
+    /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left behind.
+    /// Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
+    pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard>> {
+        let now = self.client.engine().now();
+        let patience = match wait.limit {
+            Limit::Never => Patience::WhileAvailable(self.client.settings().unavailable_after),
+            Limit::Timeout(timeout) => Patience::Until(now.after(timeout)),
+            Limit::Deadline(deadline) => Patience::Until(now.after(deadline.saturating_duration_since(Instant::now()))),
+        };
+        let mut acquisition = Acquisition::new(self, patience, now)?;
+        let place = self.client.queues().join(&self.key, now);
+        match acquisition.queue(&place, wait)? {
+            Queued::FirstInLine => acquisition.drive(Some(&place), wait),
+            Queued::OutOfTime => match place.trouble() {
+                None => Ok(None),
+                Some(trouble) => Err(self.client.unavailable("lock", self.resource(), trouble)),
+            },
+        }
+    }
+
+    fn checked_ttl(&self) -> Result<Ttl> {
+        let settings = self.client.settings();
+        let resource = self.resource();
+        if resource.is_empty() || resource.len() > MAX_RESOURCE {
+            let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        Ttl::new(self.ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
+            let why = match error {
+                TtlError::TooShort => "is shorter than 1 ms".to_owned(),
+                TtlError::TooLong => format!("is longer than max_ttl, {:?}", settings.max_ttl),
+                TtlError::EatenByDrift => {
+                    "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
+                }
+            };
+            Error::new(ErrorKind::Config, format!("a time to live of {:?} {why}", self.ttl))
+        })
+    }
+}
+
+impl fmt::Debug for Mutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").field("resource", &self.resource()).field("ttl", &self.ttl).finish_non_exhaustive()
+    }
+}
+
+/// One call that wants the lock: drives the [`Acquire`] machine by the steps in its module.
+struct Acquisition<'m> {
+    mutex: &'m Mutex,
+    ttl: Ttl,
+    patience: Patience,
+    started: Timestamp,
+}
+
+enum Queued {
+    FirstInLine,
+    OutOfTime,
+}
+
+impl<'m> Acquisition<'m> {
+    fn new(mutex: &'m Mutex, patience: Patience, started: Timestamp) -> Result<Acquisition<'m>> {
+        Ok(Acquisition { mutex, ttl: mutex.checked_ttl()?, patience, started })
+    }
+
+    /// Waits to become the first of this process's queue, with no guard of this process in front.
+    fn queue(&mut self, place: &Place<'_>, wait: &Wait) -> Result<Queued> {
+        let engine = self.mutex.client.engine();
+        let deadline = match self.patience {
+            // Without time to wait, the call still makes its one attempt.
+            Patience::Until(deadline) if deadline > self.started => deadline,
+            Patience::Until(_) | Patience::Once => return Ok(Queued::FirstInLine),
+            Patience::WhileAvailable(_) => Timestamp::NEVER,
+        };
+        let mut bell = None;
+        loop {
+            let now = engine.now();
+            let until = match place.turn(now) {
+                Turn::Head(available_at) => {
+                    self.started = available_at;
+                    return Ok(Queued::FirstInLine);
+                }
+                Turn::HeldHere(until) => until.min(deadline),
+                Turn::Behind => deadline,
+            };
+            if now >= deadline {
+                return Ok(Queued::OutOfTime);
+            }
+            match &bell {
+                // Look again with the bell in place, before relying on it.
+                None => bell = Some(place.bell()),
+                Some(bell) => {
+                    if wait.sleep(bell, until.since(now)) {
+                        return Err(self.cancelled());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Attempts, undoes, waits, and attempts again, until the machine is done.
+    fn drive(&mut self, place: Option<&Place<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
+        let Mutex { client, key, .. } = self.mutex;
+        let engine = client.engine();
+        let settings = client.settings();
+        let terms = Terms {
+            ttl: self.ttl,
+            node_timeout: settings.node_timeout,
+            patience: self.patience,
+            backoff: settings.backoff,
+        };
+        let mut machine = Acquire::new(terms, self.started);
+        let mut last: Option<(Claim, Count)> = None;
+        let bell = std::cell::OnceCell::new();
+        loop {
+            match machine.poll() {
+                Output::Attempt if wait.is_cancelled() => machine.cancelled(),
+                Output::Attempt => {
+                    let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;
+                    let attempt =
+                        engine.acquire(key.as_bytes(), token, self.ttl.millis(), |t0| machine.attempt_deadline(t0));
+                    let jitter =
+                        if attempt.1.is_won() { 0 } else { token::draw_jitter(&mut SysRng).unwrap_or_default() };
+                    let now = engine.now();
+                    machine.attempted(attempt.0.t0, &attempt.1.tally, attempt.0.reached, now, jitter);
+                    if let Some(place) = place {
+                        if attempt.1.is_held() {
+                            place.answered(now);
+                        } else if !attempt.1.is_won() {
+                            place.troubled(client.trouble(&attempt.1));
+                        }
+                    }
+                    last = Some(attempt);
+                }
+                Output::Undo(nodes) => {
+                    if let Some((claim, _)) = &last {
+                        engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });
+                    }
+                }
+                Output::Wait(until) => {
+                    let Some(place) = place else { break };
+                    let bell = bell.get_or_init(|| place.bell());
+                    if wait.sleep(bell, until.since(engine.now())) {
+                        machine.cancelled();
+                    } else {
+                        machine.woken(engine.now());
+                    }
+                }
+                Output::Done(Verdict::Acquired(lease)) => return Ok(last.map(|(claim, _)| self.guard(claim, lease))),
+                Output::Done(Verdict::Held) => break,
+                Output::Done(Verdict::Cancelled) => return Err(self.cancelled()),
+                Output::Done(Verdict::TooLate) => return Err(self.too_late()),
+                Output::Done(Verdict::Unavailable) => {
+                    let trouble = last.map(|(_, count)| client.trouble(&count)).unwrap_or_default();
+                    return Err(client.unavailable("lock", self.mutex.resource(), trouble));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn guard(&self, claim: Claim, lease: Lease) -> MutexGuard {
+        let Mutex { client, key, .. } = self.mutex;
+        let hold = client.queues().hold(key, lease.end(), client.engine().now());
+        MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold)
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::new(ErrorKind::Cancelled, format!("the wait for {:?} was cancelled", self.mutex.resource()))
+    }
+
+    fn too_late(&self) -> Error {
+        let message = format!(
+            "cannot lock {:?}: a quorum answered, but only after the lease had ended; the time to live of {} ms is too short",
+            self.mutex.resource(),
+            self.ttl.millis()
+        );
+        Error::new(ErrorKind::Unavailable, message)
+    }
+}
+
+fn no_entropy() -> Error {
+    Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
+}

@@ -1,0 +1,172 @@
+//! How long to wait for a lock, and who may end the wait.
+
+use crossbeam_channel::{Receiver, Sender, bounded, never};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
+///
+/// ```
+/// use quorumlock::{CancelHandle, Wait};
+/// use std::time::Duration;
+///
+/// let shutdown = CancelHandle::new();
+/// let wait = Wait::timeout(Duration::from_secs(5)).cancelled_by(&shutdown);
+/// # drop(wait);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Wait {
+    pub(crate) limit: Limit,
+    cancel: Cancel,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Deadline(Instant),
+    Never,
+    Timeout(Duration),
+}
+
+#[derive(Clone, Debug)]
+enum Cancel {
+    Channel(Receiver<()>),
+    Handle(CancelHandle),
+    Never,
+}
+
+impl Wait {
+    /// Waits for as long as the resource is held.
+    pub fn forever() -> Wait {
+        Wait { limit: Limit::Never, cancel: Cancel::Never }
+    }
+
+    /// Waits for this long at most, counted from the call that waits. Zero makes one attempt.
+    pub fn timeout(timeout: Duration) -> Wait {
+        Wait { limit: Limit::Timeout(timeout), cancel: Cancel::Never }
+    }
+
+    /// Waits until then at the latest. A time in the past makes one attempt.
+    pub fn deadline(deadline: Instant) -> Wait {
+        Wait { limit: Limit::Deadline(deadline), cancel: Cancel::Never }
+    }
+
+    /// Lets a handle end the wait. Replaces an earlier handle or channel.
+    #[must_use]
+    pub fn cancelled_by(mut self, handle: &CancelHandle) -> Wait {
+        self.cancel = Cancel::Handle(handle.clone());
+        self
+    }
+
+    /// Lets a channel end the wait, by a message, which is taken, or by its last sender going away. Replaces an earlier
+    /// handle or channel.
+    #[must_use]
+    pub fn cancelled_by_channel(mut self, receiver: Receiver<()>) -> Wait {
+        self.cancel = Cancel::Channel(receiver);
+        self
+    }
+
+    /// Whether the wait has been cancelled. Takes the message, if a channel brings one.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match &self.cancel {
+            Cancel::Channel(receiver) => !matches!(receiver.try_recv(), Err(crossbeam_channel::TryRecvError::Empty)),
+            Cancel::Handle(handle) => handle.is_cancelled(),
+            Cancel::Never => false,
+        }
+    }
+
+    /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
+    pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
+        let (channel, handle) = match &self.cancel {
+            Cancel::Channel(receiver) => (receiver.clone(), never()),
+            Cancel::Handle(handle) => (never(), handle.0.cancelled.clone()),
+            Cancel::Never => (never(), never()),
+        };
+        crossbeam_channel::select! {
+            recv(wake) -> _ => false,
+            recv(channel) -> _ => true,
+            recv(handle) -> _ => true,
+            default(time) => false,
+        }
+    }
+}
+
+/// Ends waits from another thread: every wait that was given this handle or a clone of it, now and later.
+///
+/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key behind.
+/// Dropping a handle cancels nothing.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Dropped to cancel: a channel without a sender tells everyone who listens.
+    sender: Mutex<Option<Sender<Infallible>>>,
+    cancelled: Receiver<Infallible>,
+}
+
+impl CancelHandle {
+    /// A handle that has not cancelled anything.
+    pub fn new() -> CancelHandle {
+        let (sender, cancelled) = bounded(0);
+        CancelHandle(Arc::new(Shared { sender: Mutex::new(Some(sender)), cancelled }))
+    }
+
+    /// Ends the waits. Doing it twice does no harm.
+    pub fn cancel(&self) {
+        crate::sync::lock(&self.0.sender).take();
+    }
+
+    /// Whether [`cancel`](CancelHandle::cancel) has been called.
+    pub fn is_cancelled(&self) -> bool {
+        crate::sync::lock(&self.0.sender).is_none()
+    }
+}
+
+impl Default for CancelHandle {
+    fn default() -> CancelHandle {
+        CancelHandle::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_cancels_every_wait_it_was_given_to() {
+        let handle = CancelHandle::new();
+        let waits =
+            [Wait::forever().cancelled_by(&handle), Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone())];
+        assert!(waits.iter().all(|wait| !wait.is_cancelled() && !wait.sleep(&never(), Duration::ZERO)));
+        handle.cancel();
+        handle.cancel();
+        assert!(waits.iter().all(|wait| wait.is_cancelled() && wait.sleep(&never(), Duration::MAX)));
+    }
+
+    #[test]
+    fn a_dropped_handle_cancels_nothing() {
+        let wait = Wait::forever().cancelled_by(&CancelHandle::new());
+        assert!(!wait.is_cancelled());
+        assert!(!wait.sleep(&never(), Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_channel_cancels_by_a_message_or_by_its_end() {
+        let (sender, receiver) = bounded(1);
+        let wait = Wait::forever().cancelled_by_channel(receiver);
+        assert!(!wait.is_cancelled());
+        sender.send(()).unwrap();
+        assert!(wait.is_cancelled());
+        assert!(!wait.is_cancelled(), "the message was taken");
+        drop(sender);
+        assert!(wait.is_cancelled() && wait.sleep(&never(), Duration::MAX));
+    }
+
+    #[test]
+    fn a_wake_up_is_not_a_cancellation() {
+        let (sender, wake) = bounded(1);
+        sender.send(()).unwrap();
+        assert!(!Wait::forever().sleep(&wake, Duration::MAX));
+    }
+}
