@@ -1,0 +1,28 @@
+//! The lock on real servers: who gets it, and what is left behind.
+
+use crate::support::server::{Answer, Server};
+use quorumlock::{Redlock, Release};
+use std::time::Duration;
+
+pub(crate) fn client(servers: &[Server]) -> Redlock {
+    Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap()
+}
+
+#[test]
+fn a_lock_excludes_until_it_is_released() {
+    let servers = Server::several(5).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let guard = mine.mutex("orders/42").ttl(Duration::from_secs(5)).lock().unwrap();
+    assert_eq!(guard.resource(), "orders/42");
+    let remaining = guard.remaining();
+    assert!(remaining > Duration::from_millis(4000) && remaining < Duration::from_millis(4948), "{remaining:?}");
+    for server in &servers {
+        let Answer::Text(token) = server.command(&["GET", "orders/42"]).unwrap() else { panic!() };
+        assert!(token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
+    }
+    assert!(theirs.mutex("orders/42").try_lock().unwrap().is_none());
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let guard = theirs.mutex("orders/42").try_lock().unwrap().unwrap();
+    drop(guard);
+    assert!(mine.mutex("orders/42").lock_timeout(Duration::from_secs(1)).unwrap().is_some());
+}

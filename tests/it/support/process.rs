@@ -1,0 +1,141 @@
+//! Facts about our own process, for tests that count what is left behind. Linux only: it reads `/proc`.
+//!
+//! Tests run side by side in one process, so a bare count of threads or descriptors says nothing about one test.
+//! There are two ways to a count that means something: ask for what only this test has (the connections to its own
+//! servers, threads of a certain name), or run the test [`alone`] in a process of its own.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Set in the process that [`alone`] starts.
+const ALONE_VARIABLE: &str = "QUORUMLOCK_TEST_ALONE";
+
+/// A thread of this process. The kernel keeps the first 15 bytes of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Thread {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+}
+
+/// A TCP socket that this process has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub(crate) descriptor: u32,
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    pub(crate) state: SocketState,
+}
+
+/// Of the kernel's states those that a leak test tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SocketState {
+    /// The other side has closed and we have not.
+    CloseWait,
+    Connecting,
+    Established,
+    Listening,
+    Other,
+}
+
+/// Runs the body in a process of its own, where nothing else runs: `alone("leaks::no_thread_stays", || …)`.
+///
+/// The name is that of the calling test as `cargo test` prints it. The test binary is started again for this one test
+/// and there, on the test's thread, the body runs. A failure there is shown and fails the test here.
+pub(crate) fn alone(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(ALONE_VARIABLE).is_some_and(|name| name == test) {
+        return body();
+    }
+    let binary = std::env::current_exe().expect("the path of this test binary");
+    let mut command = Command::new(binary);
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE_VARIABLE, test);
+    let output = command.output().expect("this test binary runs");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{test}, alone in a process:\n{text}");
+    assert!(text.contains("1 passed"), "{test} is not the name of this test:\n{text}");
+}
+
+/// The threads of this process.
+///
+/// A thread has its parent's name for a moment after its birth, and is still listed for a moment after it was joined:
+/// ask [`eventually`].
+pub(crate) fn threads() -> Vec<Thread> {
+    let ids = numbers_in("/proc/self/task");
+    // A thread that ends while we look has no name any more, and is not there any more.
+    let name = |id| fs::read_to_string(format!("/proc/self/task/{id}/comm")).ok();
+    ids.into_iter().filter_map(|id| Some(Thread { id, name: name(id)?.trim_end().to_owned() })).collect()
+}
+
+/// The threads whose name begins so.
+pub(crate) fn threads_named(prefix: &str) -> Vec<Thread> {
+    threads().into_iter().filter(|thread| thread.name.starts_with(prefix)).collect()
+}
+
+/// The open descriptors of this process and what they lead to, such as `socket:[123]`.
+pub(crate) fn descriptors() -> HashMap<u32, String> {
+    let target = |number| fs::read_link(format!("/proc/self/fd/{number}")).ok();
+    let numbers = numbers_in("/proc/self/fd").into_iter();
+    // The descriptor that lists this directory is closed by now and drops out.
+    numbers.filter_map(|number| Some((number, target(number)?.to_string_lossy().into_owned()))).collect()
+}
+
+/// The TCP sockets of this process.
+pub(crate) fn sockets() -> Vec<Socket> {
+    let descriptors = descriptors();
+    let by_inode: HashMap<&str, u32> = descriptors
+        .iter()
+        .filter_map(|(&number, target)| Some((target.strip_prefix("socket:[")?.strip_suffix(']')?, number)))
+        .collect();
+    let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1));
+    lines.filter_map(|line| socket(line, &by_inode)).collect()
+}
+
+/// The connections of this process that lead to one of these ports, whatever their state.
+pub(crate) fn connections_to(ports: &[u16]) -> Vec<Socket> {
+    let mut sockets = sockets();
+    sockets.retain(|socket| socket.state != SocketState::Listening && ports.contains(&socket.remote_port));
+    sockets
+}
+
+/// Whether a process with this id exists, as a zombie at least.
+pub(crate) fn exists(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Looks until the condition holds; false when it does not in time. For what happens soon, but not at once.
+pub(crate) fn eventually(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    while !condition() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    true
+}
+
+/// One line of the kernel's table: `sl local remote state queues timer retransmits uid timeout inode …`.
+fn socket(line: &str, by_inode: &HashMap<&str, u32>) -> Option<Socket> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let port = |field: usize| u16::from_str_radix(fields.get(field)?.rsplit_once(':')?.1, 16).ok();
+    let state = match *fields.get(3)? {
+        "01" => SocketState::Established,
+        "02" => SocketState::Connecting,
+        "08" => SocketState::CloseWait,
+        "0A" => SocketState::Listening,
+        _ => SocketState::Other,
+    };
+    let descriptor = *by_inode.get(fields.get(9)?)?;
+    Some(Socket { descriptor, local_port: port(1)?, remote_port: port(2)?, state })
+}
+
+fn numbers_in(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).expect("/proc is there").flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}

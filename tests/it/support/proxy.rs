@@ -1,0 +1,307 @@
+//! A wire that can be disturbed: a TCP proxy between a client and a real server.
+//!
+//! Each connection has two pumps, one per [`Direction`], each a thread that moves bytes from one socket to the other.
+//! Between reading and writing a pump passes a gate, and all disturbances happen there: [`Proxy::stall`] closes the
+//! gate (bytes wait, no connection breaks), [`Proxy::cut_after`] lets so many more bytes through and then ends the
+//! connection in mid-reply. [`Proxy::reset_all`] breaks connections as a crashed machine or a firewall does, with RST
+//! to both sides. Undisturbed, the end of one side's stream is passed on to the other.
+//!
+//! Dropping the proxy closes all connections and joins all threads.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::SockRef;
+
+/// How often a pump that is stuck in a write looks whether its connection is to end.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToClient,
+    ToServer,
+}
+
+/// A proxy in front of one server.
+pub(crate) struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// A proxy that leads to this port of 127.0.0.1. The server need not be there yet.
+    pub(crate) fn before(server: u16) -> Proxy {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
+        let port = listener.local_addr().expect("the port that was bound").port();
+        let shared = Arc::new(Shared { changed: Condvar::new(), state: Mutex::default() });
+        let listener = spawn("proxy listener", {
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, server, &shared)
+        });
+        Proxy { port, shared, listener: Some(listener) }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+    }
+
+    /// Holds back everything that goes this way, on connections old and new, until [`flow`](Proxy::flow).
+    pub(crate) fn stall(&self, direction: Direction) {
+        self.shared.state().gate(direction).stalled = true;
+    }
+
+    /// Lets this direction go on, beginning with what was held back.
+    pub(crate) fn flow(&self, direction: Direction) {
+        self.shared.state().gate(direction).stalled = false;
+        self.shared.changed.notify_all();
+    }
+
+    /// Lets this many more bytes go this way, then ends the connection that they went on. Happens once.
+    pub(crate) fn cut_after(&self, direction: Direction, bytes: u64) {
+        self.shared.state().gate(direction).allowance = Some(bytes);
+    }
+
+    /// Breaks every open connection with RST to both sides. What was held back is lost. New ones are accepted.
+    pub(crate) fn reset_all(&self) {
+        let connections = std::mem::take(&mut self.shared.state().connections);
+        self.shared.end(connections, Ending::Reset);
+    }
+
+    /// How many connections were ever accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.state().accepted
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        self.shared.state().connections.iter().filter(|connection| connection.is_open()).count()
+    }
+
+    /// How many bytes went this way so far, on all connections.
+    pub(crate) fn bytes(&self, direction: Direction) -> u64 {
+        self.shared.state().gate(direction).passed
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.state().stopping = true;
+        // The listener looks at `stopping` after each connection: this is one.
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+        let connections = std::mem::take(&mut self.shared.state().connections);
+        self.shared.end(connections, Ending::Close);
+    }
+}
+
+struct Shared {
+    changed: Condvar,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    accepted: usize,
+    connections: Vec<Connection>,
+    stopping: bool,
+    to_client: Gate,
+    to_server: Gate,
+}
+
+#[derive(Default)]
+struct Gate {
+    allowance: Option<u64>,
+    passed: u64,
+    stalled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Close,
+    Reset,
+}
+
+struct Connection {
+    wire: Weak<Wire>,
+    pumps: Vec<JoinHandle<()>>,
+}
+
+/// The two sockets of a connection and how it is to end. Only the pumps own it, so that the sockets close when both
+/// have returned: a socket sends its RST when its last owner lets go.
+struct Wire {
+    client: TcpStream,
+    server: TcpStream,
+    ending: Mutex<Option<Ending>>,
+}
+
+impl State {
+    fn gate(&mut self, direction: Direction) -> &mut Gate {
+        match direction {
+            Direction::ToClient => &mut self.to_client,
+            Direction::ToServer => &mut self.to_server,
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the connections and returns when both sides have been told.
+    fn end(&self, connections: Vec<Connection>, ending: Ending) {
+        for connection in &connections {
+            if let Some(wire) = connection.wire.upgrade() {
+                wire.end(ending);
+            }
+        }
+        self.changed.notify_all();
+        for connection in connections {
+            for pump in connection.pumps {
+                let _ = pump.join();
+            }
+        }
+    }
+
+    /// Waits while the gate is closed, then says how many of `wanted` bytes may pass and whether that is the end.
+    /// `None` when the connection ended meanwhile.
+    fn pass(&self, wire: &Wire, direction: Direction, wanted: usize) -> Option<(usize, bool)> {
+        let mut state = self.state();
+        while state.gate(direction).stalled && wire.ending().is_none() {
+            // A timeout too, as an ending is stored under another lock.
+            let (woken, _) = self.changed.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+        }
+        if wire.ending().is_some() {
+            return None;
+        }
+        let gate = state.gate(direction);
+        let allowed = gate.allowance.map_or(wanted, |left| wanted.min(usize::try_from(left).unwrap_or(wanted)));
+        let mut last = false;
+        if let Some(left) = &mut gate.allowance {
+            *left -= allowed as u64;
+            last = *left == 0;
+        }
+        if last {
+            gate.allowance = None;
+        }
+        gate.passed += allowed as u64;
+        Some((allowed, last))
+    }
+}
+
+impl Connection {
+    fn is_open(&self) -> bool {
+        self.pumps.iter().any(|pump| !pump.is_finished())
+    }
+}
+
+impl Wire {
+    fn ending(&self) -> Option<Ending> {
+        *self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, ending: Ending) {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+        let (side, linger) = match ending {
+            Ending::Close => (Shutdown::Both, None),
+            Ending::Reset => (Shutdown::Read, Some(Duration::ZERO)),
+        };
+        for stream in [&self.client, &self.server] {
+            let _ = SockRef::from(stream).set_linger(linger);
+            // Wakes the pump that reads here. Closing the reading half says nothing to the other side.
+            let _ = stream.shutdown(side);
+        }
+    }
+
+    fn ends(&self, direction: Direction) -> (&TcpStream, &TcpStream) {
+        match direction {
+            Direction::ToClient => (&self.server, &self.client),
+            Direction::ToServer => (&self.client, &self.server),
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
+    for client in listener.incoming() {
+        if shared.state().stopping {
+            break;
+        }
+        let Ok(client) = client else { continue };
+        shared.state().accepted += 1;
+        // Without a server the client sees its connection closed.
+        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+        for stream in [&client, &server] {
+            let _ = stream.set_nodelay(true);
+            let _ = stream.set_write_timeout(Some(GLANCE));
+        }
+        let wire = Arc::new(Wire { client, server, ending: Mutex::new(None) });
+        let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
+            .map(|(direction, name)| {
+                let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
+                spawn(name, move || pump(&wire, direction, &shared))
+            })
+            .into();
+        let mut state = shared.state();
+        state.connections.retain(Connection::is_open);
+        state.connections.push(Connection { wire: Arc::downgrade(&wire), pumps });
+    }
+}
+
+fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
+    let (mut source, mut sink) = wire.ends(direction);
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let filled = match source.read(&mut buffer) {
+            Ok(0) => {
+                if wire.ending().is_none() {
+                    let _ = sink.shutdown(Shutdown::Write);
+                }
+                return;
+            }
+            Ok(filled) => filled,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return wire.end(Ending::Reset),
+        };
+        let mut rest = &buffer[..filled];
+        while !rest.is_empty() {
+            let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else { return };
+            let (now, later) = rest.split_at(allowed);
+            if write_all(&mut sink, now, wire).is_err() {
+                return wire.end(Ending::Reset);
+            }
+            if last {
+                return wire.end(Ending::Close);
+            }
+            rest = later;
+        }
+    }
+}
+
+/// Writes everything, unless the connection is ended meanwhile.
+fn write_all(sink: &mut impl Write, mut bytes: &[u8], wire: &Wire) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match sink.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && wire.ending().is_none() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().name(name.into()).spawn(body).expect("a thread")
+}

@@ -1,0 +1,482 @@
+//! A real `redis-server` or `valkey-server` process as a value.
+//!
+//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its own. What can befall a
+//! server befalls it by method: [`pause`](Server::pause) (it hangs, its connections stay open),
+//! [`kill`](Server::kill) (it is gone in mid-sentence) and [`restart`](Server::restart) (it is back on the same
+//! address, empty unless its arguments say otherwise). Dropping the value ends the process and removes the directory.
+//!
+//! A server never outlives the program that started it, even one that is itself killed: each has a keeper, a shell
+//! that waits for the end of its input. That end comes when this process closes the pipe or ceases to exist; the
+//! keeper then kills the server and removes its directory. Server and keeper run in process groups of their own, so
+//! that a Ctrl-C in the terminal reaches neither: it ends the program, and the keepers do the rest.
+//!
+//! Only what this file started is signalled, by its process id, and only while that id cannot have been given to
+//! another process: until this process has waited for it, it is the server's, dead or alive.
+//!
+//! This file needs nothing but `std` and `nix`, so that an example can include it as it is.
+
+// Each program that includes this file uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+/// How long a server may take to say that it is ready. Far more than it needs, for machines that are busy.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long [`Server::command`] waits for its answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How many ports are tried before giving up. Another process takes a port between our look and the bind, rarely.
+const PORT_TRIES: usize = 10;
+/// Ports above are not chosen: a server in cluster mode also binds its port plus 10 000.
+const HIGHEST_PORT: u16 = 55_535;
+/// Names the server to use, instead of what the PATH has.
+const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
+/// Names further servers, separated by colons, for tests that compare versions.
+const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
+
+/// A running server, or one that was killed and can be restarted.
+#[derive(Debug)]
+pub struct Server {
+    plan: Plan,
+    directory: Directory,
+    process: Option<Process>,
+}
+
+impl Server {
+    /// An empty server on a free port, without a password.
+    pub fn start() -> io::Result<Server> {
+        Plan::default().start()
+    }
+
+    /// The same with arguments of its own: `Server::with(&["--requirepass", "secret"])`.
+    pub fn with(arguments: &[&str]) -> io::Result<Server> {
+        Plan::default().arguments(arguments).start()
+    }
+
+    /// As many servers as asked for.
+    pub fn several(count: usize) -> io::Result<Vec<Server>> {
+        (0..count).map(|_| Server::start()).collect()
+    }
+
+    /// The place to say more than arguments: the binary, the port, a Unix socket.
+    pub fn plan() -> Plan {
+        Plan::default()
+    }
+
+    /// The TCP port, or 0 for a server that listens on a Unix socket alone.
+    pub fn port(&self) -> u16 {
+        self.plan.port.unwrap_or(0)
+    }
+
+    /// `127.0.0.1:port`, or the path of the Unix socket.
+    pub fn address(&self) -> String {
+        match self.socket() {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", Ipv4Addr::LOCALHOST, self.port()),
+        }
+    }
+
+    /// `redis://127.0.0.1:port` or `unix:///path`, without user and password.
+    pub fn url(&self) -> String {
+        match self.socket() {
+            Some(path) => format!("unix://{}", path.display()),
+            None => format!("redis://{}", self.address()),
+        }
+    }
+
+    /// The Unix socket, where one was asked for.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.plan.socket.as_ref().map(|path| self.directory.0.join(path))
+    }
+
+    /// The server's own directory: its log, its dump files, a relative Unix socket.
+    pub fn directory(&self) -> &Path {
+        &self.directory.0
+    }
+
+    /// What the server has written to its log since it was last started.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The process id, or `None` after [`kill`](Server::kill).
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.server.id())
+    }
+
+    /// Stops the process where it is. The kernel still accepts connections and bytes for it; nothing is answered.
+    pub fn pause(&self) -> io::Result<()> {
+        let pid = self.signal(Signal::SIGSTOP)?;
+        // The signal is sent before it is felt: only a stop that was reported is sure to answer nothing any more.
+        #[cfg(target_os = "linux")]
+        {
+            use nix::sys::wait::{Id, WaitPidFlag, waitid};
+            waitid(Id::Pid(pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = pid;
+        Ok(())
+    }
+
+    /// Lets a paused process go on; it begins with what has arrived meanwhile.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal(Signal::SIGCONT).map(drop)
+    }
+
+    /// Ends the process as `kill -9` does and waits until it is gone. Does nothing to one that was killed before.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts the server again with the same arguments and on the same address, after killing it if it still runs.
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.kill();
+        self.launch()
+    }
+
+    /// Waits until the server, started a moment ago, accepts commands; fails with its log when it gave up.
+    pub fn wait_ready(&mut self) -> io::Result<()> {
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            // The log and not a PING: a PING can be answered by a stranger who took the port.
+            if self.log().to_ascii_lowercase().contains("ready to accept connections") {
+                return Ok(());
+            }
+            let process = self.process.as_mut().ok_or_else(not_running)?;
+            if let Some(status) = process.server.try_wait()? {
+                let log = self.log();
+                let kind = if log.contains("Address already in use") {
+                    io::ErrorKind::AddrInUse
+                } else {
+                    io::ErrorKind::Other
+                };
+                return Err(io::Error::new(kind, format!("the server ended with {status}; its log:\n{log}")));
+            }
+            if Instant::now() > deadline {
+                let message = format!("the server was not ready within {START_TIMEOUT:?}; its log:\n{}", self.log());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            thread::sleep(Duration::from_millis(3));
+        }
+    }
+
+    /// Sends one command on a connection of its own and returns the answer: `server.command(&["GET", "key"])`.
+    ///
+    /// A password among the server's arguments is used. An answer that takes longer than two seconds is an error.
+    pub fn command(&self, words: &[&str]) -> io::Result<Answer> {
+        match self.socket() {
+            Some(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+                stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+                self.converse(stream, words)
+            }
+            None => {
+                let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port()).into(), ANSWER_TIMEOUT)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+                stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+                self.converse(stream, words)
+            }
+        }
+    }
+
+    /// One field of the server's INFO, such as `run_id`; empty when there is no such field.
+    pub fn info(&self, field: &str) -> io::Result<String> {
+        let Answer::Text(all) = self.command(&["INFO"])? else { return Err(malformed()) };
+        let value = all.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        Ok(value.unwrap_or_default().to_owned())
+    }
+
+    fn converse<S: Read + Write>(&self, stream: S, words: &[&str]) -> io::Result<Answer> {
+        let mut stream = BufReader::new(stream);
+        if let Some(password) = self.plan.password() {
+            let answer = ask(&mut stream, &["AUTH", password])?;
+            if answer != Answer::Text("OK".into()) {
+                return Ok(answer);
+            }
+        }
+        ask(&mut stream, words)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<Pid> {
+        let pid = self.process.as_ref().ok_or_else(not_running)?.pid()?;
+        signal::kill(pid, signal)?;
+        Ok(pid)
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.0.join("server.log")
+    }
+
+    fn launch(&mut self) -> io::Result<()> {
+        // An old log says that an old server was ready.
+        remove_if_present(&self.log_path())?;
+        self.process = Some(Process::start(&self.plan, &self.directory.0)?);
+        self.wait_ready()
+    }
+}
+
+/// What a server is started with. Each method says one thing more; [`start`](Plan::start) ends the sentence.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    arguments: Vec<String>,
+    binary: Option<PathBuf>,
+    port: Option<u16>,
+    socket: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Adds arguments; the last one for a setting wins.
+    pub fn arguments(mut self, arguments: &[&str]) -> Plan {
+        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    /// Starts this binary, not the one that [`find_binary`] finds.
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Plan {
+        self.binary = Some(path.into());
+        self
+    }
+
+    /// Listens on this port or not at all. Without it, a free port is found.
+    pub fn port(mut self, port: u16) -> Plan {
+        self.port = Some(port);
+        self
+    }
+
+    /// Listens on a Unix socket, and on TCP only if a port was chosen. A relative path is in the server's directory.
+    pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Plan {
+        self.socket = Some(path.into());
+        self
+    }
+
+    /// Starts the server and waits until it accepts commands.
+    pub fn start(mut self) -> io::Result<Server> {
+        if self.binary.is_none() {
+            self.binary = Some(find_binary()?);
+        }
+        let any_port = self.port.is_none() && self.socket.is_none();
+        let mut server = Server { plan: self, directory: Directory::create()?, process: None };
+        let mut tries = 0;
+        loop {
+            if any_port {
+                server.plan.port = Some(free_port()?);
+            }
+            tries += 1;
+            match server.launch() {
+                Ok(()) => return Ok(server),
+                Err(error) if any_port && error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn password(&self) -> Option<&str> {
+        let at = self.arguments.iter().rposition(|argument| argument == "--requirepass")?;
+        self.arguments.get(at + 1).map(String::as_str)
+    }
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Error(String),
+    List(Vec<Answer>),
+    Nil,
+    Number(i64),
+    /// A status such as `OK`, or a bulk string.
+    Text(String),
+}
+
+/// The server to test with: `QUORUMLOCK_REDIS_SERVER`, else `redis-server` or `valkey-server` on the PATH.
+pub fn find_binary() -> io::Result<PathBuf> {
+    choose_binary(std::env::var_os(BINARY_VARIABLE), std::env::var_os("PATH"))
+}
+
+/// Every server to test with: the usual one, then those of `QUORUMLOCK_SERVERS`.
+pub fn binaries() -> io::Result<Vec<PathBuf>> {
+    let further = std::env::var_os(BINARIES_VARIABLE).unwrap_or_default();
+    let mut all = vec![find_binary()?];
+    for path in std::env::split_paths(&further).filter(|path| !path.as_os_str().is_empty()) {
+        if !path.is_file() {
+            return Err(missing(format!("{BINARIES_VARIABLE} names {}, which is not a file", path.display())));
+        }
+        all.push(path);
+    }
+    Ok(all)
+}
+
+/// [`find_binary`] for a given environment.
+pub fn choose_binary(named: Option<OsString>, path: Option<OsString>) -> io::Result<PathBuf> {
+    if let Some(binary) = named.map(PathBuf::from) {
+        let problem = || missing(format!("{BINARY_VARIABLE} names {}, which is not a file", binary.display()));
+        return if binary.is_file() { Ok(binary) } else { Err(problem()) };
+    }
+    let path = path.unwrap_or_default();
+    for name in ["redis-server", "valkey-server"] {
+        if let Some(binary) = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()) {
+            return Ok(binary);
+        }
+    }
+    Err(missing(format!(
+        "neither redis-server nor valkey-server is on the PATH: install one (Debian, Ubuntu: `apt-get install \
+         redis-server`; macOS: `brew install redis`), or set {BINARY_VARIABLE} to the path of one"
+    )))
+}
+
+/// A port of 127.0.0.1 that nobody uses at this moment.
+pub fn free_port() -> io::Result<u16> {
+    loop {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        if port <= HIGHEST_PORT {
+            return Ok(port);
+        }
+    }
+}
+
+/// A server process and its keeper. Both end when this is dropped.
+#[derive(Debug)]
+struct Process {
+    server: Child,
+    /// Ends the server when this process is no more. Its input is a pipe to which nothing is ever written.
+    keeper: Option<Child>,
+}
+
+impl Process {
+    fn start(plan: &Plan, directory: &Path) -> io::Result<Process> {
+        let binary = plan.binary.as_ref().ok_or_else(not_running)?;
+        let mut command = Command::new(binary);
+        command.args(["--bind", "127.0.0.1", "--port", &plan.port.unwrap_or(0).to_string()]);
+        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--protected-mode", "no"]);
+        command.arg("--dir").arg(directory).arg("--logfile").arg(directory.join("server.log"));
+        if let Some(path) = &plan.socket {
+            command.arg("--unixsocket").arg(directory.join(path));
+        }
+        command.args(&plan.arguments).current_dir(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        // From here on an early return drops `process`, and with it the server.
+        let mut process = Process { server: command.spawn()?, keeper: None };
+        process.keeper = Some(keeper(process.server.id(), directory)?);
+        Ok(process)
+    }
+
+    fn pid(&self) -> io::Result<Pid> {
+        i32::try_from(self.server.id()).map(Pid::from_raw).map_err(io::Error::other)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The keeper first: once the server has been waited for, its process id may belong to somebody else.
+        if let Some(keeper) = &mut self.keeper {
+            end(keeper);
+        }
+        end(&mut self.server);
+    }
+}
+
+/// SIGKILL also ends a paused process, so that there is no need to resume it first.
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// A shell that waits until its input ends, then ends the server and removes the directory.
+fn keeper(server: u32, directory: &Path) -> io::Result<Child> {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"read -r _; kill -9 "$1"; rm -rf -- "$2""#, "keeper", &server.to_string()]);
+    command.arg(directory).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()
+}
+
+/// A new directory, removed with everything in it when dropped.
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl Directory {
+    fn create() -> io::Result<Directory> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("quorumlock-{}-{number}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Directory(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One command and its answer. Trusts the server's lengths: it is one that we started.
+fn ask<S: Read + Write>(stream: &mut BufReader<S>, words: &[&str]) -> io::Result<Answer> {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    stream.get_mut().write_all(request.as_bytes())?;
+    read_answer(stream).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "the server did not answer"),
+        _ => error,
+    })
+}
+
+fn read_answer(stream: &mut impl BufRead) -> io::Result<Answer> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    let Some(line) = line.strip_suffix("\r\n") else { return Err(io::ErrorKind::UnexpectedEof.into()) };
+    let (kind, rest) = line.split_at_checked(1).ok_or_else(malformed)?;
+    let number = || rest.parse::<i64>().map_err(|_| malformed());
+    Ok(match kind {
+        "+" => Answer::Text(rest.to_owned()),
+        "-" => Answer::Error(rest.to_owned()),
+        ":" => Answer::Number(number()?),
+        "$" | "*" if rest == "-1" => Answer::Nil,
+        "$" => {
+            let length = usize::try_from(number()?).map_err(|_| malformed())?;
+            let mut bytes = vec![0; length + 2];
+            stream.read_exact(&mut bytes)?;
+            Answer::Text(String::from_utf8_lossy(&bytes[..length]).into_owned())
+        }
+        "*" => Answer::List((0..number()?).map(|_| read_answer(stream)).collect::<io::Result<_>>()?),
+        _ => return Err(malformed()),
+    })
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not an answer in RESP2")
+}
+
+fn missing(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, message)
+}
+
+fn not_running() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the server is not running")
+}

@@ -1,0 +1,281 @@
+//! The rule of DESIGN §1: a module imports only from the floors below its own, and no modules import in a circle.
+//!
+//! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads to, and keeps the
+//! result as arrows between files. A path to something that is re-exported leads to the file that the re-export names,
+//! so that `crate::Error` counts as `error.rs` and not as `lib.rs`.
+//!
+//! Unit tests are left out: they may use the in-process node wherever they stand. A `mod` line is no arrow: a parent
+//! has its children without needing them. `lib.rs` may name everything, as it is the table of contents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::{Named, code, paths, test_modules, without_tests};
+
+/// A part of the tree within which imports are free of cycles, and which knows what it may import from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Floor {
+    Binary,
+    Contents,
+    Embedded,
+    Foreign,
+    Network,
+    Protocol,
+    Root,
+    /// The one file of unsafe code outside `ffi/`. It knows nobody, so that all but the pure floor may use it.
+    System,
+}
+
+impl Floor {
+    /// The floor of a file, by its path below `src/`.
+    pub(crate) fn of(file: &str) -> Floor {
+        let top = file.split_once('/').map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
+        match top {
+            "bin" | "main" => Floor::Binary,
+            "embedded" => Floor::Embedded,
+            "ffi" => Floor::Foreign,
+            "lib" => Floor::Contents,
+            "net" => Floor::Network,
+            "proto" => Floor::Protocol,
+            "sync" | "sys" => Floor::System,
+            _ => Floor::Root,
+        }
+    }
+
+    /// Where the files of this floor may import from, besides the floor itself.
+    fn below(self) -> &'static [Floor] {
+        match self {
+            Floor::Binary => &[],
+            Floor::Contents => {
+                &[Floor::Embedded, Floor::Foreign, Floor::Network, Floor::Protocol, Floor::Root, Floor::System]
+            }
+            Floor::Embedded => &[Floor::Protocol, Floor::Root],
+            Floor::Foreign => &[Floor::Embedded, Floor::Root],
+            Floor::Network => &[Floor::Protocol, Floor::System],
+            Floor::Protocol | Floor::System => &[],
+            Floor::Root => &[Floor::Network, Floor::Protocol, Floor::System],
+        }
+    }
+}
+
+/// The files of `src/` and the arrows between them.
+pub(crate) struct Tree {
+    arrows: BTreeMap<String, BTreeSet<String>>,
+    /// Module path, joined by `::`, to file. The root is the empty path.
+    modules: BTreeMap<String, String>,
+    named: BTreeMap<String, Vec<Named>>,
+}
+
+impl Tree {
+    /// Reads files, given as pairs of path below `src/` and text.
+    pub(crate) fn read(files: &[(String, String)]) -> Tree {
+        // A program in `bin/` is a crate of its own and sees of this one what every user sees.
+        let tests = test_files(files);
+        let files = || files.iter().filter(|(file, _)| Floor::of(file) != Floor::Binary && !tests.contains(file));
+        let modules: BTreeMap<String, String> =
+            files().map(|(file, _)| (module_of(file).join("::"), file.clone())).collect();
+        let named = files()
+            .map(|(file, text)| {
+                let module = module_of(file);
+                let (code, _) = without_tests(&code(text));
+                (file.clone(), paths(&code, &module, &children(&module, &modules)))
+            })
+            .collect();
+        let mut tree = Tree { arrows: BTreeMap::new(), modules, named };
+        for (file, named) in &tree.named {
+            let targets = named.iter().filter_map(|named| tree.target(&named.path, 8));
+            let targets = targets.filter(|target| target != file).collect();
+            tree.arrows.insert(file.clone(), targets);
+        }
+        tree
+    }
+
+    /// Every import from a floor that is not below, as a sentence.
+    pub(crate) fn upward(&self) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (file, targets) in &self.arrows {
+            let floor = Floor::of(file);
+            for target in targets {
+                let other = Floor::of(target);
+                if other != floor && !floor.below().contains(&other) {
+                    findings.push(format!("{file} imports from {target}: {floor:?} must not know {other:?}"));
+                }
+            }
+        }
+        findings
+    }
+
+    /// One circle of imports per file that is on one, as a sentence.
+    pub(crate) fn cycles(&self) -> Vec<String> {
+        let mut findings: Vec<String> = Vec::new();
+        let mut told: BTreeSet<&str> = BTreeSet::new();
+        for file in self.arrows.keys() {
+            if told.contains(file.as_str()) || Floor::of(file) == Floor::Contents {
+                continue;
+            }
+            if let Some(circle) = self.way_back(file) {
+                findings.push(format!("{file} imports itself: {}", circle.join(" → ")));
+                told.extend(circle);
+            }
+        }
+        findings
+    }
+
+    /// The shortest way from a file along the arrows back to it.
+    fn way_back<'a>(&'a self, file: &'a str) -> Option<Vec<&'a str>> {
+        let mut ways = vec![vec![file]];
+        let mut seen = BTreeSet::new();
+        while !ways.is_empty() {
+            let mut longer = Vec::new();
+            for way in ways {
+                for target in self.arrows.get(*way.last()?).into_iter().flatten() {
+                    let further: Vec<&str> = way.iter().copied().chain([target.as_str()]).collect();
+                    if target == file {
+                        return Some(further);
+                    }
+                    if Floor::of(target) != Floor::Contents && seen.insert(target) {
+                        longer.push(further);
+                    }
+                }
+            }
+            ways = longer;
+        }
+        None
+    }
+
+    /// The file that a path leads to: the deepest module on it, or where that module has the next name from.
+    fn target(&self, path: &[String], patience: usize) -> Option<String> {
+        let known = |length: &usize| self.modules.contains_key(&path[..*length].join("::"));
+        let length = (0..=path.len()).rev().find(known)?;
+        let file = &self.modules[&path[..length].join("::")];
+        let Some(name) = path.get(length).filter(|_| patience > 0) else { return Some(file.clone()) };
+        let from = self.named[file].iter().find(|named| named.alias.as_ref() == Some(name) && named.path != path);
+        match from {
+            Some(named) => self.target(&named.path, patience - 1),
+            None => Some(file.clone()),
+        }
+    }
+}
+
+/// The module that a file is: `proto/mod.rs` is `proto`, `proto/resp.rs` is `proto, resp`, `lib.rs` the root.
+pub(crate) fn module_of(file: &str) -> Vec<String> {
+    let path = file.trim_end_matches(".rs");
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
+}
+
+/// The files that other files declare as modules for tests only, and all below them.
+pub(crate) fn test_files(files: &[(String, String)]) -> Vec<String> {
+    let declared = files.iter().flat_map(|(file, text)| {
+        let in_folder = |path: String| match file.rsplit_once('/') {
+            Some((folder, _)) => module_of(&format!("{folder}/{path}")),
+            None => module_of(&path),
+        };
+        let place = move |(name, path): (String, Option<String>)| match path {
+            Some(path) => in_folder(path),
+            None => [module_of(file), vec![name]].concat(),
+        };
+        test_modules(text).into_iter().map(place)
+    });
+    let declared: Vec<Vec<String>> = declared.collect();
+    let below = |file: &String| declared.iter().any(|module| module_of(file).starts_with(module));
+    files.iter().map(|(file, _)| file.clone()).filter(below).collect()
+}
+
+fn children(module: &[String], modules: &BTreeMap<String, String>) -> Vec<String> {
+    let all = modules.keys().filter(|path| !path.is_empty()).map(|path| path.split("::").collect::<Vec<_>>());
+    let below = all.filter(|path| path.len() == module.len() + 1 && path.iter().zip(module).all(|(a, b)| a == b));
+    below.filter_map(|path| path.last().map(|&name| name.to_owned())).collect()
+}
+
+#[cfg(test)]
+fn tree(files: &[(&str, &str)]) -> Tree {
+    Tree::read(&files.iter().map(|&(file, text)| (file.to_owned(), text.to_owned())).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_planted_upward_import_is_found() {
+    let found = |file, text| {
+        let others = ["lib.rs", "proto/mod.rs", "proto/resp.rs", "net/mod.rs", "net/link.rs", "error.rs", "clock.rs"];
+        let others = others.iter().filter(|&&other| other != file);
+        let contents = |&other: &&'static str| (other, if other == "lib.rs" { "pub use error::Error;" } else { "" });
+        let mut files: Vec<(&str, &str)> = others.map(contents).collect();
+        files.extend([("embedded/mod.rs", ""), (file, text)]);
+        files.dedup();
+        tree(&files).upward().join("; ")
+    };
+    let allowed = [
+        ("lib.rs", "pub mod embedded; pub use embedded::Node; pub use error::Error;"),
+        ("net/engine.rs", "use super::link::Link; use crate::proto::resp;"),
+        ("clock.rs", "use crate::{net::link, proto}; // crate::embedded::Node\n"),
+        ("clock.rs", "#[cfg(test)] mod tests { use crate::embedded::Node; }"),
+        ("embedded/store.rs", "use crate::Error; use crate::proto::resp;"),
+        ("bin/quorumlock.rs", "use quorumlock::net; use crate::net::link;"),
+        ("proto/vote.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::net::link\";"),
+    ];
+    for (file, text) in allowed {
+        assert_eq!(found(file, text), "", "{file}: {text}");
+    }
+    let planted = [
+        ("proto/vote.rs", "use crate::net::link::Link;"),
+        ("proto/vote.rs", "use super::super::net;"),
+        ("proto/vote.rs", "fn f() -> crate::Error { todo!() }"),
+        ("proto/vote.rs", "mod inner { use super::super::super::clock; }"),
+        ("net/engine.rs", "use crate::{proto::resp, clock::Clock};"),
+        ("clock.rs", "use crate::embedded::Node;"),
+        ("embedded/store.rs", "use crate::net::link;"),
+        ("ffi/mod.rs", "fn f() { crate::proto::resp::encode() }"),
+    ];
+    for (file, text) in planted {
+        assert!(found(file, text).starts_with(&format!("{file} imports from ")), "{file}: {text}");
+    }
+}
+
+#[test]
+fn files_of_tests_are_known() {
+    let files = [
+        ("net/mod.rs", "#[cfg(test)]\nmod tests;"),
+        ("net/link.rs", "#[cfg(test)]\n#[path = \"link_tests.rs\"]\nmod tests;"),
+        ("net/link_tests.rs", "use crate::clock;"),
+        ("net/tests.rs", ""),
+        ("clock.rs", ""),
+    ];
+    let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
+    assert_eq!(test_files(&files), ["net/link_tests.rs", "net/tests.rs"]);
+    assert!(Tree::read(&files).upward().is_empty());
+}
+
+#[test]
+fn a_planted_cycle_is_found() {
+    let cycles = |files: &[(&str, &str)]| tree(files).cycles().join("; ");
+    assert_eq!(
+        cycles(&[
+            ("proto/mod.rs", "pub mod a; pub mod b; pub mod c;"),
+            ("proto/a.rs", "use super::b::B;"),
+            ("proto/b.rs", "fn f() { crate::proto::c::go() }"),
+            ("proto/c.rs", "use crate::proto::a;"),
+        ]),
+        "proto/a.rs imports itself: proto/a.rs → proto/b.rs → proto/c.rs → proto/a.rs"
+    );
+    // Through re-exports, by whatever name.
+    assert_eq!(
+        cycles(&[
+            ("lib.rs", "mod guard; mod mutex; pub use guard::Guard; pub use mutex::Mutex as Lock;"),
+            ("guard.rs", "use crate::Lock;"),
+            ("mutex.rs", "use crate::Guard;"),
+        ]),
+        "guard.rs imports itself: guard.rs → mutex.rs → guard.rs"
+    );
+    // A parent that needs its child, which needs its parent.
+    assert!(!cycles(&[("net/mod.rs", "mod link; use link::Link;"), ("net/link.rs", "use super::Limits;")]).is_empty());
+    // No circle: what the parent only passes on, what only tests need, and diamonds.
+    assert_eq!(
+        cycles(&[
+            ("net/mod.rs", "mod a; mod b; pub use a::A; pub use b::B;"),
+            ("net/a.rs", "use super::B; #[cfg(test)] mod tests { use super::super::C; use super::*; }"),
+            ("net/b.rs", "use crate::D;"),
+            ("net/c.rs", "use super::{A, B};"),
+            ("lib.rs", "pub use net::c;"),
+        ]),
+        ""
+    );
+}
