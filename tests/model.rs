@@ -38,6 +38,8 @@ use std::time::Duration;
 use sync::{Arc, Condvar, Mutex, lock};
 
 const NODES: usize = 3;
+/// A key that the nodes answer only when everybody else is done: whoever waits for it must drive for all the others.
+const PATIENT_KEY: u8 = 254;
 
 /// The wire: requests on their way to the nodes, replies on their way back, and the driver's wake-up.
 #[derive(Default)]
@@ -50,6 +52,8 @@ struct Wire {
 #[derive(Default)]
 struct WireState {
     requests: VecDeque<(Line, Ticket, bool)>,
+    held_back: VecDeque<(Line, Ticket, bool)>,
+    others_are_done: bool,
     replies: VecDeque<(Line, Ticket, Vote)>,
     woken: bool,
     closed: bool,
@@ -138,12 +142,20 @@ impl World for Nodes {
 impl Nodes {
     fn send(&mut self, key: u8) -> Ticket {
         let ticket = self.rounds.open(Purpose::Acquire, &[key], &OwnerToken::from_entropy([key; 20]));
-        // Each round finds the connection of one node lost, and makes it anew.
-        self.lines[usize::from(key) % NODES] += 1;
+        // Each round finds every connection lost, and makes it anew.
+        for number in &mut self.lines {
+            *number += 1;
+        }
         self.changed = true;
         for (node, &number) in self.lines.iter().enumerate() {
             self.rounds.refer(ticket, NodeId::new(node));
-            lock(&self.wire.state).requests.push_back((Line { node, number }, ticket, key.is_multiple_of(2)));
+            let mut state = lock(&self.wire.state);
+            let request = (Line { node, number }, ticket, key.is_multiple_of(2));
+            if key == PATIENT_KEY && !state.others_are_done {
+                state.held_back.push_back(request);
+            } else {
+                state.requests.push_back(request);
+            }
         }
         self.wire.to_nodes.notify_all();
         ticket
@@ -168,7 +180,17 @@ fn serve(wire: &Wire) {
     }
 }
 
-/// `threads` threads make `rounds` rounds each; `impatient` of them leave every other round without waiting for it.
+/// One round, whose key tells what its verdict must be. Without patience, the owner leaves before it is decided.
+fn round(relay: &Relay<Nodes>, key: u8, patience: bool) {
+    let deadline = if patience { Timestamp::NEVER } else { Timestamp::ORIGIN };
+    let count = relay.run(|nodes, _| (nodes.send(key), deadline), |nodes, ticket| nodes.rounds.conclude(ticket));
+    let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
+    let outcome = count.tally.acquisition();
+    assert!(outcome == right || (!patience && outcome == Outcome::Pending), "key {key}: {outcome:?}");
+}
+
+/// `threads` threads make `rounds` rounds each; `impatient` of them leave every other round without waiting for it. One
+/// more makes a single round that lasts longer than all of theirs.
 fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
     let world = Nodes { wire: Arc::clone(&wire), rounds: Rounds::new(NODES), lines: [0; NODES], changed: false };
@@ -179,19 +201,17 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
             shuttle::thread::spawn(move || serve(&wire))
         })
         .collect();
+    let patient = {
+        let relay = Arc::clone(&relay);
+        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, true))
+    };
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
             let relay = Arc::clone(&relay);
             shuttle::thread::spawn(move || {
-                for round in 0..rounds {
-                    let key = thread.wrapping_mul(rounds).wrapping_add(round);
-                    let leaves = thread < impatient && round.is_multiple_of(2);
-                    let deadline = if leaves { Timestamp::ORIGIN } else { Timestamp::NEVER };
-                    let count = relay
-                        .run(|nodes, _| (nodes.send(key), deadline), |nodes, ticket| nodes.rounds.conclude(ticket));
-                    let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
-                    let outcome = count.tally.acquisition();
-                    assert!(outcome == right || (leaves && outcome == Outcome::Pending), "key {key}: {outcome:?}");
+                for number in 0..rounds {
+                    let patience = thread >= impatient || !number.is_multiple_of(2);
+                    round(&relay, thread.wrapping_mul(rounds).wrapping_add(number), patience);
                 }
             })
         })
@@ -199,6 +219,14 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     for owner in owners {
         owner.join().unwrap();
     }
+    {
+        let mut state = lock(&wire.state);
+        state.others_are_done = true;
+        let mut held_back = std::mem::take(&mut state.held_back);
+        state.requests.append(&mut held_back);
+    }
+    wire.to_nodes.notify_all();
+    patient.join().unwrap();
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     for server in servers {
