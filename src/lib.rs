@@ -3,6 +3,9 @@
 #[doc(hidden)]
 pub mod proto;
 
+#[cfg(feature = "embedded")]
+pub mod embedded;
+
 mod client;
 mod clock;
 mod config;
@@ -15,6 +18,7 @@ mod redlock;
 mod sync;
 mod token;
 mod wait;
+mod waker;
 
 pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};

@@ -7,13 +7,13 @@
 use super::link::{Interest, Link};
 use super::relay::World;
 use super::rounds::{Purpose, Rounds};
-use super::waker::Waker;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
 use crate::proto::vote::Vote;
+use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::Duration;
@@ -334,7 +334,7 @@ impl World for Fleet {
             std::array::from_fn(|_| PollFd::new(waker.source(), PollFlags::IN));
         for (descriptor, (_, interest)) in descriptors[1..].iter_mut().zip(&watch.streams) {
             let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            *descriptor = PollFd::new(&*interest.stream, flags);
+            *descriptor = PollFd::new(interest.stream.source(), flags);
         }
         let descriptors = &mut descriptors[..=watch.streams.len()];
         // Errors: a signal, or too little memory. Either way nothing is ready, and the caller looks at its deadline.

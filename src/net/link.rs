@@ -17,7 +17,6 @@
 use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
 use super::stream::{self, Stream};
-use super::waker::Waker;
 use crate::proto::command::Dialect;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::health::Health;
@@ -26,6 +25,7 @@ use crate::proto::node::NodeId;
 use crate::proto::resp::ProtocolError;
 use crate::proto::session::{Event, Session, Standing, Ticket};
 use crate::proto::time::Timestamp;
+use crate::waker::Waker;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -205,7 +205,7 @@ impl Link {
         self.opened_at = now;
         self.checked_at = now;
         match self.endpoint.address().clone() {
-            Address::Unix(path) => self.begin_connecting(connect_unix(&path)),
+            Address::Unix(path) => self.begin_connecting(Stream::connect_unix(&path)),
             Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())
             {
                 Some(address) => self.begin_connecting(Stream::connect_tcp(address)),
@@ -370,14 +370,4 @@ impl Link {
     fn salt(&self) -> u64 {
         self.node.index() as u64 + 1
     }
-}
-
-#[cfg(unix)]
-fn connect_unix(path: &std::path::Path) -> io::Result<Stream> {
-    Stream::connect_unix(path)
-}
-
-#[cfg(not(unix))]
-fn connect_unix(_path: &std::path::Path) -> io::Result<Stream> {
-    Err(io::ErrorKind::Unsupported.into())
 }

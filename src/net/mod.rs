@@ -6,7 +6,7 @@
 //!       fleet    all links and the rounds in flight
 //!         rounds   one command to all nodes, and its tally
 //!         link     one node's ordered connection        resolve  host names, in a thread
-//!           stream   a non-blocking byte stream          waker    ends a poll early
+//!           stream   a non-blocking byte stream
 //!           endpoint where a node is, from a URL
 //! ```
 
@@ -18,4 +18,3 @@ mod relay;
 mod resolve;
 mod rounds;
 mod stream;
-mod waker;

@@ -3,8 +3,8 @@
 //! The system's resolver blocks, for seconds if it pleases. So each look-up runs in a thread of its own that ends with it,
 //! takes no signals, and wakes the driver. An address in numbers needs none of this.
 
-use super::waker::Waker;
 use crate::sync::lock;
+use crate::waker::Waker;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex};

@@ -73,22 +73,15 @@ impl Stream {
         uninterrupted(|| send(&self.socket, bytes))
     }
 
+    /// What to poll.
+    pub(super) fn source(&self) -> &impl rustix::fd::AsFd {
+        &self.socket
+    }
+
     /// Makes the close that follows a reset, so that the server does not keep a half-closed connection.
     pub(super) fn reset_on_close(&self) {
         // Fails only on a socket that is dead already.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
-    }
-}
-
-impl rustix::fd::AsFd for Stream {
-    #[cfg(not(windows))]
-    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    #[cfg(windows)]
-    fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
-        std::os::windows::io::AsSocket::as_socket(&self.socket)
     }
 }
 

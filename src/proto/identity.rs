@@ -34,8 +34,8 @@ impl Identity {
                 b"run_id" => self.run_id = <[u8; 40]>::try_from(value).ok().map(RunId),
                 b"redis_version" => self.redis_version = Version::parse(value),
                 b"valkey_version" => self.valkey_version = Version::parse(value),
-                // "standalone", "sentinel" or "cluster".
-                b"redis_mode" => self.cluster = value == b"cluster",
+                // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
+                b"redis_mode" | b"server_mode" => self.cluster = value == b"cluster",
                 b"role" => self.replica = value != b"master",
                 _ => {}
             }
@@ -114,6 +114,8 @@ mod tests {
         assert_eq!(learnt("redis_mode:standalone\nrole:master").objection(), None);
         assert_eq!(learnt("role:slave\nmaster_host:h").objection(), Some(Cause::NotMaster));
         assert_eq!(learnt("redis_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
+        assert_eq!(learnt("server_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
+        assert_eq!(learnt("server_mode:standalone").objection(), None);
         assert_eq!(learnt("").objection(), None);
     }
 

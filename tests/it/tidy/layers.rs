@@ -36,7 +36,7 @@ impl Floor {
             "lib" => Floor::Contents,
             "net" => Floor::Network,
             "proto" => Floor::Protocol,
-            "sync" | "sys" => Floor::System,
+            "sync" | "sys" | "waker" => Floor::System,
             _ => Floor::Root,
         }
     }
@@ -48,7 +48,7 @@ impl Floor {
             Floor::Contents => {
                 &[Floor::Embedded, Floor::Foreign, Floor::Network, Floor::Protocol, Floor::Root, Floor::System]
             }
-            Floor::Embedded => &[Floor::Protocol, Floor::Root],
+            Floor::Embedded => &[Floor::Protocol, Floor::Root, Floor::System],
             Floor::Foreign => &[Floor::Embedded, Floor::Root],
             Floor::Network => &[Floor::Protocol, Floor::System],
             Floor::Protocol | Floor::System => &[],

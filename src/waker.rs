@@ -1,8 +1,7 @@
-//! Wakes the thread that polls, from another thread.
+//! Wakes a thread that polls, from another thread.
 //!
-//! The driver waits for the sockets that were there when it began. Whoever changes that, by opening a connection or by
-//! leaving bytes that a full socket did not take, wakes it through a descriptor of its own, so that it looks again. A
-//! pair of sockets does it on every system, without unsafe code.
+//! A thread in poll sees what happens to the descriptors it was given and nothing else. One of them belongs to a waker,
+//! which anybody can make readable. A pair of sockets does it on every system, without unsafe code; neither end blocks.
 
 use std::io;
 
@@ -13,13 +12,13 @@ use std::os::unix::net::UnixDatagram as Datagram;
 
 /// The two ends of a wake-up.
 #[derive(Debug)]
-pub(super) struct Waker {
+pub(crate) struct Waker {
     sender: Datagram,
     receiver: Datagram,
 }
 
 impl Waker {
-    pub(super) fn new() -> io::Result<Waker> {
+    pub(crate) fn new() -> io::Result<Waker> {
         let (sender, receiver) = pair()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
@@ -27,18 +26,18 @@ impl Waker {
     }
 
     /// Makes the next poll, or the present one, end at once.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // A full buffer holds a wake-up already.
         let _ = self.sender.send(&[0]);
     }
 
     /// Forgets the wake-ups so far.
-    pub(super) fn drain(&self) {
+    pub(crate) fn drain(&self) {
         while self.receiver.recv(&mut [0]).is_ok() {}
     }
 
     /// What to poll for reading.
-    pub(super) fn source(&self) -> &impl rustix::fd::AsFd {
+    pub(crate) fn source(&self) -> &impl rustix::fd::AsFd {
         &self.receiver
     }
 }

@@ -1,0 +1,179 @@
+//! One client of the embedded node: bytes in, requests to the store, bytes out.
+//!
+//! Nothing here blocks, and every buffer is bounded: an unfinished request by the limits of the decoder, unsent
+//! replies by [`MAX_UNSENT`], beyond which neither the socket is read nor another request answered until the client
+//! has taken some.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+use super::reply;
+use super::store::{Millis, Session, Store};
+use crate::proto::resp::{Decoder, MAX_ARRAY, ProtocolError, Reply};
+
+/// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
+const MAX_UNSENT: usize = 256 * 1024;
+
+/// One accepted connection.
+pub(super) struct Connection {
+    stream: TcpStream,
+    session: Session,
+    decoder: Decoder,
+    /// Bytes received and not yet understood.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// How much of `output` has been sent.
+    sent: usize,
+    /// `input` may hold requests that were left unanswered because `output` was full.
+    backlogged: bool,
+    /// After a protocol error: send what there is to send, then close.
+    closing: bool,
+}
+
+impl Connection {
+    /// Takes over a stream that was just accepted.
+    pub(super) fn new(stream: TcpStream) -> io::Result<Connection> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        Ok(Connection {
+            stream,
+            session: Session::default(),
+            decoder: Decoder::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+            sent: 0,
+            backlogged: false,
+            closing: false,
+        })
+    }
+
+    /// What to poll.
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Whether it has room for more requests.
+    pub(super) fn wants_to_read(&self) -> bool {
+        !self.closing && !self.backlogged
+    }
+
+    /// Whether it has replies that the socket did not take.
+    pub(super) fn wants_to_write(&self) -> bool {
+        self.unsent() > 0
+    }
+
+    /// Sends, reads once, answers, sends. False when the connection has come to its end.
+    pub(super) fn advance(&mut self, store: &mut Store, now: Millis, chunk: &mut [u8]) -> bool {
+        if !self.send() {
+            return false;
+        }
+        if self.wants_to_read() {
+            match self.stream.read(chunk) {
+                Ok(0) => return false,
+                Ok(length) => self.input.extend_from_slice(&chunk[..length]),
+                Err(error) if is_transient(&error) => {}
+                Err(_) => return false,
+            }
+        }
+        // Requests may be left over from when the output was full: go on for as long as the socket takes all of it.
+        loop {
+            self.answer(store, now);
+            if !self.send() {
+                return false;
+            }
+            if !self.backlogged || self.wants_to_write() {
+                return !self.closing || self.wants_to_write();
+            }
+        }
+    }
+
+    /// Answers the complete requests, as long as there is room for replies.
+    fn answer(&mut self, store: &mut Store, now: Millis) {
+        let mut position = 0;
+        self.backlogged = false;
+        while !self.closing {
+            if self.unsent() >= MAX_UNSENT {
+                self.backlogged = true;
+                break;
+            }
+            let failure = match self.decoder.decode(&self.input[position..]) {
+                Ok(None) => break,
+                Ok(Some((request, length))) => {
+                    position += length;
+                    let mut words = [b"".as_slice(); MAX_ARRAY];
+                    match split(request, &mut words) {
+                        Ok(count) => {
+                            store.execute(&mut self.session, &words[..count], now, &mut self.output);
+                            continue;
+                        }
+                        Err(failure) => failure,
+                    }
+                }
+                Err(error) => describe(error),
+            };
+            reply::error(&mut self.output, failure);
+            self.closing = true;
+        }
+        self.input.drain(..position);
+    }
+
+    /// Sends what the socket takes; false when the client is gone.
+    fn send(&mut self) -> bool {
+        while self.sent < self.output.len() {
+            match self.stream.write(&self.output[self.sent..]) {
+                Ok(0) => return false,
+                Ok(length) => self.sent += length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_transient(&error) => break,
+                Err(_) => return false,
+            }
+        }
+        self.output.drain(..self.sent);
+        self.sent = 0;
+        true
+    }
+
+    fn unsent(&self) -> usize {
+        self.output.len() - self.sent
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// The words of a request: an array of bulk strings, and nothing else.
+fn split<'b>(request: Reply<'b>, words: &mut [&'b [u8]; MAX_ARRAY]) -> Result<usize, &'static str> {
+    let elements = match request {
+        // Servers pass over the null array without a word.
+        Reply::Array(None) => return Ok(0),
+        Reply::Array(Some(elements)) => elements,
+        _ => return Err(NOT_A_REQUEST),
+    };
+    let mut count = 0;
+    for (element, word) in elements.zip(words) {
+        *word = match element {
+            Reply::Array(_) => return Err("ERR Protocol error: expected '$', got '*'"),
+            Reply::Bulk(None) => return Err("ERR Protocol error: invalid bulk length"),
+            Reply::Bulk(Some(bytes)) => bytes,
+            Reply::Error(_) => return Err("ERR Protocol error: expected '$', got '-'"),
+            Reply::Integer(_) => return Err("ERR Protocol error: expected '$', got ':'"),
+            Reply::Simple(_) => return Err("ERR Protocol error: expected '$', got '+'"),
+        };
+        count += 1;
+    }
+    Ok(count)
+}
+
+const NOT_A_REQUEST: &str = "ERR Protocol error: expected an array of bulk strings";
+
+fn describe(error: ProtocolError) -> &'static str {
+    match error {
+        ProtocolError::ArrayTooLong => "ERR Protocol error: invalid multibulk length",
+        ProtocolError::BulkTooLong => "ERR Protocol error: invalid bulk length",
+        ProtocolError::BadNumber => "ERR Protocol error: invalid length",
+        ProtocolError::LineTooLong | ProtocolError::ReplyTooLong => "ERR Protocol error: too big request",
+        ProtocolError::MissingCrlf => "ERR Protocol error: invalid CRLF in request",
+        _ => NOT_A_REQUEST,
+    }
+}

@@ -1,0 +1,29 @@
+//! What an embedded node pretends to be, and to be going through.
+
+/// Which server a node pretends to be: what `INFO` says, and which compare-and-delete it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Flavour {
+    /// Redis 7.0: scripts are the only way to compare and delete. The default.
+    #[default]
+    Redis,
+    /// Redis 8.4: has `DELEX key IFEQ value`.
+    Redis84,
+    /// Valkey 9.0: has `DELIFEQ key value`.
+    Valkey9,
+}
+
+/// What a node is going through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// Answers `-LOADING` to all that touches a key, like a server that reads its data set after a start.
+    Loading,
+    /// Answers `-OOM` to `SET`; deletes and moves deadlines as ever.
+    OutOfMemory,
+    /// Answers `-READONLY` to all that writes, and says in `ROLE` and `INFO` that it is a replica.
+    Replica,
+    /// A master in good health. The default.
+    #[default]
+    Serving,
+}

@@ -1,0 +1,239 @@
+//! A node inside your own process, for first runs, doctests and unit tests without a Redis server.
+//!
+//! **Not for production.** An [`EmbeddedNode`] listens on the loopback interface and answers what this library asks,
+//! in the words of a real server, and nothing else. It keeps no data across its own death, knows no other process's
+//! locks, and locks that live in the process they are to protect protect nothing.
+//!
+//! What it is good for besides answering: a test can make it hang, die, come back empty, run out of memory or turn
+//! into a replica, which takes a process and some patience with a real server.
+//!
+//! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
+//! `keyspace` its databases, `command` what it knows by name, `information` what it says about itself, `reply` how it
+//! writes; `server` is the thread, `connection` one client of it.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use quorumlock::embedded::EmbeddedNode;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let node = EmbeddedNode::start()?;
+//! let mut client = std::net::TcpStream::connect(node.address())?;
+//! client.write_all(b"*1\r\n$4\r\nPING\r\n")?;
+//! let mut reply = [0; 7];
+//! client.read_exact(&mut reply)?;
+//! assert_eq!(&reply, b"+PONG\r\n");
+//! # Ok(())
+//! # }
+//! ```
+
+mod command;
+mod connection;
+mod guise;
+mod information;
+mod keyspace;
+mod reply;
+mod server;
+#[doc(hidden)]
+pub mod store;
+
+use crate::waker::Waker;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use server::{Clock, Listening, Order, Request, Server, Shared};
+use store::Store;
+
+pub use guise::{Condition, Flavour};
+
+/// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
+pub struct EmbeddedNode {
+    address: SocketAddr,
+    requests: Sender<Request>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    waker: Arc<Waker>,
+}
+
+impl EmbeddedNode {
+    /// Starts a node that pretends to be Redis 7.0, without a password, on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// The system has no port, descriptor, thread or random bytes to give.
+    pub fn start() -> io::Result<EmbeddedNode> {
+        EmbeddedNode::builder().start()
+    }
+
+    /// A node with a password, or one that pretends to be another server.
+    pub fn builder() -> Builder {
+        Builder { flavour: Flavour::default(), password: None, scripts: true }
+    }
+
+    /// `redis://127.0.0.1:port`. A password is not part of it. Stays the same through [`kill`](Self::kill) and
+    /// [`revive`](Self::revive).
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops it in its tracks, like SIGSTOP: the kernel goes on to accept connections and bytes for it, and nothing is
+    /// read or answered until [`resume`](Self::resume). When this returns, it has stopped. Keys go on to expire.
+    /// A dead node cannot hang.
+    pub fn hang(&self) {
+        // It fails only when the thread is gone, and then nothing is answered either.
+        let _ = self.order(Order::Hang);
+    }
+
+    /// Lets a hung node go on, like SIGCONT: it answers all that has arrived meanwhile. Does nothing otherwise.
+    pub fn resume(&self) {
+        let _ = self.order(Order::Resume);
+    }
+
+    /// Ends it like kill -9: its connections are closed, new ones are refused, all its keys are lost. When this
+    /// returns, it is dead. The port stays reserved. Does nothing to a dead node.
+    pub fn kill(&self) {
+        let _ = self.order(Order::Kill);
+    }
+
+    /// Starts a dead node again: same port, same settings, no keys, a new `run_id`, an uptime that begins anew. Does
+    /// nothing to a node that is alive.
+    ///
+    /// # Errors
+    /// The port could not be kept when the node was killed and somebody else has it now, or there are no random bytes.
+    pub fn revive(&self) -> io::Result<()> {
+        self.order(Order::Revive(fresh_run_id()?))
+    }
+
+    /// Puts it into a condition, for all connections and until told otherwise, deaths included.
+    pub fn set_condition(&self, condition: Condition) {
+        self.shared.store().set_condition(condition);
+    }
+
+    /// The keys of database 0 that are alive now, in byte order. Bytes that are not UTF-8 are shown as U+FFFD.
+    pub fn keys(&self) -> Vec<String> {
+        let now = self.shared.clock.now();
+        self.shared.store().keys(now).map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+    }
+
+    /// The value of a key of database 0, if it is alive now.
+    pub fn value(&self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+        let now = self.shared.clock.now();
+        self.shared.store().value(key.as_ref(), now).map(<[u8]>::to_vec)
+    }
+
+    /// How many connections it has accepted and not seen the end of. While it hangs, it sees neither.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Acquire)
+    }
+
+    /// Tells the thread what to do, and waits until it has done it. The thread never blocks elsewhere than in poll.
+    fn order(&self, order: Order) -> io::Result<()> {
+        let (done, outcome) = mpsc::channel();
+        let gone = || io::Error::other("the embedded node's thread is gone");
+        self.requests.send(Request { order, done }).map_err(|_| gone())?;
+        self.waker.wake();
+        outcome.recv().map_err(|_| gone())?
+    }
+}
+
+impl Drop for EmbeddedNode {
+    fn drop(&mut self) {
+        let _ = self.order(Order::Stop);
+        if let Some(thread) = self.thread.take() {
+            // Had it panicked, its sockets would be closed all the same.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Shows the address and nothing that is stored.
+impl fmt::Debug for EmbeddedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedNode").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Settings of an [`EmbeddedNode`], from [`EmbeddedNode::builder`].
+#[derive(Clone)]
+#[must_use = "a builder starts nothing until told to"]
+pub struct Builder {
+    flavour: Flavour,
+    password: Option<String>,
+    scripts: bool,
+}
+
+impl Builder {
+    /// Which server it pretends to be. Default: [`Flavour::Redis`].
+    pub fn flavour(mut self, flavour: Flavour) -> Builder {
+        self.flavour = flavour;
+        self
+    }
+
+    /// The password of its only user, `default`. Default: none, everybody is let in.
+    pub fn password(mut self, password: impl Into<String>) -> Builder {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Makes `EVAL` an unknown command, as on a server that was built or configured without scripts.
+    pub fn without_scripts(mut self) -> Builder {
+        self.scripts = false;
+        self
+    }
+
+    /// Starts the node on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// The system has no port, descriptor, thread or random bytes to give.
+    pub fn start(self) -> io::Result<EmbeddedNode> {
+        let clock = Clock::start();
+        let mut store = Store::new(self.flavour, fresh_run_id()?, clock.now());
+        store.set_password(self.password);
+        store.set_scripts(self.scripts);
+        let shared = Arc::new(Shared { clock, connections: AtomicUsize::new(0), store: Mutex::new(store) });
+        let listener = server::listen(0)?;
+        let address = listener.local_addr()?;
+        let waker = Arc::new(Waker::new()?);
+        let (requests, orders) = mpsc::channel();
+        let server = Server {
+            connections: Vec::new(),
+            hung: false,
+            listening: Listening::Yes(listener),
+            port: address.port(),
+            requests: orders,
+            shared: Arc::clone(&shared),
+            waker: Arc::clone(&waker),
+        };
+        let thread = thread::Builder::new().name(format!("embedded-{}", address.port())).spawn(move || server.run())?;
+        Ok(EmbeddedNode { address, requests, shared, thread: Some(thread), waker })
+    }
+}
+
+/// Shows whether there is a password, not which.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("flavour", &self.flavour)
+            .field("password", &self.password.as_ref().map(|_| "..."))
+            .field("scripts", &self.scripts)
+            .finish()
+    }
+}
+
+/// 40 random hex digits.
+fn fresh_run_id() -> io::Result<String> {
+    let mut bytes = [0; 20];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing.
+//!
+//! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
+
+use crate::proto::resp::decimal;
+
+/// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
+const ECHO_LIMIT: usize = 128;
+
+/// `+text`.
+pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
+    out.push(b'+');
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `-text`; the text opens with the error's code.
+pub(super) fn error(out: &mut Vec<u8>, text: &str) {
+    out.push(b'-');
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `:number`.
+pub(super) fn integer(out: &mut Vec<u8>, number: i64) {
+    out.push(b':');
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(decimal(number.unsigned_abs(), &mut [0; 20]));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// `$length`, then the bytes.
+pub(super) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'$');
+    out.extend_from_slice(decimal(bytes.len() as u64, &mut [0; 20]));
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The null bulk string: no such key, or a condition that was not met.
+pub(super) fn null(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"$-1\r\n");
+}
+
+/// `*length`; the elements follow.
+pub(super) fn array(out: &mut Vec<u8>, length: usize) {
+    out.push(b'*');
+    out.extend_from_slice(decimal(length as u64, &mut [0; 20]));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The error for a command with too few or too many arguments. Servers name the command in lower case.
+pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &[u8]) {
+    out.extend_from_slice(b"-ERR wrong number of arguments for '");
+    out.extend(command.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(b"' command\r\n");
+}
+
+/// The error for a command that the server does not have.
+///
+/// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the arguments, each ends at
+/// its first zero byte, and line breaks become spaces.
+pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+    let Some((&name, rest)) = arguments.split_first() else { return };
+    out.extend_from_slice(b"-ERR unknown command '");
+    push_c_string(out, name, ECHO_LIMIT);
+    out.extend_from_slice(b"', with args beginning with: ");
+    let echo_start = out.len();
+    for argument in rest {
+        let echoed = out.len() - echo_start;
+        if echoed >= ECHO_LIMIT {
+            break;
+        }
+        out.push(b'\'');
+        push_c_string(out, argument, ECHO_LIMIT - echoed);
+        out.extend_from_slice(b"' ");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn push_c_string(out: &mut Vec<u8>, bytes: &[u8], limit: usize) {
+    let printable = bytes.iter().take(limit).take_while(|&&byte| byte != 0);
+    out.extend(printable.map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_either_sign() {
+        for (number, bytes) in [(0, ":0\r\n"), (-1, ":-1\r\n"), (i64::MIN, ":-9223372036854775808\r\n")] {
+            let mut out = Vec::new();
+            integer(&mut out, number);
+            assert_eq!(out, bytes.as_bytes());
+        }
+    }
+
+    #[test]
+    fn unknown_commands_are_repeated_in_part() {
+        let cases = [
+            (vec!["FOO"], "FOO", String::new()),
+            (vec!["foo", "a", "b"], "foo", "'a' 'b' ".to_owned()),
+            (vec!["FO\0O\r\nx", "a\nb"], "FO", "'a b' ".to_owned()),
+            (vec!["FOO", &"y".repeat(200), "b"], "FOO", format!("'{}' ", "y".repeat(128))),
+            (["FOO"].into_iter().chain(["foo"; 40]).collect(), "FOO", format!("{}'fo' ", "'foo' ".repeat(21))),
+        ]
+        .map(|(words, name, echo)| (words.join(" ").into_bytes(), name, echo));
+        for (request, name, echo) in cases {
+            let words: Vec<&[u8]> = request.split(|&byte| byte == b' ').collect();
+            let mut out = Vec::new();
+            unknown_command(&mut out, &words);
+            let expected = format!("-ERR unknown command '{name}', with args beginning with: {echo}\r\n");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+}

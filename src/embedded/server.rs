@@ -1,0 +1,248 @@
+//! The thread behind an embedded node: one poll loop over a listener, its connections and a waker.
+//!
+//! Orders (hang, kill, ...) come through a channel and are confirmed when they have been carried out, so that what a
+//! test does next happens after them. This is the only part of the node that touches a socket; the clock it reads
+//! is [`Clock`], the only one there is.
+//!
+//! A killed node gives up its listener but keeps its port, on a socket that is bound and does not listen: connecting
+//! is refused, as on a machine without the server, and nobody else can take the port until the node is revived.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, Socket, Type};
+
+use super::connection::Connection;
+use super::store::{Millis, Store};
+use crate::waker::Waker;
+
+/// How much is read from one connection before the next one has its turn.
+const CHUNK: usize = 16 * 1024;
+/// Connections that the kernel accepts for a node that hangs.
+const BACKLOG: i32 = 128;
+/// How long a listener is left alone that cannot accept, for want of descriptors for example.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// The node's time: the wall clock when it was created, and from then on the monotonic one.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    epoch: Millis,
+    origin: Instant,
+}
+
+impl Clock {
+    /// Starts at the present wall-clock time.
+    pub(super) fn start() -> Clock {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Clock { epoch: millis(since_epoch), origin: Instant::now() }
+    }
+
+    /// The present.
+    pub(super) fn now(&self) -> Millis {
+        self.epoch.saturating_add(millis(self.origin.elapsed()))
+    }
+}
+
+/// What the thread and the node's owner both see.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) connections: AtomicUsize,
+    pub(super) store: Mutex<Store>,
+}
+
+impl Shared {
+    /// The store. A panic elsewhere does not make it unusable: each command leaves it whole.
+    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What to do next.
+pub(super) enum Order {
+    Hang,
+    Kill,
+    Resume,
+    /// With the new run id.
+    Revive(String),
+    Stop,
+}
+
+/// An order, and where to confirm that it was carried out.
+pub(super) struct Request {
+    pub(super) order: Order,
+    pub(super) done: Sender<io::Result<()>>,
+}
+
+/// Listens on a port of the loopback interface; 0 takes any free one.
+pub(super) fn listen(port: u16) -> io::Result<TcpListener> {
+    let socket = reserve(port)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// The state of the thread.
+pub(super) struct Server {
+    pub(super) waker: Arc<Waker>,
+    pub(super) connections: Vec<Connection>,
+    pub(super) hung: bool,
+    pub(super) listening: Listening,
+    pub(super) port: u16,
+    pub(super) requests: Receiver<Request>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What has become of the listener.
+pub(super) enum Listening {
+    /// The node was killed. The socket holds the port, if it could be had again.
+    No(Option<Socket>),
+    Yes(TcpListener),
+}
+
+impl Server {
+    /// Runs until it is told to stop, or its owner is gone.
+    pub(super) fn run(mut self) {
+        let mut chunk = vec![0; CHUNK];
+        let mut ready = Vec::new();
+        let mut accepting = true;
+        loop {
+            let Ok((woken, incoming)) = self.wait(accepting, &mut ready) else { return };
+            if woken {
+                self.waker.drain();
+                if !self.obey() {
+                    return;
+                }
+                // The sockets that were ready may be gone by now: look again.
+                continue;
+            }
+            self.advance(&ready, &mut chunk);
+            accepting = !incoming || self.accept();
+            self.shared.connections.store(self.connections.len(), Ordering::Release);
+        }
+    }
+
+    /// Waits until something is ready: the waker, the listener, and in `ready` each of the connections.
+    fn wait(&self, accepting: bool, ready: &mut Vec<bool>) -> io::Result<(bool, bool)> {
+        let mut sockets = vec![PollFd::new(self.waker.source(), PollFlags::IN)];
+        if !self.hung {
+            for connection in &self.connections {
+                let mut interest = PollFlags::empty();
+                interest.set(PollFlags::IN, connection.wants_to_read());
+                interest.set(PollFlags::OUT, connection.wants_to_write());
+                sockets.push(PollFd::new(connection.stream(), interest));
+            }
+            if let Listening::Yes(listener) = &self.listening
+                && accepting
+            {
+                sockets.push(PollFd::new(listener, PollFlags::IN));
+            }
+        }
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(ACCEPT_PAUSE.subsec_nanos()) as _ };
+        match poll(&mut sockets, (!accepting).then_some(&pause)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut fired = sockets.iter().map(|socket| !socket.revents().is_empty());
+        let woken = fired.next().unwrap_or(false);
+        ready.clear();
+        ready.extend(fired.by_ref().take(self.connections.len()));
+        Ok((woken, fired.next().unwrap_or(false)))
+    }
+
+    /// Carries out what was ordered; false to stop.
+    fn obey(&mut self) -> bool {
+        while let Ok(Request { order, done }) = self.requests.try_recv() {
+            let result = match order {
+                Order::Hang => {
+                    self.hung = true;
+                    Ok(())
+                }
+                Order::Kill => {
+                    self.kill();
+                    Ok(())
+                }
+                Order::Resume => {
+                    self.hung = false;
+                    Ok(())
+                }
+                Order::Revive(run_id) => self.revive(run_id),
+                Order::Stop => return false,
+            };
+            // Whoever gave the order may have gone away.
+            let _ = done.send(result);
+        }
+        true
+    }
+
+    fn kill(&mut self) {
+        if let Listening::No(_) = self.listening {
+            return;
+        }
+        // Assigned empty first, so that the listener is closed before its port is bound again.
+        self.listening = Listening::No(None);
+        self.connections.clear();
+        self.shared.connections.store(0, Ordering::Release);
+        self.listening = Listening::No(reserve(self.port).ok());
+        self.hung = false;
+        self.shared.store().clear();
+    }
+
+    fn revive(&mut self, run_id: String) -> io::Result<()> {
+        let Listening::No(reserved) = &mut self.listening else { return Ok(()) };
+        let listener = match reserved.take() {
+            Some(socket) => socket.listen(BACKLOG).map(|()| socket.into())?,
+            None => listen(self.port)?,
+        };
+        self.listening = Listening::Yes(listener);
+        let now = self.shared.clock.now();
+        self.shared.store().restart(run_id, now);
+        Ok(())
+    }
+
+    /// Serves the connections that are ready, and drops those that have come to their end.
+    fn advance(&mut self, ready: &[bool], chunk: &mut [u8]) {
+        if !ready.contains(&true) {
+            return;
+        }
+        let now = self.shared.clock.now();
+        let mut store = self.shared.store();
+        let mut ready = ready.iter();
+        self.connections.retain_mut(|connection| {
+            let is_ready = ready.next().is_some_and(|&is_ready| is_ready);
+            !is_ready || connection.advance(&mut store, now, chunk)
+        });
+    }
+
+    /// Accepts all who wait; false when the system could not give us one of them.
+    fn accept(&mut self) -> bool {
+        let Listening::Yes(listener) = &self.listening else { return true };
+        loop {
+            match listener.accept() {
+                // A client that is gone again before its options are set is no loss.
+                Ok((stream, _)) => self.connections.extend(Connection::new(stream).ok()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// A socket that has the port and does not listen.
+fn reserve(port: u16) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    // Without it, connections that were closed lately keep the port from being bound again. On Windows they do not,
+    // and the option would let another process take the port.
+    #[cfg(not(windows))]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    Ok(socket)
+}
+
+fn millis(duration: Duration) -> Millis {
+    Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
+}

@@ -1,0 +1,419 @@
+//! The embedded node without its sockets: a request and the time go in, the bytes of a reply come out.
+//!
+//! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own. Replies are those
+//! of a real server byte for byte, error texts included; only strings exist, and only the commands and options that
+//! the library uses. Scripts are not interpreted: those of [`script`](crate::proto::script) are known by their text
+//! and written out in Rust (`Store::evaluate` is where another one goes), all others are refused.
+//!
+//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT or PXAT, `PEXPIRE`
+//! with a condition, `DELEX` by digest, publish and subscribe, RESP3.
+//!
+//! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
+//! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
+
+use super::command::Command;
+use super::guise::{Condition, Flavour};
+use super::information::{self, Facts};
+use super::keyspace::Keyspace;
+pub use super::keyspace::Millis;
+use super::reply;
+use crate::proto::script;
+
+/// How many databases `SELECT` can choose from.
+pub const DATABASES: usize = 16;
+
+/// What a node remembers about one connection. A fresh one is not logged in and uses database 0.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    authenticated: bool,
+    database: usize,
+}
+
+/// The state of one node.
+#[derive(Clone)]
+pub struct Store {
+    condition: Condition,
+    databases: [Keyspace; DATABASES],
+    flavour: Flavour,
+    password: Option<String>,
+    run_id: String,
+    scripts: bool,
+    started: Millis,
+}
+
+impl Store {
+    /// An empty master without a password, started at `now`. `run_id` is what `INFO` reports: 40 hex digits.
+    pub fn new(flavour: Flavour, run_id: String, now: Millis) -> Store {
+        Store {
+            condition: Condition::default(),
+            databases: Default::default(),
+            flavour,
+            password: None,
+            run_id,
+            scripts: true,
+            started: now,
+        }
+    }
+
+    /// The password that the user `default` must log in with; `None`, the default, lets everybody in.
+    pub fn set_password(&mut self, password: Option<String>) {
+        self.password = password;
+    }
+
+    /// Whether the node has `EVAL`; it has by default.
+    pub fn set_scripts(&mut self, available: bool) {
+        self.scripts = available;
+    }
+
+    /// Puts the node into a condition, until told otherwise.
+    pub fn set_condition(&mut self, condition: Condition) {
+        self.condition = condition;
+    }
+
+    /// Restarts the node as a durable one: its keys stay, its run id and uptime do not. All sessions are void.
+    pub fn restart(&mut self, run_id: String, now: Millis) {
+        self.run_id = run_id;
+        self.started = now;
+    }
+
+    /// Deletes every key of every database, like a restart without persistence.
+    pub fn clear(&mut self) {
+        self.databases.iter_mut().for_each(Keyspace::clear);
+    }
+
+    /// The value of a key of database 0.
+    pub fn value(&self, key: &[u8], now: Millis) -> Option<&[u8]> {
+        self.databases[0].value(key, now)
+    }
+
+    /// The last millisecond of a key of database 0: `None` without a key, `Some(None)` when it lives for ever.
+    pub fn deadline(&self, key: &[u8], now: Millis) -> Option<Option<Millis>> {
+        self.databases[0].deadline(key, now)
+    }
+
+    /// The keys of database 0, in byte order.
+    pub fn keys(&self, now: Millis) -> impl Iterator<Item = &[u8]> {
+        self.databases[0].keys(now)
+    }
+
+    /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
+    pub fn execute(&mut self, session: &mut Session, arguments: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+        let Some((&name, rest)) = arguments.split_first() else { return };
+        let command = Command::named(name).filter(|&command| self.has(command));
+        let barred = self.password.is_some() && !session.authenticated && command != Some(Command::Auth);
+        if barred && self.flavour == Flavour::Valkey9 {
+            return reply::error(out, NOT_AUTHENTICATED);
+        }
+        let Some(command) = command else {
+            return reply::unknown_command(out, arguments);
+        };
+        if !command.arity().contains(&arguments.len()) {
+            return reply::wrong_arity(out, name);
+        }
+        if barred {
+            return reply::error(out, NOT_AUTHENTICATED);
+        }
+        if let Some(refusal) = self.refusal(command) {
+            return reply::error(out, refusal);
+        }
+        match (command, rest) {
+            (Command::Auth, _) => self.authenticate(session, rest, out),
+            (Command::Dbsize, _) => reply::integer(out, count(self.database(session).keys(now).count())),
+            (Command::Del, keys) => {
+                let database = self.database(session);
+                let deleted = keys.iter().filter(|key| database.remove(key, now)).count();
+                reply::integer(out, count(deleted));
+            }
+            (Command::Delex, _) => delete_if(self.database(session), rest, now, out),
+            (Command::Delifeq, [key, value]) => {
+                let deleted = remove_if_equal(self.database(session), key, value, now);
+                reply::integer(out, i64::from(deleted));
+            }
+            (Command::Echo, [text]) => reply::bulk(out, text),
+            (Command::Eval, [text, key_count, values @ ..]) => {
+                self.evaluate(session, text, key_count, values, now, out);
+            }
+            (Command::Exists, keys) => {
+                let database = self.database(session);
+                let present = keys.iter().filter(|key| database.value(key, now).is_some()).count();
+                reply::integer(out, count(present));
+            }
+            (Command::Flushall, _) => self.flush(rest, out),
+            (Command::Get, [key]) => match self.database(session).value(key, now) {
+                Some(value) => reply::bulk(out, value),
+                None => reply::null(out),
+            },
+            (Command::Info, sections) => {
+                let uptime_seconds = now.saturating_sub(self.started) / 1000;
+                let (condition, flavour) = (self.condition, self.flavour);
+                let facts = Facts { condition, flavour, run_id: &self.run_id, uptime_seconds };
+                information::info(out, sections, &facts);
+            }
+            (Command::Pexpire, [key, milliseconds, options @ ..]) => {
+                expire(self.database(session), key, milliseconds, options, now, out);
+            }
+            (Command::Ping, []) => reply::simple(out, "PONG"),
+            (Command::Ping, [text, ..]) => reply::bulk(out, text),
+            (Command::Pttl, [key]) => reply::integer(
+                out,
+                match self.database(session).deadline(key, now) {
+                    None => -2,
+                    Some(None) => -1,
+                    Some(Some(deadline)) => signed(deadline.saturating_sub(now)),
+                },
+            ),
+            (Command::Role, _) => information::role(out, self.condition),
+            (Command::Select, [index]) => select(session, index, out),
+            (Command::Set, [key, value, options @ ..]) => {
+                set(self.database(session), key, value, options, now, out);
+            }
+            (Command::Time, _) => {
+                reply::array(out, 2);
+                reply::bulk(out, (now / 1000).to_string().as_bytes());
+                reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
+            }
+            // The arity table has seen to it that nothing else comes here.
+            _ => reply::wrong_arity(out, name),
+        }
+    }
+
+    /// Runs one of the library's own scripts, by its text.
+    fn evaluate(
+        &mut self,
+        session: &Session,
+        text: &[u8],
+        key_count: &[u8],
+        values: &[&[u8]],
+        now: Millis,
+        out: &mut Vec<u8>,
+    ) {
+        let Some(key_count) = integer(key_count) else {
+            return reply::error(out, NOT_AN_INTEGER);
+        };
+        let Ok(key_count) = usize::try_from(key_count) else {
+            return reply::error(out, "ERR Number of keys can't be negative");
+        };
+        let Some((keys, values)) = values.split_at_checked(key_count) else {
+            return reply::error(out, "ERR Number of keys can't be greater than number of args");
+        };
+        let result = match text {
+            text if text == script::RELEASE.as_bytes() => self.release(session, keys, values, now),
+            _ => Err("ERR the embedded node runs only quorumlock's own scripts"),
+        };
+        match result {
+            Ok(number) => reply::integer(out, number),
+            Err(text) => reply::error(out, text),
+        }
+    }
+
+    /// [`script::RELEASE`], with what a server does when a key or a value is missing.
+    fn release(
+        &mut self,
+        session: &Session,
+        keys: &[&[u8]],
+        values: &[&[u8]],
+        now: Millis,
+    ) -> Result<i64, &'static str> {
+        let Some(key) = keys.first() else {
+            return Err("ERR Lua redis lib command arguments must be strings or integers");
+        };
+        let Some(token) = values.first() else { return Ok(0) };
+        if self.database(session).value(key, now) != Some(token) {
+            return Ok(0);
+        }
+        if self.condition == Condition::Replica {
+            return Err(READ_ONLY);
+        }
+        Ok(i64::from(self.database(session).remove(key, now)))
+    }
+
+    fn authenticate(&self, session: &mut Session, rest: &[&[u8]], out: &mut Vec<u8>) {
+        let (user, password) = match *rest {
+            [password] => {
+                if self.password.is_none() {
+                    return reply::error(out, NO_PASSWORD_CONFIGURED);
+                }
+                (b"default".as_slice(), password)
+            }
+            [user, password] => (user, password),
+            _ => return reply::error(out, SYNTAX),
+        };
+        let known = self.password.as_ref().is_none_or(|expected| expected.as_bytes() == password);
+        if user == b"default" && known {
+            session.authenticated = true;
+            reply::simple(out, "OK");
+        } else {
+            reply::error(out, "WRONGPASS invalid username-password pair or user is disabled.");
+        }
+    }
+
+    fn flush(&mut self, rest: &[&[u8]], out: &mut Vec<u8>) {
+        match rest {
+            [] => {}
+            [how] if how.eq_ignore_ascii_case(b"ASYNC") || how.eq_ignore_ascii_case(b"SYNC") => {}
+            _ => return reply::error(out, SYNTAX),
+        }
+        self.clear();
+        reply::simple(out, "OK");
+    }
+
+    fn database(&mut self, session: &Session) -> &mut Keyspace {
+        &mut self.databases[session.database]
+    }
+
+    fn has(&self, command: Command) -> bool {
+        match command {
+            Command::Delex => self.flavour == Flavour::Redis84,
+            Command::Delifeq => self.flavour == Flavour::Valkey9,
+            Command::Eval => self.scripts,
+            _ => true,
+        }
+    }
+
+    /// Why the node's condition forbids this command.
+    fn refusal(&self, command: Command) -> Option<&'static str> {
+        match self.condition {
+            Condition::Loading if !command.answered_while_loading() => Some(match self.flavour {
+                Flavour::Redis | Flavour::Redis84 => "LOADING Redis is loading the dataset in memory",
+                Flavour::Valkey9 => "LOADING Valkey is loading the dataset in memory",
+            }),
+            Condition::OutOfMemory if command.needs_memory() => {
+                Some("OOM command not allowed when used memory > 'maxmemory'.")
+            }
+            Condition::Replica if command.writes() => Some(READ_ONLY),
+            _ => None,
+        }
+    }
+}
+
+const BAD_EXPIRE_IN_PEXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
+const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";
+const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
+const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
+const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
+const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
+const SYNTAX: &str = "ERR syntax error";
+
+/// `SET key value [NX | XX] [PX ms | EX s]`, the options in any order. All of them are read before the number is.
+fn set(database: &mut Keyspace, key: &[u8], value: &[u8], options: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+    let (mut only_new, mut only_old) = (false, false);
+    // The unit that was used, in milliseconds, and the number as text.
+    let mut expire: Option<(i64, &[u8])> = None;
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let unit = if option.eq_ignore_ascii_case(b"PX") {
+            1
+        } else if option.eq_ignore_ascii_case(b"EX") {
+            1000
+        } else if option.eq_ignore_ascii_case(b"NX") && !only_old {
+            only_new = true;
+            continue;
+        } else if option.eq_ignore_ascii_case(b"XX") && !only_new {
+            only_old = true;
+            continue;
+        } else {
+            return reply::error(out, SYNTAX);
+        };
+        match options.next() {
+            Some(number) if expire.is_none_or(|(before, _)| before == unit) => expire = Some((unit, number)),
+            _ => return reply::error(out, SYNTAX),
+        }
+    }
+    let deadline = match expire {
+        None => None,
+        Some((unit, number)) => {
+            let Some(number) = integer(number) else {
+                return reply::error(out, NOT_AN_INTEGER);
+            };
+            let deadline =
+                number.checked_mul(unit).filter(|&delay| delay > 0).and_then(|delay| signed(now).checked_add(delay));
+            let Some(deadline) = deadline else {
+                return reply::error(out, BAD_EXPIRE_IN_SET);
+            };
+            Some(deadline.unsigned_abs())
+        }
+    };
+    if only_new || only_old {
+        let present = database.value(key, now).is_some();
+        if present != only_old {
+            return reply::null(out);
+        }
+    }
+    database.set(key, value, deadline, now);
+    reply::simple(out, "OK");
+}
+
+/// `PEXPIRE key ms`, without the conditions that newer servers take.
+fn expire(database: &mut Keyspace, key: &[u8], milliseconds: &[u8], options: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+    if let Some(option) = options.first() {
+        out.extend_from_slice(b"-ERR Unsupported option ");
+        out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
+        return out.extend_from_slice(b"\r\n");
+    }
+    let Some(milliseconds) = integer(milliseconds) else {
+        return reply::error(out, NOT_AN_INTEGER);
+    };
+    let Some(deadline) = signed(now).checked_add(milliseconds) else {
+        return reply::error(out, BAD_EXPIRE_IN_PEXPIRE);
+    };
+    let moved = database.expire(key, deadline.max(0).unsigned_abs(), now);
+    reply::integer(out, i64::from(moved));
+}
+
+/// `DELEX key [IFEQ value | IFNE value]`, without the conditions on digests.
+fn delete_if(database: &mut Keyspace, rest: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+    let deleted = match *rest {
+        [key] => database.remove(key, now),
+        [key, condition, value] if condition.eq_ignore_ascii_case(b"IFEQ") => {
+            remove_if_equal(database, key, value, now)
+        }
+        [key, condition, value] if condition.eq_ignore_ascii_case(b"IFNE") => {
+            database.value(key, now) != Some(value) && database.remove(key, now)
+        }
+        [key, _, _] if database.value(key, now).is_none() => false,
+        [_, _, _] => return reply::error(out, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"),
+        _ => return reply::wrong_arity(out, b"delex"),
+    };
+    reply::integer(out, i64::from(deleted));
+}
+
+fn remove_if_equal(database: &mut Keyspace, key: &[u8], value: &[u8], now: Millis) -> bool {
+    database.value(key, now) == Some(value) && database.remove(key, now)
+}
+
+fn select(session: &mut Session, index: &[u8], out: &mut Vec<u8>) {
+    let Some(index) = integer(index) else {
+        return reply::error(out, NOT_AN_INTEGER);
+    };
+    if i32::try_from(index).is_err() {
+        return reply::error(out, NOT_AN_INT);
+    }
+    match usize::try_from(index) {
+        Ok(index) if index < DATABASES => {
+            session.database = index;
+            reply::simple(out, "OK");
+        }
+        _ => reply::error(out, DATABASE_OUT_OF_RANGE),
+    }
+}
+
+/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
+fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
+    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Time as servers calculate with it. The latest time that fits stands for all that is later.
+fn signed(time: Millis) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! Tests of the embedded node without sockets: tables of commands and replies.
+
+use super::*;
+
+const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+const NOW: Millis = 1_700_000_000_123;
+
+fn store(flavour: Flavour) -> Store {
+    Store::new(flavour, RUN_ID.to_owned(), NOW)
+}
+
+/// The reply to a request written as words with spaces between them; `''` is the empty word, `RELEASE` the script.
+fn ask_at(store: &mut Store, session: &mut Session, request: &str, now: Millis) -> String {
+    let words: Vec<&[u8]> = request
+        .split(' ')
+        .map(|word| match word {
+            "''" => b"".as_slice(),
+            "RELEASE" => script::RELEASE.as_bytes(),
+            word => word.as_bytes(),
+        })
+        .collect();
+    let mut out = Vec::new();
+    store.execute(session, &words, now, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// Runs a conversation on one connection. Each row is a request and its reply, without the reply's last CRLF.
+fn converse(store: &mut Store, rows: &[(&str, &str)]) {
+    let mut session = Session::default();
+    for (row, (request, reply)) in rows.iter().enumerate() {
+        assert_eq!(ask_at(store, &mut session, request, NOW), format!("{reply}\r\n"), "row {row}: {request}");
+    }
+}
+
+const INVALID_SET: &str = "-ERR invalid expire time in 'set' command";
+const INVALID_PEXPIRE: &str = "-ERR invalid expire time in 'pexpire' command";
+const NO_INTEGER: &str = "-ERR value is not an integer or out of range";
+const NO_SYNTAX: &str = "-ERR syntax error";
+
+// Every row of the tables below was observed on a real server, but for those of DELEX.
+
+#[test]
+fn plain_commands() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            ("PING", "+PONG"),
+            ("ping hello", "$5\r\nhello"),
+            ("PING a b", "-ERR wrong number of arguments for 'ping' command"),
+            ("ECHO hi", "$2\r\nhi"),
+            ("Echo", "-ERR wrong number of arguments for 'echo' command"),
+            ("TIME", "*2\r\n$10\r\n1700000000\r\n$6\r\n123000"),
+            ("TIME a", "-ERR wrong number of arguments for 'time' command"),
+            ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"),
+            ("SET k v", "+OK"),
+            ("GET k", "$1\r\nv"),
+            ("GET K", "$-1"),
+            ("SET '' e", "+OK"),
+            ("GET ''", "$1\r\ne"),
+            ("EXISTS k k zz", ":2"),
+            ("DBSIZE", ":2"),
+            ("DEL k '' zz", ":2"),
+            ("DEL k", ":0"),
+            ("DEL", "-ERR wrong number of arguments for 'del' command"),
+            ("DBSIZE a", "-ERR wrong number of arguments for 'dbsize' command"),
+            ("SET k v", "+OK"),
+            ("FLUSHALL foo", NO_SYNTAX),
+            ("FLUSHALL SYNC ASYNC", NO_SYNTAX),
+            ("FLUSHALL async", "+OK"),
+            ("DBSIZE", ":0"),
+            ("FOO", "-ERR unknown command 'FOO', with args beginning with: "),
+            ("foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
+            ("DELIFEQ k v", "-ERR unknown command 'DELIFEQ', with args beginning with: 'k' 'v' "),
+            ("DELEX k IFEQ v", "-ERR unknown command 'DELEX', with args beginning with: 'k' 'IFEQ' 'v' "),
+        ],
+    );
+    let mut out = Vec::new();
+    store(Flavour::Redis).execute(&mut Session::default(), &[], NOW, &mut out);
+    assert!(out.is_empty());
+}
+
+#[test]
+fn set_and_its_options() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            ("SET k", "-ERR wrong number of arguments for 'set' command"),
+            ("SET k v", "+OK"),
+            ("SET k v2 NX", "$-1"),
+            ("SET k v2 XX", "+OK"),
+            ("SET k v3 nx px 1000", "$-1"),
+            ("SET n v px 1000 nx", "+OK"),
+            ("PTTL n", ":1000"),
+            ("PTTL k", ":-1"),
+            ("PTTL zzz", ":-2"),
+            ("SET n v EX 10", "+OK"),
+            ("PTTL n", ":10000"),
+            ("SET n v", "+OK"),
+            ("PTTL n", ":-1"),
+            ("SET n v px", NO_SYNTAX),
+            ("SET n v PX 0", INVALID_SET),
+            ("SET n v PX -1", INVALID_SET),
+            ("SET n v PX abc", NO_INTEGER),
+            ("SET n v PX ''", NO_INTEGER),
+            ("SET n v PX 1.5", NO_INTEGER),
+            ("SET n v PX +5", NO_INTEGER),
+            ("SET n v PX 05", NO_INTEGER),
+            ("SET n v PX -0", NO_INTEGER),
+            ("SET n v PX 9223372036854775807", INVALID_SET),
+            ("SET n v PX 9223372036854775808", NO_INTEGER),
+            ("SET n v EX 9223372036854775807", INVALID_SET),
+            ("SET n v EX 9223372036854775", INVALID_SET),
+            ("SET n v EX 10 PX 10", NO_SYNTAX),
+            ("SET n v NX XX", NO_SYNTAX),
+            ("SET n v NX NX", "$-1"),
+            ("SET n v FOO", NO_SYNTAX),
+            ("SET n v PX abc NX XX", NO_SYNTAX),
+            ("SET n v NX PX 0", INVALID_SET),
+            ("SET q v EX 10 EX 20", "+OK"),
+            ("PTTL q", ":20000"),
+            ("SET zz v XX PX 0", INVALID_SET),
+            ("SET zz v XX PX 10", "$-1"),
+        ],
+    );
+}
+
+#[test]
+fn pexpire() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            ("PEXPIRE k", "-ERR wrong number of arguments for 'pexpire' command"),
+            ("PEXPIRE zz 1000", ":0"),
+            ("PEXPIRE zz 9223372036854775807", INVALID_PEXPIRE),
+            ("SET k v", "+OK"),
+            ("PEXPIRE k 1000", ":1"),
+            ("PTTL k", ":1000"),
+            ("PEXPIRE k abc", NO_INTEGER),
+            ("PEXPIRE k 9223372036854775808", NO_INTEGER),
+            ("PEXPIRE k 1000 FOO", "-ERR Unsupported option FOO"),
+            ("PTTL k", ":1000"),
+            ("PEXPIRE k 0", ":1"),
+            ("GET k", "$-1"),
+            ("SET k v", "+OK"),
+            ("PEXPIRE k -9223372036854775808", ":1"),
+            ("EXISTS k", ":0"),
+        ],
+    );
+}
+
+#[test]
+fn databases_are_apart() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            ("SET k v", "+OK"),
+            ("SELECT 15", "+OK"),
+            ("GET k", "$-1"),
+            ("SELECT 16", "-ERR DB index is out of range"),
+            ("SELECT -1", "-ERR DB index is out of range"),
+            ("SELECT x", NO_INTEGER),
+            ("SELECT 01", NO_INTEGER),
+            ("SELECT 2147483648", "-ERR value is out of range, value must between -2147483648 and 2147483647"),
+            ("SELECT 1 2", "-ERR wrong number of arguments for 'select' command"),
+            ("SELECT 0", "+OK"),
+            ("GET k", "$1\r\nv"),
+        ],
+    );
+}
+
+#[test]
+fn the_known_script_and_no_other() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            ("EVAL RELEASE", "-ERR wrong number of arguments for 'eval' command"),
+            ("EVAL RELEASE 1", "-ERR Number of keys can't be greater than number of args"),
+            ("EVAL RELEASE 2 k", "-ERR Number of keys can't be greater than number of args"),
+            ("EVAL RELEASE -1 k", "-ERR Number of keys can't be negative"),
+            ("EVAL RELEASE x k", NO_INTEGER),
+            ("EVAL RELEASE 1 k", ":0"),
+            ("SET k v", "+OK"),
+            ("EVAL RELEASE 1 k w", ":0"),
+            ("EVAL RELEASE 1 k", ":0"),
+            ("eval RELEASE 1 k v", ":1"),
+            ("EVAL RELEASE 1 k v", ":0"),
+            ("EVAL return 0", "-ERR the embedded node runs only quorumlock's own scripts"),
+        ],
+    );
+    let mut without = store(Flavour::Redis);
+    without.set_scripts(false);
+    converse(&mut without, &[("EVAL x 0", "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ")]);
+}
+
+#[test]
+fn each_flavour_has_its_own_compare_and_delete() {
+    converse(
+        &mut store(Flavour::Valkey9),
+        &[
+            ("DELIFEQ k", "-ERR wrong number of arguments for 'delifeq' command"),
+            ("DELIFEQ k v", ":0"),
+            ("SET k v", "+OK"),
+            ("DELIFEQ k w", ":0"),
+            ("delifeq k v", ":1"),
+            ("DELEX k", "-ERR unknown command 'DELEX', with args beginning with: 'k' "),
+        ],
+    );
+    converse(
+        &mut store(Flavour::Redis84),
+        &[
+            ("DELEX k IFEQ v", ":0"),
+            ("SET k v", "+OK"),
+            ("DELEX k IFEQ w", ":0"),
+            ("DELEX k ifne v", ":0"),
+            ("DELEX k ifeq v", ":1"),
+            ("SET k v", "+OK"),
+            ("DELEX k", ":1"),
+            ("DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command"),
+            ("DELIFEQ k v", "-ERR unknown command 'DELIFEQ', with args beginning with: 'k' 'v' "),
+        ],
+    );
+}
+
+#[test]
+fn passwords() {
+    let barred = "-NOAUTH Authentication required.";
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
+    let mut locked = store(Flavour::Redis);
+    locked.set_password(Some("secret".to_owned()));
+    converse(
+        &mut locked,
+        &[
+            ("PING", barred),
+            ("INFO server", barred),
+            ("FOO a", "-ERR unknown command 'FOO', with args beginning with: 'a' "),
+            ("GET", "-ERR wrong number of arguments for 'get' command"),
+            ("AUTH", "-ERR wrong number of arguments for 'auth' command"),
+            ("AUTH a b c", NO_SYNTAX),
+            ("AUTH bad", wrong),
+            ("AUTH u secret", wrong),
+            ("GET k", barred),
+            ("AUTH default secret", "+OK"),
+            ("GET k", "$-1"),
+            ("AUTH bad", wrong),
+            ("GET k", "$-1"),
+        ],
+    );
+    converse(&mut locked, &[("GET k", barred), ("AUTH secret", "+OK"), ("GET k", "$-1")]);
+    let mut valkey = store(Flavour::Valkey9);
+    valkey.set_password(Some("secret".to_owned()));
+    converse(&mut valkey, &[("FOO a", barred), ("GET", barred), ("AUTH secret", "+OK")]);
+    converse(
+        &mut store(Flavour::Redis),
+        &[
+            (
+                "AUTH pw",
+                "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+            ),
+            ("AUTH u p", wrong),
+            ("AUTH default p", "+OK"),
+        ],
+    );
+}
+
+#[test]
+fn conditions() {
+    let mut node = store(Flavour::Valkey9);
+    converse(&mut node, &[("SET k v", "+OK")]);
+    node.set_condition(Condition::Replica);
+    let read_only = "-READONLY You can't write against a read only replica.";
+    converse(
+        &mut node,
+        &[
+            ("SET k v", read_only),
+            ("DEL zz", read_only),
+            ("PEXPIRE zz 5", read_only),
+            ("FLUSHALL", read_only),
+            ("DELIFEQ k w", read_only),
+            ("EVAL RELEASE 1 k w", ":0"),
+            ("EVAL RELEASE 1 k v", read_only),
+            ("GET k", "$1\r\nv"),
+            ("ROLE", "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1"),
+        ],
+    );
+    node.set_condition(Condition::OutOfMemory);
+    converse(
+        &mut node,
+        &[
+            ("SET k v NX PX 0", "-OOM command not allowed when used memory > 'maxmemory'."),
+            ("SET k", "-ERR wrong number of arguments for 'set' command"),
+            ("PEXPIRE k 5", ":1"),
+            ("EVAL RELEASE 1 k v", ":1"),
+        ],
+    );
+    node.set_condition(Condition::Loading);
+    converse(
+        &mut node,
+        &[
+            ("PING", "-LOADING Valkey is loading the dataset in memory"),
+            ("EVAL RELEASE 1 k v", "-LOADING Valkey is loading the dataset in memory"),
+            ("ECHO a", "$1\r\na"),
+            ("SELECT 0", "+OK"),
+        ],
+    );
+    node.set_condition(Condition::Serving);
+    converse(&mut node, &[("SET k v", "+OK")]);
+}
+
+#[test]
+fn information_by_section() {
+    let mut session = Session::default();
+    let mut redis = store(Flavour::Redis);
+    let server = ask_at(&mut redis, &mut session, "INFO SERVER", NOW + 61_999);
+    assert!(server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"), "{server}");
+    assert!(server.contains(&format!("\r\nrun_id:{RUN_ID}\r\nuptime_in_seconds:61\r\n")), "{server}");
+    let valkey = ask_at(&mut store(Flavour::Valkey9), &mut session, "INFO server", NOW);
+    for line in ["redis_version:7.2.4", "server_name:valkey", "valkey_version:9.0.0", "server_mode:standalone"] {
+        assert!(valkey.contains(&format!("\r\n{line}\r\n")), "{valkey}");
+    }
+    let all = ask_at(&mut redis, &mut session, "INFO", NOW);
+    for line in ["role:master", "connected_slaves:0", "maxmemory:0", "maxmemory_policy:noeviction", "# Server"] {
+        assert!(all.contains(&format!("\n{line}\r\n")), "{all}");
+    }
+    assert_eq!(ask_at(&mut redis, &mut session, "INFO foo", NOW), "$0\r\n\r\n");
+    redis.set_condition(Condition::Replica);
+    assert!(
+        ask_at(&mut redis, &mut session, "INFO memory replication", NOW)
+            .contains("\r\n\r\n# Replication\r\nrole:slave\r\n")
+    );
+}
+
+#[test]
+fn keys_end_at_an_exact_millisecond() {
+    let mut node = store(Flavour::Redis);
+    let mut session = Session::default();
+    let mut ask = |request: &str, now: Millis| ask_at(&mut node, &mut session, request, now);
+    assert_eq!(ask("SET k v NX PX 100", NOW), "+OK\r\n");
+    assert_eq!(ask("PTTL k", NOW + 99), ":1\r\n");
+    assert_eq!(ask("PTTL k", NOW + 100), ":0\r\n");
+    assert_eq!(ask("SET k w NX PX 100", NOW + 100), "$-1\r\n");
+    assert_eq!(ask("PTTL k", NOW + 101), ":-2\r\n");
+    assert_eq!(ask("EVAL RELEASE 1 k v", NOW + 101), ":0\r\n");
+    assert_eq!(ask("PEXPIRE k 100", NOW + 101), ":0\r\n");
+    assert_eq!(ask("DBSIZE", NOW + 101), ":0\r\n");
+    assert_eq!(ask("SET k w NX PX 100", NOW + 101), "+OK\r\n");
+    assert_eq!(ask("PEXPIRE k 500", NOW + 102), ":1\r\n");
+    assert_eq!(ask("GET k", NOW + 602), "$1\r\nw\r\n");
+    assert_eq!(ask("GET k", NOW + 603), "$-1\r\n");
+}
+
+#[test]
+fn a_restart_keeps_the_keys_until_they_are_cleared() {
+    let mut node = store(Flavour::Redis);
+    converse(&mut node, &[("SET k v", "+OK")]);
+    node.restart("f".repeat(40), NOW + 5000);
+    assert_eq!(node.value(b"k", NOW), Some(b"v".as_slice()));
+    assert_eq!(node.deadline(b"k", NOW), Some(None));
+    let server = ask_at(&mut node, &mut Session::default(), "INFO server", NOW + 6000);
+    assert!(server.contains(&format!("run_id:{}\r\nuptime_in_seconds:1\r\n", "f".repeat(40))), "{server}");
+    node.clear();
+    assert_eq!(node.keys(NOW).count(), 0);
+}
+
+#[test]
+fn the_ends_of_time_do_not_overflow() {
+    let mut node = store(Flavour::Redis);
+    let mut session = Session::default();
+    assert_eq!(ask_at(&mut node, &mut session, "SET k v PX 1", Millis::MAX), format!("{INVALID_SET}\r\n"));
+    assert_eq!(ask_at(&mut node, &mut session, "SET k v", Millis::MAX), "+OK\r\n");
+    assert_eq!(ask_at(&mut node, &mut session, "PEXPIRE k -1", 0), ":1\r\n");
+}
