@@ -175,14 +175,19 @@ impl<'m> Acquisition<'m> {
             Patience::WhileAvailable(_) => Timestamp::NEVER,
         };
         let mut bell = None;
+        let mut held_here = false;
         loop {
             let now = engine.now();
             let until = match place.turn(now) {
                 Turn::Head(available_at) => {
-                    self.started = available_at;
+                    // While a guard of this process held the lock, nobody asked whether the nodes were there.
+                    self.started = if held_here { now } else { available_at };
                     return Ok(Queued::FirstInLine);
                 }
-                Turn::HeldHere(until) => until.min(deadline),
+                Turn::HeldHere(until) => {
+                    held_here = true;
+                    until.min(deadline)
+                }
                 Turn::Behind => deadline,
             };
             if now >= deadline {

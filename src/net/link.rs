@@ -57,6 +57,8 @@ pub(super) struct Link {
     dialect: Option<Dialect>,
     /// Addresses of a host name, the next one to try in front.
     addresses: VecDeque<SocketAddr>,
+    /// A look-up that may outlast the connection it was begun for: there is never more than one.
+    resolution: Option<Resolution>,
     opened_at: Timestamp,
     /// When the connection was last read from.
     checked_at: Timestamp,
@@ -68,7 +70,7 @@ pub(super) struct Link {
 
 enum Connection {
     Closed,
-    Resolving(Resolution),
+    Resolving,
     Connecting(Arc<Stream>),
     Open(Arc<Stream>),
 }
@@ -90,6 +92,7 @@ impl Link {
             debts: VecDeque::new(),
             dialect: None,
             addresses: VecDeque::new(),
+            resolution: None,
             opened_at: Timestamp::ORIGIN,
             checked_at: Timestamp::ORIGIN,
             wrote_at: None,
@@ -127,7 +130,7 @@ impl Link {
     pub(super) fn phase(&self) -> Phase {
         match self.connection {
             Connection::Closed | Connection::Connecting(_) => Phase::Connect,
-            Connection::Resolving(_) => Phase::Resolve,
+            Connection::Resolving => Phase::Resolve,
             Connection::Open(_) if self.session.standing() == Standing::Greeting => Phase::Handshake,
             Connection::Open(_) => Phase::Reply,
         }
@@ -153,7 +156,7 @@ impl Link {
         let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
         let cause = match self.connection {
             Connection::Closed => return None,
-            Connection::Resolving(_) | Connection::Connecting(_) if now.since(self.opened_at) > CONNECT_LIMIT => {
+            Connection::Resolving | Connection::Connecting(_) if now.since(self.opened_at) > CONNECT_LIMIT => {
                 Cause::TimedOut
             }
             Connection::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
@@ -209,21 +212,24 @@ impl Link {
             Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())
             {
                 Some(address) => self.begin_connecting(Stream::connect_tcp(address)),
-                None => match Resolution::begin(&host, port, Arc::clone(&self.waker)) {
-                    Ok(resolution) => {
-                        self.connection = Connection::Resolving(resolution);
-                        Ok(())
+                None => {
+                    if self.resolution.is_none() {
+                        let resolution = Resolution::begin(&host, port, Arc::clone(&self.waker));
+                        let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
+                        self.resolution = Some(resolution.map_err(failed)?);
                     }
-                    Err(error) => Err(Fault::new(Phase::Resolve, stream::cause_of(&error))),
-                },
+                    self.connection = Connection::Resolving;
+                    self.resolved()
+                }
             },
         }
     }
 
     /// Goes on to connect when the host name has been looked up.
     pub(super) fn resolved(&mut self) -> Result<(), Fault> {
-        let Connection::Resolving(resolution) = &self.connection else { return Ok(()) };
+        let (Connection::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
+        self.resolution = None;
         self.addresses = addresses.into();
         match self.addresses.front() {
             Some(&address) => self.begin_connecting(Stream::connect_tcp(address)),
@@ -297,7 +303,11 @@ impl Link {
     /// present one stays, for the releases that follow their `SET`s.
     pub(super) fn deserves_another_chance(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
-            Standing::Rejected(fault) if self.session.backlog() == 0 && self.may_open(now).is_ok() => Some(fault),
+            Standing::Rejected(fault)
+                if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
+            {
+                Some(fault)
+            }
             _ => None,
         }
     }
@@ -333,7 +343,7 @@ impl Link {
     /// What to poll for, if anything.
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.connection {
-            Connection::Closed | Connection::Resolving(_) => None,
+            Connection::Closed | Connection::Resolving => None,
             Connection::Connecting(stream) => Some(Interest { stream: Arc::clone(stream), writable: true }),
             Connection::Open(stream) => {
                 Some(Interest { stream: Arc::clone(stream), writable: !self.session.unsent().is_empty() })
@@ -344,7 +354,7 @@ impl Link {
     /// Whether this is the link's present stream.
     pub(super) fn is_on(&self, stream: &Arc<Stream>) -> bool {
         match &self.connection {
-            Connection::Closed | Connection::Resolving(_) => false,
+            Connection::Closed | Connection::Resolving => false,
             Connection::Connecting(present) | Connection::Open(present) => Arc::ptr_eq(present, stream),
         }
     }

@@ -88,6 +88,8 @@ pub struct Acquire {
     terms: Terms,
     state: State,
     attempts: u32,
+    /// Whether the last attempt that had its full time found the lock held.
+    held: bool,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
 }
@@ -109,7 +111,7 @@ enum After {
 impl Acquire {
     /// Begins at `now`.
     pub fn new(terms: Terms, now: Timestamp) -> Acquire {
-        Acquire { terms, state: State::Attempting, attempts: 0, available_at: now }
+        Acquire { terms, state: State::Attempting, attempts: 0, held: false, available_at: now }
     }
 
     /// What to do next.
@@ -151,9 +153,12 @@ impl Acquire {
             }
             Outcome::Won => Verdict::TooLate,
             Outcome::Held => Verdict::Held,
+            // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
+            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
             Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
         };
-        if lost == Verdict::Held {
+        self.held = lost == Verdict::Held;
+        if self.held {
             self.available_at = now;
         }
         let undo = reached.without(tally.refused());
@@ -180,6 +185,10 @@ impl Acquire {
     /// How many attempts were made.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    fn is_cut_short(&self, t0: Timestamp) -> bool {
+        matches!(self.terms.patience, Patience::Until(deadline) if t0 < deadline && deadline < t0.after(self.terms.node_timeout))
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
@@ -352,6 +361,21 @@ mod tests {
         };
         assert_eq!(verdict, Verdict::Held);
         assert_eq!(attempts, [0, 6, 24, 62, 81, 90, 95, 97, 99]);
+    }
+
+    #[test]
+    fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
+        for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
+            let mut machine = acquire(Patience::Until(at(100)));
+            let mut output = attempt(&mut machine, first, 0, 50);
+            if let Output::Undo(_) = output {
+                output = machine.poll();
+            }
+            assert!(matches!(output, Output::Wait(_)), "{output:?}");
+            machine.woken(at(98));
+            assert_eq!(attempt(&mut machine, "xxx", 98, 100), Output::Undo(nodes(&[0, 1, 2])));
+            assert_eq!(machine.poll(), Output::Done(verdict));
+        }
     }
 
     #[test]
