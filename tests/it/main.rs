@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod harness;
+mod leaving;
 mod lock;
 mod support;
 mod tidy;
