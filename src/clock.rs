@@ -11,6 +11,8 @@ use std::sync::{Mutex, OnceLock};
 
 /// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
 const TOLERANCE_NANOS: i64 = 1_000_000;
+/// Two readings that took no longer than this were not interrupted in a way that matters.
+const UNINTERRUPTED_NANOS: u64 = 100_000;
 
 /// The operating system's clocks, one lease clock for the whole process.
 pub(crate) struct SystemClock;
@@ -19,8 +21,8 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         static ORIGIN: OnceLock<source::Origin> = OnceLock::new();
         static CLOCK: LeaseClock = LeaseClock::new();
-        let (steady, wall) = ORIGIN.get_or_init(source::Origin::new).read();
-        CLOCK.advance(steady, wall)
+        let origin = ORIGIN.get_or_init(source::Origin::new);
+        CLOCK.advance(|| origin.read())
     }
 }
 
@@ -38,64 +40,75 @@ impl LeaseClock {
         LeaseClock { reference: AtomicI64::new(0), gained: AtomicU64::new(0), change: Mutex::new(()) }
     }
 
-    /// The lease time at these readings, both in nanoseconds since the origin.
-    fn advance(&self, steady: u64, wall: i64) -> Timestamp {
-        let ahead = wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX));
-        if ahead.abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs() {
-            let _change = crate::sync::lock(&self.change);
-            let reference = self.reference.load(Ordering::Acquire);
-            if ahead > reference.saturating_add(TOLERANCE_NANOS) {
-                let gain = ahead.abs_diff(reference);
-                let gained = self.gained.load(Ordering::Acquire).saturating_add(gain);
-                self.gained.store(gained, Ordering::Release);
-                self.reference.store(ahead, Ordering::Release);
-            } else if ahead < reference.saturating_sub(TOLERANCE_NANOS) {
-                self.reference.store(ahead, Ordering::Release);
+    /// The lease time, given a way to read both clocks in nanoseconds since the origin.
+    fn advance(&self, read: impl Fn() -> (u64, i64)) -> Timestamp {
+        let (mut steady, mut wall) = read();
+        if self.differs(steady, wall) {
+            // A step of the wall clock, or a thread that was interrupted between the two readings: read again, until a
+            // pair took too little time for that.
+            for _ in 0..3 {
+                let (before, _) = read();
+                let (after, then) = read();
+                (steady, wall) = (after, then);
+                if after.saturating_sub(before) < UNINTERRUPTED_NANOS {
+                    break;
+                }
             }
+            self.note(steady, wall);
         }
         Timestamp::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
     }
+
+    fn differs(&self, steady: u64, wall: i64) -> bool {
+        ahead(steady, wall).abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs()
+    }
+
+    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered.
+    fn note(&self, steady: u64, wall: i64) {
+        let _change = crate::sync::lock(&self.change);
+        if !self.differs(steady, wall) {
+            return;
+        }
+        let (ahead, reference) = (ahead(steady, wall), self.reference.load(Ordering::Acquire));
+        if ahead > reference {
+            let gained = self.gained.load(Ordering::Acquire).saturating_add(ahead.abs_diff(reference));
+            self.gained.store(gained, Ordering::Release);
+        }
+        self.reference.store(ahead, Ordering::Release);
+    }
+}
+
+/// How far the wall clock is ahead of the steady one.
+fn ahead(steady: u64, wall: i64) -> i64 {
+    wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX))
 }
 
 #[cfg(any(target_os = "android", target_os = "linux"))]
 mod source {
-    use rustix::time::{ClockId, Timespec, clock_gettime};
+    use rustix::time::{ClockId, clock_gettime};
 
     /// When the process first asked.
     pub(super) struct Origin {
-        steady: i128,
-        wall: i128,
+        steady: i64,
+        wall: i64,
     }
 
     impl Origin {
         pub(super) fn new() -> Origin {
-            let (steady, wall) = readings();
-            Origin { steady, wall }
+            Origin { steady: nanos(ClockId::Boottime), wall: nanos(ClockId::Realtime) }
         }
 
         pub(super) fn read(&self) -> (u64, i64) {
-            let (steady, wall) = readings();
-            (u64::try_from(steady - self.steady).unwrap_or(0), i64::try_from(wall - self.wall).unwrap_or(i64::MAX))
+            let wall = nanos(ClockId::Realtime).saturating_sub(self.wall);
+            let steady = nanos(ClockId::Boottime).saturating_sub(self.steady);
+            (u64::try_from(steady).unwrap_or(0), wall)
         }
     }
 
-    /// Both clocks, as if at once: a thread that is interrupted between the two readings tries again.
-    fn readings() -> (i128, i128) {
-        let mut before = nanos(clock_gettime(ClockId::Boottime));
-        let mut tries = 0;
-        loop {
-            let wall = nanos(clock_gettime(ClockId::Realtime));
-            let after = nanos(clock_gettime(ClockId::Boottime));
-            tries += 1;
-            if after - before < 100_000 || tries == 4 {
-                return (after, wall);
-            }
-            before = after;
-        }
-    }
-
-    fn nanos(time: Timespec) -> i128 {
-        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+    /// Enough for 292 years from the clock's own epoch.
+    fn nanos(clock: ClockId) -> i64 {
+        let time = clock_gettime(clock);
+        (time.tv_sec as i64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as i64)
     }
 }
 
@@ -137,7 +150,9 @@ mod tests {
         let clock = LeaseClock::new();
         readings
             .iter()
-            .map(|&(steady, wall)| clock.advance((steady * SECOND) as u64, wall * SECOND).as_nanos() / SECOND as u64)
+            .map(|&(steady, wall)| {
+                clock.advance(|| ((steady * SECOND) as u64, wall * SECOND)).as_nanos() / SECOND as u64
+            })
             .collect()
     }
 
@@ -165,7 +180,7 @@ mod tests {
         let mut last = Timestamp::ORIGIN;
         for step in 0..100_000u64 {
             let noise = [0, 900_000, -900_000, 400_000][step as usize % 4];
-            last = clock.advance(step * 1000, (step * 1000) as i64 + noise);
+            last = clock.advance(|| (step * 1000, (step * 1000) as i64 + noise));
         }
         assert!(last.as_nanos() <= 99_999 * 1000 + 2 * TOLERANCE_NANOS as u64, "{last:?}");
     }
@@ -176,7 +191,7 @@ mod tests {
         let mut last = Timestamp::ORIGIN;
         for (steady, wall) in [(0, i64::MAX), (1, i64::MIN), (2, i64::MAX), (u64::MAX, i64::MIN), (u64::MAX, i64::MAX)]
         {
-            let now = clock.advance(steady, wall);
+            let now = clock.advance(|| (steady, wall));
             assert!(now >= last);
             last = now;
         }

@@ -7,6 +7,7 @@
 use super::link::{Interest, Link};
 use super::relay::World;
 use super::rounds::{Purpose, Rounds};
+use crate::proto::command;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
@@ -47,6 +48,8 @@ pub(super) struct Fleet {
     rounds: Rounds,
     clock: Arc<dyn Clock>,
     waker: Arc<Waker>,
+    /// The command of the round that is being sent, kept for its memory.
+    request: Vec<u8>,
     /// A connection was opened, or bytes were left unsent, since the driver last asked what to wait for.
     changed: bool,
 }
@@ -68,7 +71,7 @@ struct Ready {
 impl Fleet {
     pub(super) fn new(links: Vec<Link>, clock: Arc<dyn Clock>, waker: Arc<Waker>) -> Fleet {
         let rounds = Rounds::new(links.len());
-        Fleet { links, rounds, clock, waker, changed: false }
+        Fleet { links, rounds, clock, waker, request: Vec::new(), changed: false }
     }
 
     /// The rounds in flight.
@@ -99,9 +102,11 @@ impl Fleet {
         }
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
         if !self.rounds.is_decided(ticket) {
+            self.request.clear();
+            command::acquire(&mut self.request, key, token, ttl_millis);
             for node in asked.iter() {
                 self.rounds.refer(ticket, node);
-                self.links[node.index()].session.acquire(ticket, key, token, ttl_millis, t0);
+                self.links[node.index()].session.acquire(ticket, &self.request, t0);
             }
             for node in asked.iter() {
                 self.flush(node, t0, decided);
@@ -330,8 +335,8 @@ impl World for Fleet {
         watch.woken = false;
         let Some(waker) = &watch.waker else { return };
         // One for the waker, one for each node, on the stack.
-        let mut descriptors: [PollFd<'_>; MAX_NODES + 1] =
-            std::array::from_fn(|_| PollFd::new(waker.source(), PollFlags::IN));
+        let woken = PollFd::new(waker.source(), PollFlags::IN);
+        let mut descriptors: [PollFd<'_>; MAX_NODES + 1] = std::array::from_fn(|_| woken.clone());
         for (descriptor, (_, interest)) in descriptors[1..].iter_mut().zip(&watch.streams) {
             let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             *descriptor = PollFd::new(interest.stream.source(), flags);

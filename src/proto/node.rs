@@ -80,7 +80,18 @@ impl NodeSet {
 
     /// The nodes, in order.
     pub fn iter(self) -> impl Iterator<Item = NodeId> {
-        (0..MAX_NODES as u8).map(NodeId).filter(move |&node| self.contains(node))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let node = (left != 0).then(|| NodeId(left.trailing_zeros() as u8));
+            left &= left.wrapping_sub(1);
+            node
+        })
+    }
+
+    /// The first `count` nodes.
+    pub const fn first(count: usize) -> NodeSet {
+        debug_assert!(count <= MAX_NODES);
+        NodeSet(u64::MAX.unbounded_shr((MAX_NODES - count) as u32))
     }
 }
 
@@ -112,6 +123,7 @@ mod tests {
         assert!(!set.insert(last));
         assert_eq!(set.iter().map(NodeId::index).collect::<Vec<_>>(), [3, 63]);
         assert_eq!(format!("{:?} {last} {last:?}", set.without([last].into_iter().collect())), "{3} 63 node 63");
+        assert_eq!([0, 1, 5, MAX_NODES].map(|count| NodeSet::first(count).len()), [0, 1, 5, MAX_NODES]);
         assert!(NodeSet::EMPTY.is_empty() && NodeSet::EMPTY.union(set) == set);
     }
 }

@@ -24,6 +24,9 @@ pub const MAX_REPLY: usize = 2 * 1024 * 1024;
 
 /// Appends one command to `out`: an array of bulk strings.
 pub fn encode(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+    const LONGEST_HEADER: usize = 23;
+    let length: usize = arguments.iter().map(|argument| argument.len() + LONGEST_HEADER + 2).sum();
+    out.reserve(LONGEST_HEADER + length);
     push_header(out, b'*', arguments.len());
     for argument in arguments {
         push_header(out, b'$', argument.len());
@@ -164,7 +167,17 @@ impl Decoder {
     /// # Errors
     /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use after it.
     pub fn decode<'b>(&mut self, buffer: &'b [u8]) -> Result<Option<(Reply<'b>, usize)>, ProtocolError> {
+        if self.is_at_the_start()
+            && let Some(common) = common(buffer)
+        {
+            return Ok(Some(common));
+        }
         Ok(self.measure(buffer)?.map(|length| (read(&buffer[..length]), length)))
+    }
+
+    /// Whether nothing of the present reply has been looked at.
+    fn is_at_the_start(&self) -> bool {
+        self.position == 0 && self.scanned == 0
     }
 
     /// The length of the reply that `buffer` begins with, once it is all there and obeys every rule.
@@ -266,6 +279,16 @@ impl Decoder {
     }
 }
 
+/// The replies that every lock and release brings, at a glance.
+fn common(buffer: &[u8]) -> Option<(Reply<'_>, usize)> {
+    match buffer {
+        [b'+', b'O', b'K', b'\r', b'\n', ..] => Some((Reply::Simple(&buffer[1..3]), 5)),
+        [b'$', b'-', b'1', b'\r', b'\n', ..] => Some((Reply::Bulk(None), 5)),
+        [b':', digit @ b'0'..=b'9', b'\r', b'\n', ..] => Some((Reply::Integer(i64::from(digit - b'0')), 4)),
+        _ => None,
+    }
+}
+
 /// The line that `body` begins with, without its CRLF, or `None` while the CRLF has not come.
 fn find_line<'b>(body: &'b [u8], scanned: &mut usize) -> Result<Option<&'b [u8]>, ProtocolError> {
     let fresh = &body[*scanned..];
@@ -350,11 +373,17 @@ fn parse_integer(line: &[u8]) -> Result<i64, ProtocolError> {
     if negative { Ok(number) } else { number.checked_neg().ok_or(ProtocolError::BadNumber) }
 }
 
-/// `*3\r\n` or `$40\r\n`, without the formatting machinery: this runs for every argument of every command.
+/// `*3\r\n` or `$40\r\n`: this runs for every argument of every command, and most are short.
 fn push_header(out: &mut Vec<u8>, kind: u8, length: usize) {
-    out.push(kind);
-    out.extend_from_slice(decimal(length as u64, &mut [0; 20]));
-    out.extend_from_slice(b"\r\n");
+    match length {
+        0..10 => out.extend_from_slice(&[kind, b'0' + length as u8, b'\r', b'\n']),
+        10..100 => out.extend_from_slice(&[kind, b'0' + (length / 10) as u8, b'0' + (length % 10) as u8, b'\r', b'\n']),
+        _ => {
+            out.push(kind);
+            out.extend_from_slice(decimal(length as u64, &mut [0; 20]));
+            out.extend_from_slice(b"\r\n");
+        }
+    }
 }
 
 /// A number in decimal, written at the end of `digits`.

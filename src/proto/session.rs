@@ -172,9 +172,9 @@ impl Session {
         session
     }
 
-    /// Queues a `SET NX PX`.
-    pub fn acquire(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, ttl_millis: u64, now: Timestamp) {
-        command::acquire(&mut self.outgoing, key, token, ttl_millis);
+    /// Queues a `SET NX PX`, as [`command::acquire`] wrote it: it is the same for every node of a round.
+    pub fn acquire(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
+        self.outgoing.extend_from_slice(request);
         self.expect(Request::Acquire(ticket), now);
     }
 

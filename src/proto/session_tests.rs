@@ -13,6 +13,12 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
+fn set(key: &[u8], token: &OwnerToken) -> Vec<u8> {
+    let mut request = Vec::new();
+    command::acquire(&mut request, key, token, 1000);
+    request
+}
+
 fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
@@ -57,7 +63,7 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
     let greeting = Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3 };
     let mut session = Session::open(&greeting, None, NOW);
-    session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
     let flight = sent(&mut session);
     let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
         .iter()
@@ -88,7 +94,7 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
         let fault = Fault::new(Phase::Handshake, cause);
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
             let mut session = Session::open(greeting, None, NOW);
-            session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+            session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
             let told = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
             // What the SET may have done all the same is undone on the same connection.
@@ -108,10 +114,10 @@ fn a_server_that_withholds_its_identity_may_still_vote() {
 #[test]
 fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
-    session.acquire(ticket(1), b"a", &token(1), 1000, NOW);
+    session.acquire(ticket(1), &set(b"a", &token(1)), NOW);
     // Nobody waits for ticket 1 any more; its reply is still the next one.
     session.release(ticket(2), b"a", &token(1), NOW);
-    session.acquire(ticket(3), b"b", &token(3), 1000, NOW);
+    session.acquire(ticket(3), &set(b"b", &token(3)), NOW);
     assert_eq!(
         events(&mut session, "+OK\r\n:1\r\n$-1\r\n"),
         [
@@ -126,7 +132,7 @@ fn late_replies_go_to_the_requests_they_belong_to() {
 fn replies_split_at_every_byte_mean_the_same() {
     let mut session = member(INFO);
     for slot in 0..3 {
-        session.acquire(ticket(slot), b"k", &token(1), 1000, NOW);
+        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
     }
     let mut seen = Vec::new();
     for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
@@ -152,7 +158,7 @@ fn a_reply_that_nobody_asked_for_ends_the_conversation() {
 #[test]
 fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
-    session.acquire(ticket(0), b"k", &token(1), 1000, NOW);
+    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
     feed(&mut session, b":1\r\n");
     assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
 }
@@ -218,7 +224,7 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
 #[test]
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let mut session = Session::open(&Greeting::default(), None, NOW);
-    session.acquire(ticket(4), b"k", &token(1), 1000, NOW);
+    session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
     session.release(ticket(5), b"k", &token(1), NOW);
     let left: Vec<_> = session.abandon().collect();
     assert_eq!(left, [(ticket(4), Abandoned::Acquire), (ticket(5), Abandoned::Release)]);
@@ -229,7 +235,7 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
 fn partly_sent_bytes_are_sent_once() {
     let mut session = member(INFO);
     for slot in 0..50 {
-        session.acquire(ticket(slot), b"k", &token(1), 1000, NOW);
+        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
     }
     let whole = session.unsent().to_vec();
     let mut pieces = Vec::new();

@@ -108,7 +108,7 @@ impl Tally {
 
     /// The nodes that have not voted yet.
     pub fn undecided(&self) -> NodeSet {
-        (0..self.nodes()).map(NodeId::new).collect::<NodeSet>().without(self.voted())
+        NodeSet::first(self.nodes()).without(self.voted())
     }
 
     /// The verdict, read as an attempt to take the lock.
