@@ -4,7 +4,9 @@
 //! locks in their place.
 
 use std::sync::PoisonError;
+pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::thread::yield_now;
 
 /// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a lock
 /// that is still held must be released even by a program that is falling apart.

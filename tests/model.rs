@@ -7,14 +7,17 @@
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`successor`
 //! gives nobody), ringing before the decision is stored, a slot used again while replies for it are under way and no
-//! comparison of generations, and no `interrupt` of a poll that began before a connection was opened.
+//! comparison of generations, no `interrupt` of a poll that began before a connection was opened, an appointed driver
+//! that never counts as having come, and a thread that enters, parks, drives or leaves without sending what was begun.
 
 #![allow(missing_docs, clippy::unwrap_used, dead_code, reason = "a test, and it uses a part of what it includes")]
 
 use quorumlock::proto;
 
 mod sync {
+    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
     pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::yield_now;
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
@@ -72,6 +75,8 @@ struct Nodes {
     rounds: Rounds,
     /// Each node's present connection. A poll that began before it was made does not see what comes on it.
     lines: [usize; NODES],
+    /// Requests that were begun and not sent.
+    unsent: Vec<(u8, Line, Ticket)>,
     changed: bool,
 }
 
@@ -100,6 +105,19 @@ impl World for Nodes {
     }
 
     fn expire(&mut self, _ticket: Ticket, _decided: &mut Vec<Ticket>) {}
+
+    fn flush(&mut self, _decided: &mut Vec<Ticket>) {
+        let mut state = lock(&self.wire.state);
+        for (key, line, ticket) in self.unsent.drain(..) {
+            let request = (line, ticket, key.is_multiple_of(2));
+            if key == PATIENT_KEY && !state.others_are_done {
+                state.held_back.push_back(request);
+            } else {
+                state.requests.push_back(request);
+            }
+        }
+        self.wire.to_nodes.notify_all();
+    }
 
     fn watch(&mut self, watch: &mut Watch) {
         self.changed = false;
@@ -142,22 +160,17 @@ impl World for Nodes {
 impl Nodes {
     fn send(&mut self, key: u8) -> Ticket {
         let ticket = self.rounds.open(Purpose::Acquire, &[key], &OwnerToken::from_entropy([key; 20]));
-        // Each round finds every connection lost, and makes it anew.
-        for number in &mut self.lines {
-            *number += 1;
+        if key.is_multiple_of(3) {
+            // This round finds every connection lost, and makes it anew.
+            for number in &mut self.lines {
+                *number += 1;
+            }
+            self.changed = true;
         }
-        self.changed = true;
         for (node, &number) in self.lines.iter().enumerate() {
             self.rounds.refer(ticket, NodeId::new(node));
-            let mut state = lock(&self.wire.state);
-            let request = (Line { node, number }, ticket, key.is_multiple_of(2));
-            if key == PATIENT_KEY && !state.others_are_done {
-                state.held_back.push_back(request);
-            } else {
-                state.requests.push_back(request);
-            }
+            self.unsent.push((key, Line { node, number }, ticket));
         }
-        self.wire.to_nodes.notify_all();
         ticket
     }
 }
@@ -180,20 +193,52 @@ fn serve(wire: &Wire) {
     }
 }
 
-/// One round, whose key tells what its verdict must be. Without patience, the owner leaves before it is decided.
-fn round(relay: &Relay<Nodes>, key: u8, patience: bool) {
-    let deadline = if patience { Timestamp::NEVER } else { Timestamp::ORIGIN };
-    let count = relay.run(|nodes, _| (nodes.send(key), deadline), |nodes, ticket| nodes.rounds.conclude(ticket));
+/// One round, whose key tells what its verdict must be, in all the ways in which the library makes one.
+fn round(relay: &Relay<Nodes>, key: u8, manner: Manner) {
+    let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
+    let count = match manner {
+        Manner::Leave => relay.run(|nodes, _| (nodes.send(key), Timestamp::ORIGIN), collect),
+        Manner::Post => {
+            return relay.enter(|nodes, _| {
+                let ticket = nodes.send(key);
+                nodes.rounds.unrefer(ticket);
+            });
+        }
+        Manner::Run => relay.run(|nodes, _| (nodes.send(key), Timestamp::NEVER), collect),
+        Manner::Wait => {
+            let ticket = relay.enter(|nodes, _| nodes.send(key));
+            relay.wait(ticket, Timestamp::NEVER, collect)
+        }
+    };
     let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
     let outcome = count.tally.acquisition();
-    assert!(outcome == right || (!patience && outcome == Outcome::Pending), "key {key}: {outcome:?}");
+    assert!(outcome == right || (manner == Manner::Leave && outcome == Outcome::Pending), "key {key}: {outcome:?}");
 }
 
-/// `threads` threads make `rounds` rounds each; `impatient` of them leave every other round without waiting for it. One
+/// How a round is made.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    /// Begin, and go at once, like an attempt that is out of time.
+    Leave,
+    /// Begin, and never ask, like the release of a dropped guard.
+    Post,
+    /// Begin and wait, like an attempt.
+    Run,
+    /// Begin, do something else, then wait, like an unlock.
+    Wait,
+}
+
+/// `threads` threads make `rounds` rounds each; `impatient` of them wait for none of theirs. One
 /// more makes a single round that lasts longer than all of theirs.
 fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
-    let world = Nodes { wire: Arc::clone(&wire), rounds: Rounds::new(NODES), lines: [0; NODES], changed: false };
+    let world = Nodes {
+        wire: Arc::clone(&wire),
+        rounds: Rounds::new(NODES),
+        lines: [0; NODES],
+        unsent: Vec::new(),
+        changed: false,
+    };
     let relay = Arc::new(Relay::new(world));
     let servers: Vec<_> = (0..2)
         .map(|_| {
@@ -203,15 +248,20 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
         .collect();
     let patient = {
         let relay = Arc::clone(&relay);
-        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, true))
+        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Run))
     };
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
             let relay = Arc::clone(&relay);
             shuttle::thread::spawn(move || {
                 for number in 0..rounds {
-                    let patience = thread >= impatient || !number.is_multiple_of(2);
-                    round(&relay, thread.wrapping_mul(rounds).wrapping_add(number), patience);
+                    let manner = match (thread < impatient, number.is_multiple_of(2)) {
+                        (false, true) => Manner::Run,
+                        (false, false) => Manner::Wait,
+                        (true, true) => Manner::Leave,
+                        (true, false) => Manner::Post,
+                    };
+                    round(&relay, thread.wrapping_mul(rounds).wrapping_add(number), manner);
                 }
             })
         })
@@ -227,6 +277,9 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     }
     wire.to_nodes.notify_all();
     patient.join().unwrap();
+    // The last word of all, with nobody left to say it for us.
+    round(&relay, PATIENT_KEY, Manner::Post);
+    relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent by somebody"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     for server in servers {

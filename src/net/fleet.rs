@@ -50,6 +50,8 @@ pub(super) struct Fleet {
     waker: Arc<Waker>,
     /// The command of the round that is being sent, kept for its memory.
     request: Vec<u8>,
+    /// The nodes for which a command was queued and not written yet.
+    unsent: NodeSet,
     /// A connection was opened, or bytes were left unsent, since the driver last asked what to wait for.
     changed: bool,
 }
@@ -71,7 +73,7 @@ struct Ready {
 impl Fleet {
     pub(super) fn new(links: Vec<Link>, clock: Arc<dyn Clock>, waker: Arc<Waker>) -> Fleet {
         let rounds = Rounds::new(links.len());
-        Fleet { links, rounds, clock, waker, request: Vec::new(), changed: false }
+        Fleet { links, rounds, clock, waker, request: Vec::new(), unsent: NodeSet::EMPTY, changed: false }
     }
 
     /// The rounds in flight.
@@ -108,9 +110,7 @@ impl Fleet {
                 self.rounds.refer(ticket, node);
                 self.links[node.index()].session.acquire(ticket, &self.request, t0);
             }
-            for node in asked.iter() {
-                self.flush(node, t0, decided);
-            }
+            self.unsent = self.unsent.union(asked);
         }
         (ticket, t0)
     }
@@ -130,6 +130,7 @@ impl Fleet {
             if wanted && !link.is_closed() {
                 self.rounds.refer(ticket, node);
                 link.session.release(ticket, key, token, now);
+                self.unsent.insert(node);
                 continue;
             }
             let fault = link.fault();
@@ -138,9 +139,6 @@ impl Fleet {
                 self.owe(node, ticket);
             }
             self.rounds.vote(ticket, node, Vote::Fault(fault));
-        }
-        for node in self.nodes() {
-            self.flush(node, now, decided);
         }
         ticket
     }
@@ -224,7 +222,7 @@ impl Fleet {
         }
     }
 
-    fn flush(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
+    fn write(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
         match self.links[node.index()].flush(now) {
             Ok(unsent) => self.changed |= unsent,
             Err(fault) => {
@@ -319,6 +317,16 @@ impl World for Fleet {
         }
     }
 
+    fn flush(&mut self, decided: &mut Vec<Ticket>) {
+        if self.unsent.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        for node in std::mem::take(&mut self.unsent).iter() {
+            self.write(node, now, decided);
+        }
+    }
+
     fn watch(&mut self, watch: &mut Watch) {
         self.changed = false;
         watch.waker.get_or_insert_with(|| Arc::clone(&self.waker));
@@ -375,7 +383,7 @@ impl World for Fleet {
             }
             if ready.writable {
                 match self.links[node.index()].writable() {
-                    Ok(()) => self.flush(*node, now, decided),
+                    Ok(()) => self.write(*node, now, decided),
                     Err(fault) => self.lose(*node, fault, now, decided),
                 }
             }

@@ -17,9 +17,12 @@
 //!    leaves, for whatever reason, rings a parked thread if nobody drives.
 //! 2. A decision is stored before its owner is rung, under the same mutex under which the owner looks.
 //! 3. A thread sleeps no longer than to its own deadline, whoever drives and however long.
+//! 4. What was begun is sent before the mutex is left, unless another thread has promised to come and send it, together
+//!    with its own and everybody else's, in one write to each node. A thread promises by being on its way to the mutex, or
+//!    by having been rung to drive. The last of those who come leaves nothing unsent, and nobody polls before sending.
 
 use crate::proto::time::Timestamp;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, yield_now};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -37,6 +40,8 @@ pub(super) trait World {
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
     /// The owner's deadline has come: decides the ticket, and lists what else is decided on the way.
     fn expire(&mut self, ticket: Self::Ticket, decided: &mut Vec<Self::Ticket>);
+    /// Sends what was begun, and lists what is decided on the way.
+    fn flush(&mut self, decided: &mut Vec<Self::Ticket>);
     /// Says what to wait for.
     fn watch(&mut self, watch: &mut Self::Watch);
     /// Waits, with the mutex free, until something is ready or the time is up.
@@ -50,12 +55,16 @@ pub(super) trait World {
 /// A world that threads drive in turn.
 pub(super) struct Relay<W: World> {
     state: Mutex<State<W>>,
+    /// How many threads are on their way to the mutex.
+    arriving: AtomicUsize,
 }
 
 struct State<W: World> {
     world: W,
     /// Somebody polls.
     driven: bool,
+    /// How many parked threads have been rung to drive and have not come yet.
+    appointed: usize,
     /// Who is parked, the longest wait first.
     parked: VecDeque<Seat<W::Ticket>>,
     /// Bells of threads that are gone, to be used again.
@@ -69,6 +78,7 @@ struct State<W: World> {
 struct Seat<T> {
     ticket: T,
     bell: Arc<Condvar>,
+    appointed: bool,
 }
 
 impl<W: World> Relay<W> {
@@ -77,19 +87,22 @@ impl<W: World> Relay<W> {
             state: Mutex::new(State {
                 world,
                 driven: false,
+                appointed: 0,
                 parked: VecDeque::new(),
                 bells: Vec::new(),
                 watch: W::Watch::default(),
                 decided: Vec::new(),
                 ringing: Vec::new(),
             }),
+            arriving: AtomicUsize::new(0),
         }
     }
 
     /// Does something in the world that does not wait. `act` lists the tickets that it decided on the way.
     pub(super) fn enter<R>(&self, act: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> R) -> R {
-        let mut state = lock(&self.state);
+        let mut state = self.arrive();
         let result = state.act(act);
+        self.flush_unless_promised(&mut state);
         let ringing = state.take_ringing();
         drop(state);
         ring_all(&ringing);
@@ -103,11 +116,8 @@ impl<W: World> Relay<W> {
         begin: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> (W::Ticket, Timestamp),
         collect: impl FnOnce(&mut W, W::Ticket) -> R,
     ) -> R {
-        let mut state = lock(&self.state);
+        let mut state = self.arrive();
         let (ticket, deadline) = state.act(begin);
-        if !state.ringing.is_empty() {
-            state = self.ring(state);
-        }
         self.settle(state, ticket, deadline, collect)
     }
 
@@ -118,7 +128,7 @@ impl<W: World> Relay<W> {
         deadline: Timestamp,
         collect: impl FnOnce(&mut W, W::Ticket) -> R,
     ) -> R {
-        self.settle(lock(&self.state), ticket, deadline, collect)
+        self.settle(self.arrive(), ticket, deadline, collect)
     }
 
     fn settle<'a, R>(
@@ -134,41 +144,72 @@ impl<W: World> Relay<W> {
                 state.act(|world, decided| world.expire(ticket, decided));
                 break;
             }
-            state = if state.driven {
+            // Sending may decide something by itself, when a connection turns out to be broken.
+            if state.driven {
+                self.flush_unless_promised(&mut state);
+            } else {
+                state.act(|world, decided| world.flush(decided));
+            }
+            state = if !state.ringing.is_empty() {
+                self.ring(state)
+            } else if state.world.is_decided(ticket) {
+                break;
+            } else if state.driven {
                 park(state, ticket, deadline.since(now))
             } else {
                 self.drive(state, deadline.since(now))
             };
         }
         let result = collect(&mut state.world, ticket);
+        let successor = state.appoint();
+        self.flush_unless_promised(&mut state);
         let mut ringing = state.take_ringing();
-        ringing.extend(state.successor());
+        ringing.extend(successor);
         drop(state);
         ring_all(&ringing);
         result
     }
 
-    /// One turn at driving: poll, absorb, ring.
+    /// One turn at driving: poll, absorb, ring. Everything that was begun has been sent.
     fn drive<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, patience: Duration) -> MutexGuard<'a, State<W>> {
         let mut watch = std::mem::take(&mut state.watch);
         state.world.watch(&mut watch);
         state.driven = true;
         drop(state);
         W::poll(&mut watch, patience);
-        let mut state = lock(&self.state);
+        let mut state = self.arrive();
         state.driven = false;
         state.act(|world, decided| world.absorb(&mut watch, decided));
         state.watch = watch;
         if state.ringing.is_empty() { state } else { self.ring(state) }
     }
 
-    /// Rings with the mutex free, so that nobody wakes up only to wait for it.
+    /// Takes the mutex, having promised to come.
+    fn arrive(&self) -> MutexGuard<'_, State<W>> {
+        self.arriving.fetch_add(1, Ordering::SeqCst);
+        let state = lock(&self.state);
+        self.arriving.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    /// Sends what was begun, unless somebody has promised to come.
+    fn flush_unless_promised(&self, state: &mut State<W>) {
+        if state.appointed == 0 && self.arriving.load(Ordering::SeqCst) == 0 {
+            state.act(|world, decided| world.flush(decided));
+        }
+    }
+
+    /// Rings with the mutex free, so that nobody wakes up only to wait for it; and lets those who were rung go first, so
+    /// that what they begin next is sent together.
     fn ring<'a>(&'a self, mut state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
         let mut ringing = state.take_ringing();
+        self.arriving.fetch_add(1, Ordering::SeqCst);
         drop(state);
         ring_all(&ringing);
         ringing.clear();
+        yield_now();
         state = lock(&self.state);
+        self.arriving.fetch_sub(1, Ordering::SeqCst);
         state.ringing = ringing;
         state
     }
@@ -195,12 +236,15 @@ impl<W: World> State<W> {
         std::mem::take(&mut self.ringing)
     }
 
-    /// Who shall drive when the caller leaves, if anybody must.
-    fn successor(&self) -> Option<Arc<Condvar>> {
-        if self.driven {
+    /// Names who shall drive when the caller leaves, if anybody must and nobody is on the way to it.
+    fn appoint(&mut self) -> Option<Arc<Condvar>> {
+        if self.driven || self.appointed > 0 {
             return None;
         }
-        let seat = self.parked.iter().find(|seat| !self.world.is_decided(seat.ticket))?;
+        let world = &self.world;
+        let seat = self.parked.iter_mut().find(|seat| !world.is_decided(seat.ticket))?;
+        seat.appointed = true;
+        self.appointed += 1;
         Some(Arc::clone(&seat.bell))
     }
 }
@@ -212,10 +256,13 @@ fn park<W: World>(
     patience: Duration,
 ) -> MutexGuard<'_, State<W>> {
     let bell = state.bells.pop().unwrap_or_default();
-    state.parked.push_back(Seat { ticket, bell: Arc::clone(&bell) });
+    state.parked.push_back(Seat { ticket, bell: Arc::clone(&bell), appointed: false });
     let (mut state, _) = bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
-    if let Some(index) = state.parked.iter().position(|seat| seat.ticket == ticket) {
-        state.parked.remove(index);
+    let index = state.parked.iter().position(|seat| seat.ticket == ticket);
+    if let Some(seat) = index.and_then(|index| state.parked.remove(index))
+        && seat.appointed
+    {
+        state.appointed -= 1;
     }
     state.bells.push(bell);
     state
