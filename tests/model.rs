@@ -5,7 +5,7 @@
 //! leaves everybody parked, which the scheduler reports as a deadlock. A reply that decides the wrong round shows as a
 //! wrong verdict, because each key tells what its verdict must be.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`successor`
+//! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`appoint`
 //! gives nobody), ringing before the decision is stored, a slot used again while replies for it are under way and no
 //! comparison of generations, no `interrupt` of a poll that began before a connection was opened, an appointed driver
 //! that never counts as having come, and a thread that enters, parks, drives or leaves without sending what was begun.

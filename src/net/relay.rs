@@ -199,15 +199,17 @@ impl<W: World> Relay<W> {
         }
     }
 
-    /// Rings with the mutex free, so that nobody wakes up only to wait for it; and lets those who were rung go first, so
+    /// Rings with the mutex free, so that nobody wakes up only to wait for it; and lets several who were rung go first, so
     /// that what they begin next is sent together.
     fn ring<'a>(&'a self, mut state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
         let mut ringing = state.take_ringing();
         self.arriving.fetch_add(1, Ordering::SeqCst);
         drop(state);
         ring_all(&ringing);
+        if ringing.len() > 1 {
+            yield_now();
+        }
         ringing.clear();
-        yield_now();
         state = lock(&self.state);
         self.arriving.fetch_sub(1, Ordering::SeqCst);
         state.ringing = ringing;
