@@ -6,7 +6,9 @@
 // Clippy allows these in test functions; here every function is part of a test.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod clients;
 mod harness;
 mod lock;
+mod quorum;
 mod support;
 mod tidy;
