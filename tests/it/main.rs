@@ -10,5 +10,6 @@ mod clients;
 mod harness;
 mod lock;
 mod quorum;
+mod sick_nodes;
 mod support;
 mod tidy;
