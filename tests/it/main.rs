@@ -8,6 +8,7 @@
 
 mod clients;
 mod harness;
+mod late_sets;
 mod lock;
 mod quorum;
 mod sick_nodes;
