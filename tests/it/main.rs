@@ -8,6 +8,7 @@
 
 mod clients;
 mod harness;
+mod late_replies;
 mod late_sets;
 mod lock;
 mod quorum;
