@@ -12,6 +12,7 @@ mod late_replies;
 mod late_sets;
 mod lock;
 mod quorum;
+mod reconnect;
 mod sick_nodes;
 mod support;
 mod tidy;
