@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod clients;
+mod faults;
 mod harness;
 mod late_replies;
 mod late_sets;
