@@ -15,5 +15,6 @@ mod lock;
 mod quorum;
 mod reconnect;
 mod sick_nodes;
+mod strangers;
 mod support;
 mod tidy;
