@@ -6,6 +6,7 @@
 // Clippy allows these in test functions; here every function is part of a test.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod addresses;
 mod clients;
 mod faults;
 mod harness;
