@@ -19,3 +19,4 @@ mod sick_nodes;
 mod strangers;
 mod support;
 mod tidy;
+mod waiting;
