@@ -13,6 +13,7 @@ mod faults;
 mod harness;
 mod late_replies;
 mod late_sets;
+mod local_queue;
 mod lock;
 mod quorum;
 mod reconnect;
