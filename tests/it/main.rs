@@ -10,6 +10,7 @@ mod addresses;
 mod cancelling;
 mod clients;
 mod faults;
+mod guards;
 mod harness;
 mod late_replies;
 mod late_sets;
