@@ -12,6 +12,7 @@ mod clients;
 mod faults;
 mod guards;
 mod harness;
+mod keys;
 mod late_replies;
 mod late_sets;
 mod local_queue;
