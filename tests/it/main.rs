@@ -22,5 +22,6 @@ mod reconnect;
 mod sick_nodes;
 mod strangers;
 mod support;
+mod threads;
 mod tidy;
 mod waiting;
