@@ -9,6 +9,7 @@
 mod addresses;
 mod cancelling;
 mod clients;
+mod dialects;
 mod faults;
 mod guards;
 mod harness;
