@@ -25,4 +25,5 @@ mod strangers;
 mod support;
 mod threads;
 mod tidy;
+mod unix_sockets;
 mod waiting;
