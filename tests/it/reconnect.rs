@@ -57,6 +57,11 @@ fn connections_closed_long_ago_do_not_cost_an_attempt() {
 }
 
 #[test]
+fn connections_closed_just_now_do_not_cost_an_attempt() {
+    attempts_after_closing(JUST_NOW);
+}
+
+#[test]
 fn a_lock_whose_connections_were_closed_long_ago_is_released() {
     unlock_after_closing(LONG_AGO);
 }
@@ -70,6 +75,11 @@ fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
         assert!(eventually(SOON, alone), "the servers never closed the idle connections");
         assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
     }
+}
+
+#[test]
+fn a_lock_whose_connections_were_closed_just_now_is_released() {
+    unlock_after_closing(JUST_NOW);
 }
 
 #[test]
