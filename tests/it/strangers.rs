@@ -88,6 +88,27 @@ fn a_number_that_never_ends_takes_neither_time_nor_memory() {
 }
 
 #[test]
+fn a_reply_that_nobody_asked_for_is_not_taken_for_a_grant() {
+    // The first SET is granted twice: the second reply comes a moment after the first. Every other SET is refused.
+    let mut sets = 0;
+    let fake = Fake::on_command(move |command| {
+        if command[0] != "SET" {
+            return vec![Act::Say(healthy(command))];
+        }
+        sets += 1;
+        match sets {
+            1 => vec![say("+OK\r\n"), Act::Wait(Duration::from_millis(5)), say("+OK\r\n")],
+            _ => vec![say("$-1\r\n")],
+        }
+    });
+    let client = client_of([fake.url()]);
+    let _held = take(&lasting(&client, "a"));
+    thread::sleep(Duration::from_millis(50));
+    let attempt = lasting(&client, "b").try_lock();
+    assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
+}
+
+#[test]
 fn a_talkative_node_is_given_up() {
     let fake = Fake::talkative();
     let client = client_of([fake.url()]);
