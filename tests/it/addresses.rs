@@ -2,12 +2,18 @@
 
 use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, lasting, promptly, take, value};
 use crate::support::process::eventually;
-use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, Mutex, NodeId, Phase, Release};
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Server, free_port};
+use quorumlock::{Cause, ErrorKind, Mutex, NodeId, Phase, Redlock, Release};
+use std::time::Duration;
 
 /// The same server as `localhost`.
 fn by_name(server: &Server) -> String {
     format!("redis://localhost:{}", server.port())
+}
+
+fn dead() -> String {
+    format!("redis://127.0.0.1:{}", free_port().unwrap())
 }
 
 /// The error of an attempt, once it names this many nodes as the duplicate of another.
@@ -48,6 +54,38 @@ fn a_duplicate_among_three_leaves_two_votes() {
     servers[1].pause().unwrap();
     for _ in 0..20 {
         assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+    }
+}
+
+#[test]
+fn two_databases_of_one_server_have_one_vote() {
+    let server = Server::start().unwrap();
+    for _ in 0..5 {
+        let urls = [server.url(), format!("{}/1", by_name(&server)), dead()];
+        let mutex = lasting(&client_of(urls), "k");
+        for _ in 0..5 {
+            assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+        }
+    }
+}
+
+#[test]
+fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
+    let server = Server::start().unwrap();
+    for stalled in [0, 1] {
+        let proxies = [0, 1].map(|_| Proxy::before(server.port()));
+        let urls = [proxies[0].url(), format!("{}/1", proxies[1].url()), dead()];
+        let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
+        proxies[stalled].stall(Direction::ToClient);
+        std::thread::scope(|scope| {
+            let attempt = scope.spawn(|| lasting(&client, "k").try_lock());
+            // The other one has said everything by now.
+            assert!(eventually(SOON, || proxies[1 - stalled].bytes(Direction::ToClient) > 0));
+            std::thread::sleep(Duration::from_millis(50));
+            proxies[stalled].flow(Direction::ToClient);
+            let attempt = attempt.join().unwrap();
+            assert!(!matches!(attempt, Ok(Some(_))), "one server was a majority of three: {attempt:?}");
+        });
     }
 }
 
