@@ -7,6 +7,7 @@ use crate::clients::{
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, Release};
+use std::net::TcpStream;
 use std::thread;
 
 /// Stands in every password here, and must stand in no message.
@@ -195,6 +196,17 @@ fn a_database_that_is_there() {
     assert!(server.info("db7").unwrap().starts_with("keys=1"));
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     assert_eq!(server.info("db7").unwrap(), "");
+}
+
+#[test]
+fn a_server_with_too_many_clients() {
+    let server = Server::with(&["--maxclients", "1"]).unwrap();
+    let only = TcpStream::connect(server.address()).unwrap();
+    is_named(&server.url(), Phase::Handshake, Cause::TooManyClients);
+    let mutex = lasting(&client([&server]), "k");
+    failure(&mutex);
+    drop(only);
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
 }
 
 /// Gives a user with the secret as password these rights and no others.
