@@ -37,6 +37,28 @@ fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
 }
 
 #[test]
+fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
+    let servers = Server::several(3).unwrap();
+    let theirs = client(&servers);
+    let (quick, slow) = (
+        client(&servers),
+        builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap(),
+    );
+    let _held = take(&lasting(&theirs, "k"));
+    for mine in [quick, slow] {
+        let held_here = lasting(&mine, "here").lock().unwrap();
+        for resource in ["k", "here"] {
+            for limit in [1, 10, 60, 150].map(Duration::from_millis) {
+                let start = Instant::now();
+                assert!(!matches!(lasting(&mine, resource).lock_timeout(limit), Ok(Some(_))));
+                assert!(start.elapsed() >= limit, "{:?} of {limit:?} for {resource}", start.elapsed());
+            }
+        }
+        assert_eq!(held_here.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
 fn one_attempt_never_sleeps() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
