@@ -6,8 +6,25 @@
 // Clippy allows these in test functions; here every function is part of a test.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod addresses;
+mod cancelling;
+mod clients;
+mod dialects;
+mod faults;
+mod guards;
 mod harness;
+mod keys;
+mod late_replies;
+mod late_sets;
 mod leaving;
+mod local_queue;
 mod lock;
+mod quorum;
+mod reconnect;
+mod sick_nodes;
+mod strangers;
 mod support;
+mod threads;
 mod tidy;
+mod unix_sockets;
+mod waiting;

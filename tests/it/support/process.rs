@@ -91,7 +91,11 @@ pub(crate) fn sockets() -> Vec<Socket> {
         .collect();
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let lines = tables.iter().flat_map(|table| table.lines().skip(1));
-    lines.filter_map(|line| socket(line, &by_inode)).collect()
+    let mut sockets: Vec<Socket> = lines.filter_map(|line| socket(line, &by_inode)).collect();
+    // The kernel lists a socket again when others come and go while it is read.
+    sockets.sort_by_key(|socket| socket.descriptor);
+    sockets.dedup_by_key(|socket| socket.descriptor);
+    sockets
 }
 
 /// The connections of this process that lead to one of these ports, whatever their state.

@@ -1,0 +1,124 @@
+//! Addresses that lead astray: two to one server, which gives it no second vote, and a name that leads nowhere.
+
+use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, lasting, promptly, take, value};
+use crate::support::process::eventually;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Server, free_port};
+use quorumlock::{Cause, ErrorKind, Mutex, NodeId, Phase, Redlock, Release};
+use std::time::Duration;
+
+/// The same server as `localhost`.
+fn by_name(server: &Server) -> String {
+    format!("redis://localhost:{}", server.port())
+}
+
+fn dead() -> String {
+    format!("redis://127.0.0.1:{}", free_port().unwrap())
+}
+
+/// The error of an attempt, once it names this many nodes as the duplicate of another.
+fn told(mutex: &Mutex, expected: &[(String, Phase, Cause)]) -> bool {
+    let mut last = Vec::new();
+    let found = eventually(SOON, || {
+        let attempt = mutex.try_lock();
+        assert!(!matches!(attempt, Ok(Some(_))), "one server gave two votes");
+        last = attempt.err().map(|error| causes(&error)).unwrap_or_default();
+        expected.iter().all(|cause| last.contains(cause))
+    });
+    assert!(found, "{last:?}");
+    found
+}
+
+#[test]
+fn one_server_has_one_vote_under_two_names() {
+    let server = Server::start().unwrap();
+    for (urls, second) in [
+        ([server.url(), by_name(&server)], format!("localhost:{}", server.port())),
+        ([by_name(&server), server.url()], server.address()),
+    ] {
+        let mutex = lasting(&client_of(urls), "k");
+        let duplicate = (second, Phase::Handshake, Cause::Duplicate(NodeId::new(0)));
+        assert!(told(&mutex, &[duplicate]));
+        assert!(eventually(SOON, || value(&server, "k").is_none()));
+    }
+}
+
+#[test]
+fn a_duplicate_among_three_leaves_two_votes() {
+    let servers = Server::several(2).unwrap();
+    let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
+    let mutex = lasting(&client_of(urls), "k");
+    for _ in 0..20 {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+    servers[1].pause().unwrap();
+    for _ in 0..20 {
+        assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+    }
+}
+
+#[test]
+fn two_databases_of_one_server_have_one_vote() {
+    let server = Server::start().unwrap();
+    for _ in 0..5 {
+        let urls = [server.url(), format!("{}/1", by_name(&server)), dead()];
+        let mutex = lasting(&client_of(urls), "k");
+        for _ in 0..5 {
+            assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
+        }
+    }
+}
+
+#[test]
+fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
+    let server = Server::start().unwrap();
+    for stalled in [0, 1] {
+        let proxies = [0, 1].map(|_| Proxy::before(server.port()));
+        let urls = [proxies[0].url(), format!("{}/1", proxies[1].url()), dead()];
+        let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
+        proxies[stalled].stall(Direction::ToClient);
+        std::thread::scope(|scope| {
+            let attempt = scope.spawn(|| lasting(&client, "k").try_lock());
+            // The other one has said everything by now.
+            assert!(eventually(SOON, || proxies[1 - stalled].bytes(Direction::ToClient) > 0));
+            std::thread::sleep(Duration::from_millis(50));
+            proxies[stalled].flow(Direction::ToClient);
+            let attempt = attempt.join().unwrap();
+            assert!(!matches!(attempt, Ok(Some(_))), "one server was a majority of three: {attempt:?}");
+        });
+    }
+}
+
+#[test]
+fn a_name_is_looked_up() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client_of(servers.iter().map(by_name)), "k");
+    for _ in 0..10 {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_name_that_leads_nowhere_holds_nobody_up() {
+    let server = Server::start().unwrap();
+    let unknown = || "redis://no-such-host.invalid:6379".to_owned();
+    let client = client_of([unknown()]);
+    let mut last = None;
+    let told = || {
+        let error = promptly(NODE_TIMEOUT + SLACK, || failure(&lasting(&client, "k")));
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let [(address, phase, cause)] = &causes(&error)[..] else { panic!("{error}") };
+        assert_eq!((address.as_str(), *phase), ("no-such-host.invalid:6379", Phase::Resolve));
+        assert!([Cause::UnknownHost, Cause::TimedOut].contains(cause), "{error}");
+        last = Some(*cause);
+        *cause == Cause::UnknownHost
+    };
+    // A resolver may take its time to say no, but it is not this test that waits for it.
+    assert!(eventually(SOON, told) || last == Some(Cause::TimedOut));
+
+    let servers = [Server::start().unwrap(), server];
+    let mutex = lasting(&client_of([servers[0].url(), unknown(), servers[1].url()]), "k");
+    for _ in 0..20 {
+        assert_eq!(promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()), Release::Released);
+    }
+}

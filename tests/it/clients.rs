@@ -1,0 +1,108 @@
+//! What the tests of the lock have in common: clients, keys on servers, and errors taken apart.
+
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
+use std::time::{Duration, Instant};
+
+/// Long enough for anything that is to happen on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+/// A time to live that ends after every test: a key that goes away meanwhile was released.
+pub(crate) const LASTING: Duration = Duration::from_secs(600);
+/// The library's default time for a node to answer.
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+/// How much later than its deadline a call may return: the time to be scheduled, and no more.
+pub(crate) const SLACK: Duration = Duration::from_millis(20);
+
+/// A client of these servers, with default settings.
+pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
+    builder(servers).build().unwrap()
+}
+
+/// A client of these URLs, with default settings.
+pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+    Redlock::builder().nodes(urls).build().unwrap()
+}
+
+pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
+    Redlock::builder().nodes(servers.into_iter().map(Server::url))
+}
+
+/// The lock of a resource, with a time to live that outlives the test.
+pub(crate) fn lasting(client: &Redlock, resource: &str) -> Mutex {
+    client.mutex(resource).ttl(LASTING)
+}
+
+/// One attempt that must win.
+#[track_caller]
+pub(crate) fn take(mutex: &Mutex) -> MutexGuard {
+    mutex.try_lock().expect("enough nodes answer").expect("nobody holds it")
+}
+
+/// One attempt that must fail, not merely lose.
+#[track_caller]
+pub(crate) fn failure(mutex: &Mutex) -> Error {
+    mutex.try_lock().expect_err("too few nodes answer")
+}
+
+/// The value of a key, if it is there.
+pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
+    match server.command(&["GET", key]).unwrap() {
+        Answer::Nil => None,
+        Answer::Text(value) => Some(value),
+        answer => panic!("GET {key}: {answer:?}"),
+    }
+}
+
+/// How often a server has run a command, by its own count.
+pub(crate) fn calls(server: &Server, command: &str) -> u64 {
+    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+    let start = format!("cmdstat_{command}:calls=");
+    let line = statistics.lines().find_map(|line| line.strip_prefix(&start));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+/// Waits until the key is on none of the servers, and sees that it stays so.
+#[track_caller]
+pub(crate) fn gone_for_good<'s>(servers: impl IntoIterator<Item = &'s Server> + Clone, key: &str) {
+    let gone = || servers.clone().into_iter().all(|server| value(server, key).is_none());
+    assert!(eventually(SOON, gone), "{key} is still there");
+    let until = Instant::now() + Duration::from_millis(200);
+    while Instant::now() < until {
+        assert!(gone(), "{key} came back");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Each failed node's address, and how far it came and what was wrong, in words for a reader of the test.
+pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
+    error.causes().iter().map(|node| (node.address().to_owned(), node.phase(), node.cause())).collect()
+}
+
+/// Runs something that must be done within a limit. The machine may hold a thread up, so the best of three counts; what
+/// the library holds up is late every time.
+#[track_caller]
+pub(crate) fn promptly<R>(limit: Duration, mut action: impl FnMut() -> R) -> R {
+    promptly_from(limit, || (), |()| action())
+}
+
+/// [`promptly`], with preparations for each try that do not count.
+#[track_caller]
+pub(crate) fn promptly_from<P, R>(
+    limit: Duration,
+    mut prepare: impl FnMut() -> P,
+    mut action: impl FnMut(P) -> R,
+) -> R {
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        let prepared = prepare();
+        let start = Instant::now();
+        let result = action(prepared);
+        let time = start.elapsed();
+        if time <= limit {
+            return result;
+        }
+        taken.push(time);
+    }
+    panic!("not within {limit:?}: {taken:?}");
+}

@@ -1,0 +1,151 @@
+//! The three ways to compare and delete, on every server at hand: the best one that the server has, and another one
+//! where that is not allowed.
+//!
+//! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
+
+use crate::clients::{calls, causes, client, client_of, gone_for_good, lasting, take};
+use crate::support::server::{Answer, Server, binaries};
+use quorumlock::{Cause, Phase, Redlock, Release};
+
+/// What a server's version lets expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Best {
+    Delex,
+    Delifeq,
+    Eval,
+}
+
+impl Best {
+    fn of(server: &Server) -> Best {
+        let at_least = |field: &str, least: (u32, u32)| {
+            let text = server.info(field).unwrap();
+            let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
+            (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
+        };
+        if at_least("valkey_version", (9, 0)) {
+            Best::Delifeq
+        } else if server.info("valkey_version").unwrap().is_empty() && at_least("redis_version", (8, 4)) {
+            Best::Delex
+        } else {
+            Best::Eval
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Best::Delex => "delex",
+            Best::Delifeq => "delifeq",
+            Best::Eval => "eval",
+        }
+    }
+}
+
+fn servers() -> Vec<Server> {
+    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+}
+
+fn releases(server: &Server) -> Vec<(&'static str, u64)> {
+    ["delex", "delifeq", "eval"].map(|command| (command, calls(server, command))).to_vec()
+}
+
+#[track_caller]
+fn works(client: &Redlock, server: &Server, pairs: u64) {
+    for _ in 0..pairs {
+        let guard = take(&lasting(client, "k"));
+        assert!(client.mutex("k").try_lock().unwrap().is_none());
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+    gone_for_good([server], "k");
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn every_server_is_released_in_its_best_dialect() {
+    for server in servers() {
+        let best = Best::of(&server);
+        let version = [server.info("redis_version").unwrap(), server.info("valkey_version").unwrap()];
+        works(&client([&server]), &server, 5);
+        let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
+        println!("{version:?}: {used:?}");
+        assert_eq!(used, [(best.command(), 5)], "{version:?}");
+    }
+}
+
+#[test]
+fn different_servers_make_one_quorum() {
+    let servers = servers();
+    let mutex = lasting(&client(&servers), "k");
+    for _ in 0..10 {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_user_who_may_only_write_is_enough_where_the_server_deletes_by_value() {
+    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Delifeq) {
+        let url = user(&server, &["%W~app:*", "+set", "+delifeq"]);
+        let client = Redlock::builder().node(url).prefix("app:").build().unwrap();
+        for _ in 0..5 {
+            assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+        }
+        gone_for_good([&server], "app:k");
+        // Who the server is was not told, so the first release found its dialect by trying.
+        assert_eq!(calls(&server, "delifeq"), 5);
+    }
+}
+
+#[test]
+fn a_denied_dialect_falls_back_to_another_one() {
+    for server in servers().into_iter().filter(|server| Best::of(server) != Best::Eval) {
+        let best = Best::of(&server).command();
+        let url = user(&server, &["~*", "+@all", &format!("-{best}")]);
+        works(&client_of([url]), &server, 3);
+        let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
+        assert_eq!(used, [("eval", 3)]);
+    }
+}
+
+#[test]
+fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
+    for binary in binaries().unwrap() {
+        let start = |gone: &str| {
+            let plan = Server::plan().binary(&binary).arguments(&["--rename-command", gone, ""]);
+            plan.start().unwrap()
+        };
+        let best = Best::of(&Server::plan().binary(&binary).start().unwrap());
+        if best == Best::Eval {
+            let server = start("EVAL");
+            let guard = take(&lasting(&client([&server]), "k"));
+            let error = guard.unlock().unwrap_err();
+            // It knows none of the three. The key ends with its time to live.
+            let address = server.address();
+            assert_eq!(causes(&error), [(address, Phase::Reply, Cause::Server("ERR"))], "{binary:?}");
+        } else {
+            let server = start(best.command());
+            works(&client([&server]), &server, 3);
+            assert_eq!(calls(&server, "eval"), 3, "{binary:?}");
+            let server = start("EVAL");
+            works(&client([&server]), &server, 3);
+            assert_eq!(calls(&server, best.command()), 3, "{binary:?}");
+        }
+    }
+}
+
+#[test]
+fn a_user_who_may_not_release_in_any_dialect_is_told() {
+    for server in servers() {
+        let url = user(&server, &["~*", "+set", "+info"]);
+        let guard = take(&lasting(&client_of([url]), "k"));
+        let error = guard.unlock().unwrap_err();
+        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoPermission)]);
+    }
+}
+
+/// A user with these rights and no others, and the URL with which to log in.
+fn user(server: &Server, rights: &[&str]) -> String {
+    let mut words = vec!["ACL", "SETUSER", "locker", "reset", "on", ">secret"];
+    words.extend(rights);
+    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+    format!("redis://locker:secret@{}", server.address())
+}

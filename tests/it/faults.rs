@@ -1,0 +1,218 @@
+//! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
+
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, failure, gone_for_good, lasting, promptly, promptly_from,
+    take,
+};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, Release};
+use std::net::TcpStream;
+use std::thread;
+
+/// Stands in every password here, and must stand in no message.
+const SECRET: &str = "hunter2";
+
+/// Checks that the node at this URL is named with this fault when it is alone, in the first attempt and in later ones,
+/// and that two healthy nodes beside it get by without it.
+#[track_caller]
+pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
+    let expected = [(address(url).to_owned(), phase, cause)];
+    let check = |mutex: Mutex| {
+        let error = failure(&mutex);
+        assert_eq!((error.kind(), causes(&error)), (ErrorKind::Unavailable, expected.to_vec()));
+        assert!(error.to_string().contains(&expected[0].0), "{error}");
+        keeps_secrets(&[&error, &mutex]);
+        mutex
+    };
+    let limit = NODE_TIMEOUT + SLACK;
+    let mutex = promptly_from(limit, || lasting(&client_of([url]), "alone"), check);
+    for _ in 0..2 {
+        promptly(limit, || check(mutex.clone()));
+    }
+    let healthy = Server::several(2).unwrap();
+    let client = client_of([healthy[0].url(), url.to_owned(), healthy[1].url()]);
+    for _ in 0..10 {
+        let guard = take(&lasting(&client, "among"));
+        keeps_secrets(&[&guard, &client]);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+    gone_for_good(&healthy, "among");
+}
+
+/// That no password, and nothing that looks like an owner token, can be seen in any of these.
+#[track_caller]
+pub(crate) fn keeps_secrets(shown: &[&dyn std::fmt::Debug]) {
+    for shown in shown {
+        let text = format!("{shown:?}");
+        let longest = text.split(|letter: char| !letter.is_ascii_hexdigit()).map(str::len).max().unwrap_or(0);
+        assert!(!text.contains(SECRET) && longest < 40, "{text}");
+    }
+}
+
+/// What an error calls the node at this URL.
+fn address(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
+}
+
+fn with_login(server: &Server, login: &str) -> String {
+    format!("redis://{login}@{}", server.address())
+}
+
+#[test]
+fn a_wrong_password() {
+    let server = Server::with(&["--requirepass", "right"]).unwrap();
+    is_named(&with_login(&server, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
+    is_named(&with_login(&server, &format!("nobody:{SECRET}")), Phase::Handshake, Cause::Auth);
+    // A password where none is needed is a mistake too: perhaps this is not the server that was meant.
+    let open = Server::start().unwrap();
+    is_named(&with_login(&open, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
+}
+
+#[test]
+fn a_missing_password() {
+    let server = Server::with(&["--requirepass", SECRET]).unwrap();
+    is_named(&server.url(), Phase::Handshake, Cause::Auth);
+}
+
+#[test]
+fn the_right_password() {
+    let server = Server::with(&["--requirepass", SECRET]).unwrap();
+    for login in [format!(":{SECRET}"), format!("default:{SECRET}")] {
+        let builder = Redlock::builder().node(with_login(&server, &login));
+        keeps_secrets(&[&builder]);
+        let guard = take(&lasting(&builder.build().unwrap(), "k"));
+        keeps_secrets(&[&guard]);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_user_who_may_not_set() {
+    let server = Server::start().unwrap();
+    allow(&server, "reader", &["~*", "+info", "+get"]);
+    is_named(&with_login(&server, &format!("reader:{SECRET}")), Phase::Reply, Cause::NoPermission);
+    allow(&server, "stranger", &["~theirs:*", "+@all"]);
+    is_named(&with_login(&server, &format!("stranger:{SECRET}")), Phase::Reply, Cause::NoPermission);
+}
+
+#[test]
+fn a_user_who_may_not_ask_who_the_server_is() {
+    let server = Server::start().unwrap();
+    allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
+    let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
+    for _ in 0..3 {
+        assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+    }
+    gone_for_good([&server], "k");
+}
+
+#[test]
+fn a_replica() {
+    let master = Server::start().unwrap();
+    let arguments = ["--replicaof", "127.0.0.1", &master.port().to_string()];
+    let replica = Server::with(&arguments).unwrap();
+    is_named(&replica.url(), Phase::Handshake, Cause::NotMaster);
+    // One that takes writes would grant anything.
+    replica.command(&["CONFIG", "SET", "replica-read-only", "no"]).unwrap();
+    is_named(&replica.url(), Phase::Handshake, Cause::NotMaster);
+}
+
+#[test]
+fn a_replica_that_became_a_master() {
+    let master = Server::start().unwrap();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let mutex = lasting(&client([&replica]), "k");
+    failure(&mutex);
+    replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+}
+
+#[test]
+fn a_member_of_a_cluster() {
+    let server = Server::with(&["--cluster-enabled", "yes"]).unwrap();
+    is_named(&server.url(), Phase::Handshake, Cause::ClusterMode);
+}
+
+#[test]
+fn a_server_that_is_loading() {
+    // Half a millisecond and a few bytes for each key; connections are served after each kilobyte.
+    let arguments = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
+    let mut server = Server::with(&arguments).unwrap();
+    let fill = "for number = 1, 2000 do redis.call('SET', 'ballast' .. number, number) end";
+    server.command(&["EVAL", fill, "0"]).unwrap();
+    server.command(&["SAVE"]).unwrap();
+    let (url, address) = (server.url(), server.address());
+    server.kill();
+    thread::scope(|scope| {
+        let mutex = lasting(&client_of([url]), "k");
+        let restart = scope.spawn(|| server.restart().unwrap());
+        let loading = || {
+            let error = failure(&mutex);
+            // Until it listens, it refuses.
+            causes(&error) == [(address.clone(), Phase::Reply, Cause::Loading)]
+        };
+        assert!(eventually(SOON, loading));
+        assert!(!restart.is_finished());
+        restart.join().unwrap();
+        assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    });
+}
+
+#[test]
+fn a_server_without_memory() {
+    let server = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
+    is_named(&server.url(), Phase::Reply, Cause::OutOfMemory);
+}
+
+#[test]
+fn a_server_that_ran_out_of_memory_still_releases() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let guard = take(&lasting(&client, "held"));
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    let error = failure(&lasting(&client, "more"));
+    assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::OutOfMemory)]);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good([&server], "held");
+}
+
+#[test]
+fn a_database_that_is_not_there() {
+    let server = Server::start().unwrap();
+    is_named(&format!("{}/99", server.url()), Phase::Handshake, Cause::Database);
+    // The SET that was on its way behind the SELECT went to the wrong database, and was taken back.
+    gone_for_good([&server], "alone");
+    gone_for_good([&server], "among");
+}
+
+#[test]
+fn a_database_that_is_there() {
+    let server = Server::start().unwrap();
+    let guard = take(&lasting(&client_of([format!("{}/7", server.url())]), "k"));
+    assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
+    assert!(server.info("db7").unwrap().starts_with("keys=1"));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(server.info("db7").unwrap(), "");
+}
+
+#[test]
+fn a_server_with_too_many_clients() {
+    let server = Server::with(&["--maxclients", "1"]).unwrap();
+    let only = TcpStream::connect(server.address()).unwrap();
+    is_named(&server.url(), Phase::Handshake, Cause::TooManyClients);
+    let mutex = lasting(&client([&server]), "k");
+    failure(&mutex);
+    drop(only);
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+}
+
+/// Gives a user with the secret as password these rights and no others.
+fn allow(server: &Server, user: &str, rights: &[&str]) {
+    let password = format!(">{SECRET}");
+    let mut words = vec!["ACL", "SETUSER", user, "reset", "on", &password];
+    words.extend(rights);
+    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+}

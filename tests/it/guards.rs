@@ -1,0 +1,163 @@
+//! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
+
+use crate::clients::{SLACK, SOON, builder, client, gone_for_good, lasting, promptly_from, take, value};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, Redlock, Release};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SHORT: Duration = Duration::from_millis(150);
+
+#[test]
+fn a_guard_that_expires_lets_the_next_one_in() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    for next in [&mine, &theirs] {
+        let start = Instant::now();
+        let expired = take(&mine.mutex("k").ttl(SHORT));
+        assert!(expired.remaining() <= SHORT);
+        let guard = lasting(next, "k").lock_timeout(SOON).unwrap().unwrap();
+        // The servers' clocks count whole milliseconds, and may round down.
+        let waited = start.elapsed();
+        assert!(waited >= SHORT - Duration::from_millis(2) && waited < SHORT + SOON / 10, "{waited:?}");
+        assert_eq!(expired.remaining(), Duration::ZERO);
+
+        // On at least two: a third whose clock was behind may have refused. By now the old key is gone there too.
+        thread::sleep(Duration::from_millis(10));
+        let theirs: Vec<_> = servers.iter().map(|server| value(server, "k")).collect();
+        assert!(theirs.iter().flatten().count() >= 2, "{theirs:?}");
+        assert_eq!(expired.unlock().unwrap(), Release::Expired);
+        for (server, theirs) in servers.iter().zip(theirs).filter(|(_, theirs)| theirs.is_some()) {
+            assert_eq!(value(server, "k"), theirs, "the successor's key is touched");
+        }
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        gone_for_good(&servers, "k");
+    }
+}
+
+#[test]
+fn an_expired_guard_that_is_dropped_leaves_its_successor_alone() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let expired = take(&client.mutex("k").ttl(SHORT));
+    let guard = lasting(&client, "k").lock().unwrap();
+    drop(expired);
+    // Asked on the same connections, behind the dropped guard's release.
+    assert!(client.mutex("k").try_lock().unwrap().is_none());
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_lock_that_the_servers_lost_is_expired() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let guard = take(&mutex);
+    for server in &servers[..2] {
+        assert!(eventually(SOON, || value(server, "k").is_some()));
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+
+    let guard = take(&mutex);
+    assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
+    servers[0].command(&["FLUSHALL"]).unwrap();
+    assert_eq!(guard.unlock().unwrap(), Release::Released, "one of three is no quorum");
+}
+
+#[test]
+fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let guard = take(&lasting(&client, "k"));
+    let there = || servers.iter().all(|server| value(server, "k").is_some());
+    assert!(eventually(SOON, there));
+    for server in &servers[..2] {
+        server.pause().unwrap();
+    }
+    let error = guard.unlock().unwrap_err();
+    assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 2), "{error}");
+    for server in &servers[..2] {
+        server.resume().unwrap();
+    }
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_dropped_guard_is_released_without_waiting() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let hold_and_hang = || {
+        for server in &servers {
+            server.resume().unwrap();
+        }
+        assert!(eventually(SOON, || client.mutex("before").try_lock().is_ok_and(|guard| guard.is_some())));
+        let guard = lasting(&client, "k").lock().unwrap();
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+        for server in &servers {
+            server.pause().unwrap();
+        }
+        guard
+    };
+    promptly_from(SLACK, hold_and_hang, drop);
+    for server in &servers {
+        server.resume().unwrap();
+    }
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_guard_dropped_with_its_client_is_released() {
+    let servers = Server::several(3).unwrap();
+    for _ in 0..20 {
+        let client = client(&servers);
+        let guard = take(&lasting(&client, "k"));
+        drop(client);
+        drop(guard);
+    }
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_panic_releases() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let _guard = take(&lasting(&client, "k"));
+        // Not panic!, which would only add a message to the test's output.
+        resume_unwind(Box::new("in the critical section"));
+    }));
+    assert!(outcome.is_err());
+    gone_for_good(&servers, "k");
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_guard_can_end_in_another_thread() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let guard = take(&lasting(&client, "k"));
+    thread::spawn(move || drop(guard)).join().unwrap();
+    let guard = lasting(&client, "k").lock().unwrap();
+    let released = thread::spawn(move || guard.unlock().unwrap()).join().unwrap();
+    assert_eq!(released, Release::Released);
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn the_time_left_runs_down_from_the_time_to_live_less_the_drift() {
+    let server = Server::start().unwrap();
+    let client: Redlock = builder([&server]).drift_factor(0.1).build().unwrap();
+    let guard = take(&client.mutex("k").ttl(Duration::from_secs(1)));
+    // A tenth and 2 ms.
+    let most = Duration::from_millis(898);
+    let mut last = guard.remaining();
+    assert!(last <= most && last > most - Duration::from_millis(200), "{last:?}");
+    for _ in 0..10 {
+        thread::sleep(Duration::from_millis(3));
+        let now = guard.remaining();
+        assert!(now + Duration::from_millis(3) <= last, "{now:?} after {last:?}");
+        last = now;
+    }
+}

@@ -1,0 +1,133 @@
+//! What is on the servers: the key that a resource becomes, for how long, and what others may make of it.
+
+use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{ErrorKind, Release};
+use std::time::Duration;
+
+#[test]
+fn unusable_resources_and_times_to_live_are_refused_without_asking_anybody() {
+    // Nobody could be asked in a millisecond.
+    let silent = crate::support::fake::Fake::silent();
+    let hour = Duration::from_secs(3600);
+    let builder = quorumlock::Redlock::builder().node(silent.url());
+    let (client, limited) = (builder.clone().build().unwrap(), builder.max_ttl(hour).prefix("p").build().unwrap());
+    let ttl = |ttl| client.mutex("k").ttl(ttl);
+    let table = [
+        (client.mutex(""), "0 bytes"),
+        (limited.mutex(""), "0 bytes"),
+        (client.mutex("k".repeat(4097)), "4097 bytes"),
+        (ttl(Duration::ZERO), "shorter than 1 ms"),
+        (ttl(Duration::from_micros(999)), "shorter than 1 ms"),
+        (ttl(Duration::from_millis(1)), "clock drift"),
+        (ttl(Duration::from_millis(2)), "clock drift"),
+        (ttl(hour * 24 + Duration::from_millis(1)), "max_ttl"),
+        (ttl(Duration::MAX), "max_ttl"),
+        (limited.mutex("k").ttl(hour + Duration::from_millis(1)), "max_ttl"),
+    ];
+    for (mutex, words) in table {
+        promptly(Duration::from_millis(10), || {
+            for error in
+                [mutex.try_lock().unwrap_err(), mutex.lock().unwrap_err(), mutex.lock_timeout(SOON).unwrap_err()]
+            {
+                assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
+                assert!(error.to_string().contains(words), "{error}");
+            }
+        });
+    }
+    assert_eq!(silent.connections(), 0);
+}
+
+#[test]
+fn times_to_live_reach_the_servers() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    for (ttl, millis) in [(100, 100), (86_400_000, 86_400_000)] {
+        let guard = take(&client.mutex("k").ttl(Duration::from_millis(ttl)));
+        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
+        assert!(left <= millis && left > millis - 90, "{left} of {millis}");
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn any_text_can_be_a_resource() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    for resource in ["k\r\nDEL k", "$5\r\n", "\0", " ", "замок 🔒", "{slot}", "*", &"k".repeat(4096)] {
+        let guard = take(&lasting(&client, resource));
+        assert_eq!(guard.resource(), resource);
+        assert!(value(&server, resource).is_some(), "{resource:?}");
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(server.command(&["DBSIZE"]).unwrap(), Answer::Number(0), "{resource:?}");
+    }
+}
+
+#[test]
+fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
+    let servers = Server::several(3).unwrap();
+    let prefixed = builder(&servers).prefix("app:").build().unwrap();
+    let plain = client(&servers);
+    let guard = take(&lasting(&prefixed, "k"));
+    assert_eq!(guard.resource(), "k");
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "app:k").is_some())));
+    assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
+    assert_eq!(take(&lasting(&plain, "k")).unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, "app:k");
+}
+
+#[test]
+fn other_clients_locks_exclude_ours() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let set = |server: &Server| server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap();
+    for server in &servers[..2] {
+        assert_eq!(set(server), Answer::Text("OK".into()));
+    }
+    assert!(mutex.try_lock().unwrap().is_none());
+    assert!(!matches!(mutex.lock_timeout(Duration::from_millis(50)), Ok(Some(_))));
+    assert!(servers[..2].iter().all(|server| value(server, "k").as_deref() == Some("theirs")));
+    servers[1].command(&["DEL", "k"]).unwrap();
+    let guard = take(&mutex);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(value(&servers[0], "k").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn our_locks_exclude_other_clients() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let guard = take(&mutex);
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
+    for server in &servers {
+        assert_eq!(server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap(), Answer::Nil);
+        let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
+        assert!(Duration::from_millis(left.unsigned_abs()) <= LASTING);
+        // Their compare-and-delete does not touch what is not theirs.
+        let release =
+            "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+        assert_eq!(server.command(&["EVAL", release, "1", "k", "theirs"]).unwrap(), Answer::Number(0));
+    }
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_key_of_another_type_is_somebody_elses() {
+    let server = Server::start().unwrap();
+    server.command(&["RPUSH", "k", "job"]).unwrap();
+    assert!(lasting(&client([&server]), "k").try_lock().unwrap().is_none());
+    assert_eq!(server.command(&["LLEN", "k"]).unwrap(), Answer::Number(1));
+}
+
+#[test]
+fn a_key_whose_type_was_changed_is_lost() {
+    let server = Server::start().unwrap();
+    let guard = take(&lasting(&client([&server]), "k"));
+    server.command(&["DEL", "k"]).unwrap();
+    server.command(&["RPUSH", "k", "job"]).unwrap();
+    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(server.command(&["LLEN", "k"]).unwrap(), Answer::Number(1));
+}

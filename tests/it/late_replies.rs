@@ -1,0 +1,102 @@
+//! A reply that comes after its deadline belongs to the request it answers, and to no later one.
+//!
+//! Reading somebody else's `+OK` would be the worst bug this library can have: two holders of one lock. So a late grant
+//! meets a later request at every possible moment here: before it is made, while it waits, after it has given up.
+
+use crate::clients::{NODE_TIMEOUT, SOON, client, client_of, failure, lasting, take};
+use crate::support::fake::{Act, Fake, healthy, say};
+use crate::support::process::eventually;
+use crate::support::proxy::Proxy;
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, Release};
+use std::thread;
+use std::time::Duration;
+
+/// A node that grants the first `SET` so late, and then answers whatever came meanwhile; every other `SET` is refused.
+fn late_once(delay: Duration) -> Fake {
+    let mut sets = 0;
+    Fake::on_command(move |command| match command[0].as_str() {
+        "SET" => {
+            sets += 1;
+            if sets == 1 { vec![Act::Wait(delay), say("+OK\r\n")] } else { vec![say("$-1\r\n")] }
+        }
+        _ => vec![Act::Say(healthy(command))],
+    })
+}
+
+/// The token of the nth `SET` for a key, and whether a release names it.
+fn released(fake: &Fake, nth: usize) -> bool {
+    let commands = fake.commands();
+    let token = &commands.iter().filter(|command| command[0] == "SET").nth(nth).expect("the SET arrived")[2];
+    commands
+        .iter()
+        .any(|command| ["DELEX", "DELIFEQ", "EVAL"].contains(&command[0].as_str()) && command.contains(token))
+}
+
+#[test]
+fn a_late_grant_is_never_taken_for_a_later_request() {
+    let mut answered = 0;
+    // By how much the grant is late, and how long after giving up the next attempt is made.
+    for late in [5, 20, 45, 80] {
+        for pause in [0, 1, 12, 15, 30, 60, 90] {
+            let fake = late_once(NODE_TIMEOUT + Duration::from_millis(late));
+            let client = client_of([fake.url()]);
+            assert_eq!(failure(&lasting(&client, "a")).kind(), ErrorKind::Unavailable);
+            thread::sleep(Duration::from_millis(pause));
+            let attempt = lasting(&client, "b").try_lock();
+            let case = format!("{late} ms late, next attempt after {pause} ms: {attempt:?}");
+            match attempt {
+                Ok(None) => answered += 1,
+                Ok(Some(_)) => panic!("{case}: granted"),
+                // The node is behind with its answers and is not asked, or does not answer in time.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}"),
+            }
+            assert!(eventually(SOON, || released(&fake, 0)), "{case}: the late grant was not undone");
+            // And the node is well again.
+            assert!(eventually(SOON, || matches!(lasting(&client, "c").try_lock(), Ok(None))), "{case}");
+            assert_eq!(fake.connections(), 1, "{case}: nothing was out of order on the connection");
+        }
+    }
+    assert!(answered > 0, "no attempt was answered: nothing was shown");
+}
+
+#[test]
+fn a_grant_that_comes_with_the_next_reply_is_kept_apart_from_it() {
+    // This one answers a SET when the next command has arrived, right before that one's answer.
+    let fake = Fake::late();
+    let client = client_of([fake.url()]);
+    assert_eq!(failure(&lasting(&client, "a")).kind(), ErrorKind::Unavailable);
+    assert!(fake.wait_for("EVAL", 1, SOON));
+    for _ in 0..10 {
+        assert!(!matches!(lasting(&client, "b").try_lock(), Ok(Some(_))));
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(fake.connections(), 1, "nothing was out of order on the connection");
+}
+
+#[test]
+fn a_master_that_goes_on_refuses_what_it_must_refuse() {
+    let server = Server::start().unwrap();
+    // Counts the connections.
+    let proxy = Proxy::before(server.port());
+    let (late, other) = (client_of([proxy.url()]), client([&server]));
+    let warm = lasting(&late, "warm");
+    for pause in [0, 5, 11, 25, 60] {
+        // Its own answer makes the node trusted again after the round before.
+        assert!(eventually(SOON, || warm.try_lock().is_ok_and(|guard| guard.is_some())));
+        let held = take(&lasting(&other, "b"));
+        server.pause().unwrap();
+        assert_eq!(failure(&lasting(&late, "a")).kind(), ErrorKind::Unavailable);
+        server.resume().unwrap();
+        thread::sleep(Duration::from_millis(pause));
+        let mut answer = None;
+        let answered = || {
+            answer = lasting(&late, "b").try_lock().ok();
+            answer.is_some()
+        };
+        assert!(eventually(SOON, answered), "the node answers again");
+        assert!(matches!(answer, Some(None)), "granted what another client holds");
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+    }
+    assert_eq!(proxy.connections(), 1, "nothing was out of order on the connection");
+}

@@ -1,0 +1,123 @@
+//! A `SET` that a hung master runs long after its client gave up: the release behind it takes the key away again.
+//!
+//! A timeout is never a "no": the bytes are in the server's socket, and neither waiting nor closing takes them back.
+//! Each test sees by the server's own count that the `SET` did run late, so that a missing key proves something.
+
+use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, lasting, take};
+use crate::support::process::eventually;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, Redlock, Release};
+use std::thread;
+
+#[test]
+fn a_set_that_runs_late_on_the_only_master_is_undone() {
+    undone_when_they_go_on(1, 1, Connections::New);
+    undone_when_they_go_on(1, 1, Connections::Open);
+}
+
+#[test]
+fn sets_that_run_late_on_a_majority_are_undone() {
+    undone_when_they_go_on(5, 3, Connections::New);
+    undone_when_they_go_on(5, 3, Connections::Open);
+}
+
+#[test]
+fn a_set_that_runs_late_behind_a_reset_is_undone_by_the_only_master() {
+    undone_over_a_new_connection(1, 1);
+}
+
+#[test]
+fn sets_that_run_late_behind_a_reset_are_undone_by_a_majority() {
+    undone_over_a_new_connection(5, 3);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    New,
+    Open,
+}
+
+#[track_caller]
+fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
+    let servers = Server::several(nodes).unwrap();
+    let hung = &servers[..hung];
+    let client = builder(&servers).build().unwrap();
+    if connections == Connections::Open {
+        open_all(&client, &servers);
+    }
+    let before = sets(hung);
+    pause(hung);
+    assert_eq!(failure(&lasting(&client, "late")).kind(), ErrorKind::Unavailable);
+    resume(hung);
+    ran_again(hung, &before);
+    gone_for_good(&servers, "late");
+}
+
+/// The connections break when the `SET`s have been forwarded and the releases have not.
+#[track_caller]
+fn undone_over_a_new_connection(nodes: usize, hung: usize) {
+    let servers = Server::several(nodes).unwrap();
+    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let node_timeout = NODE_TIMEOUT * 6;
+    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(node_timeout).build().unwrap();
+    open_all(&client, &servers);
+    let (hung, cut) = (&servers[..hung], &proxies[..hung]);
+    let before = sets(hung);
+    pause(hung);
+
+    let forwarded: Vec<u64> = cut.iter().map(|proxy| proxy.bytes(Direction::ToServer)).collect();
+    let attempt = thread::spawn({
+        let mutex = lasting(&client, "late");
+        move || failure(&mutex)
+    });
+    for (proxy, forwarded) in cut.iter().zip(forwarded) {
+        assert!(eventually(node_timeout / 2, || proxy.bytes(Direction::ToServer) > forwarded));
+        proxy.stall(Direction::ToServer);
+    }
+    assert!(!attempt.is_finished(), "the releases may have gone through as well");
+    assert_eq!(attempt.join().unwrap().kind(), ErrorKind::Unavailable);
+    for proxy in cut {
+        proxy.reset_all();
+        proxy.flow(Direction::ToServer);
+    }
+
+    assert_eq!(failure(&lasting(&client, "another")).kind(), ErrorKind::Unavailable);
+    resume(hung);
+    ran_again(hung, &before);
+    gone_for_good(&servers, "late");
+    gone_for_good(&servers, "another");
+}
+
+/// A lock is won by the quick; all must be connected.
+fn open_all(client: &Redlock, servers: &[Server]) {
+    let before = sets(servers);
+    let mutex = lasting(client, "before");
+    let connected = || {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        sets(servers).iter().zip(&before).all(|(now, before)| now > before)
+    };
+    assert!(eventually(SOON, connected));
+}
+
+fn sets(servers: &[Server]) -> Vec<u64> {
+    servers.iter().map(|server| calls(server, "set")).collect()
+}
+
+#[track_caller]
+fn ran_again(servers: &[Server], before: &[u64]) {
+    let ran = || sets(servers).iter().zip(before).all(|(now, before)| now > before);
+    assert!(eventually(SOON, ran), "no SET ran late: nothing was shown");
+}
+
+fn pause(servers: &[Server]) {
+    for server in servers {
+        server.pause().unwrap();
+    }
+}
+
+fn resume(servers: &[Server]) {
+    for server in servers {
+        server.resume().unwrap();
+    }
+}

@@ -1,0 +1,90 @@
+//! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
+
+use crate::clients::{calls, client, gone_for_good, lasting, take};
+use crate::support::server::Server;
+use quorumlock::{Mutex, MutexGuard, Release};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+const THREADS: usize = 6;
+/// Long enough for a thread that says that it is about to queue to have queued.
+const ARRIVAL: Duration = Duration::from_millis(30);
+
+type Lock = fn(&Mutex) -> MutexGuard;
+
+/// Lets threads arrive one after the other while somebody holds the lock, and gives the order in which they get it.
+fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
+    let ways: [Lock; 2] =
+        [|mutex| mutex.lock().unwrap(), |mutex| mutex.lock_timeout(crate::clients::SOON).unwrap().unwrap()];
+    let (served, order) = mpsc::channel();
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (arriving, arrived) = mpsc::channel();
+            let served = served.clone();
+            scope.spawn(move || {
+                arriving.send(()).unwrap();
+                let guard = ways[number % 2](mutex);
+                served.send(number).unwrap();
+                thread::sleep(Duration::from_millis(2));
+                assert_eq!(guard.unlock().unwrap(), Release::Released);
+            });
+            arrived.recv().unwrap();
+            thread::sleep(ARRIVAL);
+        }
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+    });
+    drop(served);
+    order.iter().collect()
+}
+
+#[test]
+fn first_come_first_served_behind_a_guard_of_the_same_process() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let held = take(&mutex);
+    assert_eq!(order_of_service(&mutex, held), (0..THREADS).collect::<Vec<_>>());
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn first_come_first_served_behind_another_client() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    assert_eq!(order_of_service(&lasting(&mine, "k"), held), (0..THREADS).collect::<Vec<_>>());
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn whoever_waits_behind_a_guard_of_the_same_process_asks_nobody() {
+    let server = Server::start().unwrap();
+    let mutex = lasting(&client([&server]), "k");
+    let held = take(&mutex);
+    let before = calls(&server, "set");
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released));
+        }
+        thread::sleep(ARRIVAL * 4);
+        assert_eq!(calls(&server, "set"), before);
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+    });
+    // Behind the release on every connection, each one's first attempt wins.
+    assert_eq!(calls(&server, "set"), before + THREADS as u64);
+}
+
+#[test]
+fn queues_of_different_resources_do_not_wait_for_each_other() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let held = take(&lasting(&client, "a"));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| lasting(&client, "a").lock().unwrap());
+        thread::sleep(ARRIVAL);
+        assert_eq!(lasting(&client, "b").lock().unwrap().unlock().unwrap(), Release::Released);
+        assert!(!waiting.is_finished());
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(waiting.join().unwrap().unlock().unwrap(), Release::Released);
+    });
+}

@@ -1,0 +1,45 @@
+//! Who wins when some nodes are taken: every set of taken nodes, for one to six nodes.
+//!
+//! A lost attempt is undone without waiting for it, and a won one does not wait for stragglers. So what is left on the
+//! servers is looked at until it is as it should be.
+
+use crate::clients::{SOON, client, lasting, value};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::Release;
+
+const KEY: &str = "k";
+const OTHER: &str = "other";
+
+#[test]
+fn the_free_majority_decides_and_nothing_is_left_behind() {
+    let servers = Server::several(6).unwrap();
+    for count in 1..=servers.len() {
+        let servers = &servers[..count];
+        let mutex = lasting(&client(servers), KEY);
+        for set in 0..1_u32 << count {
+            let taken = |index: usize| set & (1 << index) != 0;
+            for (index, server) in servers.iter().enumerate() {
+                if taken(index) {
+                    server.command(&["SET", KEY, OTHER]).unwrap();
+                }
+            }
+            let free = (0..count).filter(|&index| !taken(index)).count();
+            let case = format!("{count} nodes, taken: {set:0count$b}");
+
+            let guard = mutex.try_lock().unwrap();
+            assert_eq!(guard.is_some(), free > count / 2, "{case}");
+            if let Some(guard) = guard {
+                let ours = servers.iter().filter_map(|server| value(server, KEY)).filter(|value| value != OTHER);
+                assert!(ours.count() > count / 2, "{case}");
+                assert_eq!(guard.unlock().unwrap(), Release::Released, "{case}");
+            }
+
+            let untouched = |index: usize| value(&servers[index], KEY).as_deref() == taken(index).then_some(OTHER);
+            assert!(eventually(SOON, || (0..count).all(untouched)), "{case}");
+            for server in servers {
+                server.command(&["DEL", KEY]).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Connections that come late, break and come back: without anybody's help, and without costing an attempt.
+
+use crate::clients::{SOON, builder, causes, client, client_of, failure, lasting, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Server, free_port};
+use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn a_restarted_node_is_used_again() {
+    let mut servers = Server::several(5).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let pair = || assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    pair();
+    servers[4].kill();
+    for _ in 0..20 {
+        pair();
+    }
+    servers[4].restart().unwrap();
+    let back = || {
+        let guard = take(&mutex);
+        let there = eventually(Duration::from_millis(20), || value(&servers[4], "k").is_some());
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        there
+    };
+    assert!(eventually(SOON, back), "the restarted node never got the key");
+}
+
+#[test]
+fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
+    let ports = [0; 3].map(|_| free_port().unwrap());
+    let client = client_of(ports.map(|port| format!("redis://127.0.0.1:{port}")));
+    let mutex = lasting(&client, "k");
+    for _ in 0..3 {
+        let error = failure(&mutex);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let refused = ports.map(|port| (format!("127.0.0.1:{port}"), Phase::Connect, Cause::Refused));
+        // What a quorum of refusals decides need not wait for the third.
+        let causes = causes(&error);
+        assert!(causes.len() >= 2 && causes.iter().all(|cause| refused.contains(cause)), "{error}");
+    }
+    let waiting = thread::spawn({
+        let mutex = mutex.clone();
+        move || mutex.lock_timeout(SOON)
+    });
+    thread::sleep(Duration::from_millis(50));
+    let _servers = ports.map(|port| Server::plan().port(port).start().unwrap());
+    let guard = waiting.join().unwrap().unwrap().unwrap();
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn connections_closed_long_ago_do_not_cost_an_attempt() {
+    attempts_after_closing(LONG_AGO);
+}
+
+#[test]
+fn connections_closed_just_now_do_not_cost_an_attempt() {
+    attempts_after_closing(JUST_NOW);
+}
+
+#[test]
+fn a_lock_whose_connections_were_closed_long_ago_is_released() {
+    unlock_after_closing(LONG_AGO);
+}
+
+#[test]
+fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
+    let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
+    let mutex = lasting(&connected(&servers), "k");
+    for _ in 0..2 {
+        let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
+        assert!(eventually(SOON, alone), "the servers never closed the idle connections");
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_lock_whose_connections_were_closed_just_now_is_released() {
+    unlock_after_closing(JUST_NOW);
+}
+
+#[test]
+fn a_dropped_guard_whose_connections_were_closed_is_released_with_the_next_attempt() {
+    for idle in [JUST_NOW, LONG_AGO] {
+        let servers = Server::several(3).unwrap();
+        let client = connected(&servers);
+        let guard = take(&lasting(&client, "k"));
+        close_connections(&servers);
+        thread::sleep(idle);
+        drop(guard);
+        assert!(eventually(SOON, || is_released_everywhere(&client, &servers)), "closed {idle:?} ago");
+    }
+}
+
+/// How long ago a connection was closed when it is used again: so recently that it still seems to be in use, and so long
+/// ago that it seems idle.
+const JUST_NOW: Duration = Duration::from_millis(20);
+const LONG_AGO: Duration = Duration::from_millis(1200);
+
+#[track_caller]
+fn attempts_after_closing(idle: Duration) {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&connected(&servers), "k");
+    for _ in 0..3 {
+        close_connections(&servers);
+        thread::sleep(idle);
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+}
+
+#[track_caller]
+fn unlock_after_closing(idle: Duration) {
+    let servers = Server::several(3).unwrap();
+    let client = connected(&servers);
+    let guard = take(&lasting(&client, "k"));
+    close_connections(&servers);
+    thread::sleep(idle);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert!(eventually(SOON, || is_released_everywhere(&client, &servers)));
+}
+
+/// A client that every node knows.
+fn connected(servers: &[Server]) -> Redlock {
+    let client = builder(servers).build().unwrap();
+    let known = || {
+        assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), Release::Released);
+        // Ours and the one that asks.
+        servers.iter().all(|server| server.info("connected_clients").unwrap() == "2")
+    };
+    assert!(eventually(SOON, known));
+    client
+}
+
+/// Looks after another attempt was made: a connection that is not open yet when a call returns goes on in the next one.
+fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
+    let _ = lasting(client, "another").try_lock();
+    servers.iter().all(|server| value(server, "k").is_none())
+}
+
+fn close_connections(servers: &[Server]) {
+    for server in servers {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        // The server closes a killed client when it comes to it.
+        assert!(eventually(SOON, || server.info("connected_clients").unwrap() == "1"));
+    }
+}

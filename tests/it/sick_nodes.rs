@@ -1,0 +1,120 @@
+//! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node timeout and no more.
+
+use crate::clients::{NODE_TIMEOUT, SLACK, causes, client, failure, promptly, promptly_from, take};
+use crate::support::server::Server;
+use quorumlock::{Cause, ErrorKind, Mutex, Redlock, Release};
+use std::time::{Duration, Instant};
+
+/// How much longer a lock and unlock may take with a hung minority than without: the median against the median.
+const TOLERATED: f64 = 1.5;
+const WARM_UP: usize = 50;
+const SAMPLES: usize = 300;
+
+#[test]
+fn a_minority_that_hangs_before_it_is_known_costs_nothing() {
+    for sick in [1, 2] {
+        costs_nothing(sick, |hung, client| {
+            pause(hung);
+            client()
+        });
+    }
+}
+
+#[test]
+fn a_minority_that_hangs_on_open_connections_costs_nothing() {
+    for sick in [1, 2] {
+        costs_nothing(sick, |hung, client| {
+            let client = client();
+            for _ in 0..10 {
+                assert_eq!(take(&client.mutex("before")).unlock().unwrap(), Release::Released);
+            }
+            pause(hung);
+            client
+        });
+    }
+}
+
+/// Compares five servers of which `sick` hang with five healthy ones. The healthy members of both are the same.
+#[track_caller]
+fn costs_nothing(sick: usize, fall_ill: impl FnOnce(&[Server], &dyn Fn() -> Redlock) -> Redlock) {
+    let servers = Server::several(5 + sick).unwrap();
+    let (all, hung) = servers.split_at(5);
+    let healthy = client(all).mutex("healthy");
+    let sick = fall_ill(hung, &|| client(all[sick..].iter().chain(hung))).mutex("sick");
+    let mut ratios = Vec::new();
+    for _ in 0..3 {
+        let ratio = ratio_of_medians(&sick, &healthy);
+        if ratio <= TOLERATED {
+            return;
+        }
+        ratios.push(ratio);
+    }
+    panic!("with {} of 5 hung, lock and unlock take {ratios:.2?} times as long", hung.len());
+}
+
+#[allow(clippy::print_stdout)]
+fn ratio_of_medians(sick: &Mutex, healthy: &Mutex) -> f64 {
+    let time = |mutex: &Mutex| {
+        let start = Instant::now();
+        assert_eq!(take(mutex).unlock().unwrap(), Release::Released);
+        start.elapsed()
+    };
+    for _ in 0..WARM_UP {
+        time(sick);
+        time(healthy);
+    }
+    let (mut sick, mut healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (time(sick), time(healthy))).unzip();
+    let (sick, healthy) = (median(&mut sick), median(&mut healthy));
+    let ratio = sick.as_secs_f64() / healthy.as_secs_f64();
+    println!("lock and unlock: {sick:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
+    ratio
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+#[test]
+fn a_hung_majority_is_told_within_the_node_timeout_and_by_name() {
+    let servers = Server::several(5).unwrap();
+    let (hung, _) = servers.split_at(3);
+    let on_open_connections = || {
+        for server in hung {
+            server.resume().unwrap();
+        }
+        let mutex = client(&servers).mutex("x");
+        // Every node must know the client: the fourth and fifth answer may still be on its way.
+        for _ in 0..10 {
+            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        }
+        pause(hung);
+        mutex
+    };
+    let not_yet_connected = || client(&servers).mutex("x");
+    let limit = NODE_TIMEOUT + SLACK;
+    let preparations: [&dyn Fn() -> Mutex; 2] = [&on_open_connections, &not_yet_connected];
+    for prepare in preparations {
+        let mutex = promptly_from(limit, prepare, |mutex| {
+            names_all(&failure(&mutex), hung);
+            mutex
+        });
+        for _ in 0..20 {
+            names_all(&promptly(limit, || failure(&mutex)), hung);
+        }
+    }
+}
+
+#[track_caller]
+fn names_all(error: &quorumlock::Error, hung: &[Server]) {
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let named: Vec<_> = causes(error).into_iter().map(|(address, _, cause)| (address, cause)).collect();
+    let expected: Vec<_> = hung.iter().map(|server| (server.address(), Cause::TimedOut)).collect();
+    assert_eq!(named, expected);
+}
+
+fn pause(servers: &[Server]) {
+    for server in servers {
+        server.pause().unwrap();
+    }
+}

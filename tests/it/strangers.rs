@@ -1,0 +1,202 @@
+//! Nodes that are no servers, or bad ones: named by what they do, never believed, never waited for, never repeated.
+
+use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, lasting, promptly, promptly_from, take};
+use crate::faults::{is_named, keeps_secrets};
+use crate::support::fake::{Act, Event, Fake, healthy, say};
+use crate::support::process::{alone, eventually};
+use crate::support::server::Server;
+use quorumlock::{Cause, ErrorKind, Phase, ProtocolError, Redlock, Release};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn a_web_server() {
+    is_named(&Fake::http().url(), Phase::Handshake, Cause::Protocol(ProtocolError::UnknownType));
+}
+
+#[test]
+fn a_node_that_closes_every_connection() {
+    is_named(&Fake::closing().url(), Phase::Handshake, Cause::Closed);
+}
+
+#[test]
+fn a_node_that_says_nothing() {
+    is_named(&Fake::silent().url(), Phase::Handshake, Cause::TimedOut);
+}
+
+#[test]
+fn a_node_that_says_a_byte_a_second() {
+    let fake = Fake::trickling();
+    is_named(&fake.url(), Phase::Handshake, Cause::TimedOut);
+}
+
+#[test]
+fn a_node_that_is_loading() {
+    let fake = Fake::healthy_but("SET", vec![say("-LOADING Redis is loading the dataset in memory\r\n")]);
+    is_named(&fake.url(), Phase::Reply, Cause::Loading);
+}
+
+#[test]
+fn a_node_that_may_not_be_written() {
+    let fake = Fake::healthy_but("SET", vec![say("-READONLY You can't write against a read only replica.\r\n")]);
+    is_named(&fake.url(), Phase::Reply, Cause::ReadOnly);
+}
+
+#[test]
+fn a_node_that_speaks_resp3() {
+    let fake = Fake::resp3();
+    let mutex = lasting(&client_of([fake.url()]), "k");
+    let error = failure(&mutex);
+    let unknown = Cause::Protocol(ProtocolError::UnknownType);
+    let [(_, phase, cause)] = causes(&error)[..] else { panic!("{error}") };
+    // All of the greeting's answers and the strange one may come at once.
+    assert!([Phase::Handshake, Phase::Reply].contains(&phase) && cause == unknown, "{error}");
+    among_three(&fake.url());
+}
+
+#[test]
+fn a_node_that_answers_set_with_something_else() {
+    for answer in ["+QUEUED\r\n", "+ok\r\n", "$2\r\nOK\r\n", ":1\r\n", "*-1\r\n", "*0\r\n", "+OK \r\n", "+\r\n"] {
+        let fake = Fake::healthy_but("SET", vec![say(answer)]);
+        let error = failure(&lasting(&client_of([fake.url()]), "k"));
+        assert_eq!(causes(&error)[0].2, Cause::Protocol(ProtocolError::UnexpectedReply), "{answer:?}: {error}");
+        among_three(&fake.url());
+    }
+}
+
+#[test]
+fn a_number_that_never_ends_takes_neither_time_nor_memory() {
+    alone("strangers::a_number_that_never_ends_takes_neither_time_nor_memory", || {
+        let fake = Fake::flooding();
+        let client = client_of([fake.url()]);
+        let mutex = lasting(&client, "k");
+        // The fake's own threads and buffers are there before the measurement.
+        failure(&mutex);
+        let before = resident_kilobytes();
+        for _ in 0..20 {
+            let error = promptly(NODE_TIMEOUT + SLACK, || failure(&mutex));
+            let too_long = Cause::Protocol(ProtocolError::LineTooLong);
+            assert_eq!(causes(&error), [(fake.url().replace("redis://", ""), Phase::Handshake, too_long)]);
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(fake.connections() > 2, "it was asked again");
+        let grown = resident_kilobytes().saturating_sub(before);
+        assert!(grown < 2048, "{grown} kB more");
+    });
+    among_three(&Fake::flooding().url());
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_is_not_taken_for_a_grant() {
+    // The first SET is granted twice: the second reply comes a moment after the first. Every other SET is refused.
+    let mut sets = 0;
+    let fake = Fake::on_command(move |command| {
+        if command[0] != "SET" {
+            return vec![Act::Say(healthy(command))];
+        }
+        sets += 1;
+        match sets {
+            1 => vec![say("+OK\r\n"), Act::Wait(Duration::from_millis(5)), say("+OK\r\n")],
+            _ => vec![say("$-1\r\n")],
+        }
+    });
+    let client = client_of([fake.url()]);
+    let _held = take(&lasting(&client, "a"));
+    thread::sleep(Duration::from_millis(50));
+    let attempt = lasting(&client, "b").try_lock();
+    assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
+}
+
+#[test]
+fn a_talkative_node_is_given_up() {
+    let fake = Fake::talkative();
+    let client = client_of([fake.url()]);
+    let unrequested = Cause::Protocol(ProtocolError::Unrequested);
+    let unexpected = Cause::Protocol(ProtocolError::UnexpectedReply);
+    let mut told = 0;
+    for _ in 0..20 {
+        let error = match lasting(&client, "k").try_lock() {
+            Ok(None) => panic!("nobody else is there"),
+            Ok(Some(guard)) => guard.unlock().err(),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = error {
+            let (_, _, cause) = causes(&error)[0].clone();
+            assert!([unrequested, unexpected].contains(&cause), "{error}");
+            told += usize::from(cause == unrequested);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(told > 0 && fake.connections() > 1, "it was never found out");
+    among_three(&fake.url());
+}
+
+#[test]
+fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
+    let fake = Fake::echoing();
+    is_named(&format!("redis://:hunter2@127.0.0.1:{}", fake.port()), Phase::Handshake, Cause::Auth);
+    is_named(&fake.url(), Phase::Handshake, Cause::Server("ERR"));
+    // Behind a greeting that went well, the owner token is what is repeated.
+    let fake = Fake::on_command(|command| match command[0].as_str() {
+        "SET" | "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
+        _ => vec![Act::Say(healthy(command))],
+    });
+    let client = client_of([format!("redis://me:hunter2@127.0.0.1:{}", fake.port())]);
+    let error = failure(&lasting(&client, "k"));
+    keeps_secrets(&[&error, &client]);
+    assert_eq!(causes(&error)[0].2, Cause::Server("unrecognised"));
+}
+
+#[test]
+fn a_token_that_a_release_brings_back_is_not_shown() {
+    let fake = Fake::on_command(|command| match command[0].as_str() {
+        "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-ERR {}\r\n", command.concat().replace("\n", " ")))],
+        _ => vec![Act::Say(healthy(command))],
+    });
+    let guard = take(&lasting(&client_of([fake.url()]), "k"));
+    let error = guard.unlock().unwrap_err();
+    assert_eq!(causes(&error)[0].2, Cause::Server("ERR"));
+    keeps_secrets(&[&error]);
+}
+
+#[test]
+fn a_node_that_answers_late_but_in_time_is_believed() {
+    let fake = Fake::setting("+OK\r\n", NODE_TIMEOUT / 2);
+    let client = Redlock::builder().node(fake.url()).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
+    let guard = take(&lasting(&client, "k"));
+    let waited = crate::clients::LASTING - guard.remaining();
+    assert!(waited >= NODE_TIMEOUT / 2, "the lease counts from before the first byte: {waited:?}");
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_node_that_is_cut_off_in_the_middle_of_a_reply() {
+    // Half of a grant is none.
+    let fake = Fake::scripted(|_, event| match event {
+        Event::Received(command) if command[0] == "SET" => vec![say("+OK\r"), Act::Close],
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+        Event::Connected => Vec::new(),
+    });
+    let error = promptly_from(NODE_TIMEOUT, || client_of([fake.url()]), |client| failure(&lasting(&client, "k")));
+    assert_eq!((error.kind(), causes(&error)[0].2), (ErrorKind::Unavailable, Cause::Closed));
+    among_three(&fake.url());
+}
+
+/// Two healthy nodes do without the one at this URL.
+#[track_caller]
+fn among_three(url: &str) {
+    let healthy = Server::several(2).unwrap();
+    let client = client_of([url.to_owned(), healthy[0].url(), healthy[1].url()]);
+    for _ in 0..10 {
+        assert_eq!(take(&lasting(&client, "among")).unlock().unwrap(), Release::Released);
+    }
+    let gone = || healthy.iter().all(|server| crate::clients::value(server, "among").is_none());
+    assert!(eventually(SOON, gone));
+}
+
+fn resident_kilobytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

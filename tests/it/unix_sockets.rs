@@ -1,0 +1,64 @@
+//! Nodes on Unix domain sockets: the same lock, without a port.
+
+use crate::clients::{SOON, causes, client, client_of, failure, gone_for_good, lasting, take};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{Cause, Phase, Release};
+
+fn start() -> Server {
+    Server::plan().unix_socket("node.sock").start().unwrap()
+}
+
+#[test]
+fn a_lock_over_unix_sockets_excludes_and_is_released() {
+    let servers = [start(), start(), start()];
+    assert!(servers.iter().all(|server| server.url().starts_with("unix://") && server.port() == 0));
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let guard = take(&lasting(&mine, "k"));
+    assert!(lasting(&theirs, "k").try_lock().unwrap().is_none());
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    drop(take(&lasting(&theirs, "k")));
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn sockets_and_ports_mix() {
+    let servers = [start(), Server::start().unwrap(), start()];
+    let mutex = lasting(&client(&servers), "k");
+    for _ in 0..10 {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+    servers[0].pause().unwrap();
+    for _ in 0..10 {
+        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_socket_that_is_not_there_is_refused_until_it_is() {
+    let mut server = start();
+    let mutex = lasting(&client([&server]), "k");
+    let path = server.socket().unwrap();
+    server.kill();
+    // A killed server leaves its socket behind, on which nobody listens; a new one finds no file at all.
+    for _ in 0..2 {
+        let refused = (format!("unix:{}", path.display()), Phase::Connect, Cause::Refused);
+        assert_eq!(causes(&failure(&mutex)), [refused]);
+        let _ = std::fs::remove_file(&path);
+    }
+    server.restart().unwrap();
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+}
+
+#[test]
+fn a_database_and_a_password_reach_a_socket_too() {
+    let server = Server::plan().unix_socket("node.sock").arguments(&["--requirepass", "hunter2"]).start().unwrap();
+    let path = server.socket().unwrap();
+    let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
+    let guard = take(&lasting(&client, "k"));
+    assert!(server.info("db3").unwrap().starts_with("keys=1"));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let error = failure(&lasting(&client_of([server.url()]), "k"));
+    assert_eq!(causes(&error)[0].1, Phase::Handshake);
+    assert_eq!(causes(&error)[0].2, Cause::Auth);
+}

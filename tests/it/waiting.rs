@@ -1,0 +1,192 @@
+//! How long a call waits: never less than it was told, never much more, and not at all when it was told not to.
+
+use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, causes, client, gone_for_good, lasting, promptly, take};
+use crate::support::fake::Fake;
+use crate::support::server::{Server, free_port};
+use quorumlock::{Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
+const LATE: Duration = Duration::from_millis(60);
+
+#[test]
+fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    let held_here = take(&lasting(&mine, "here"));
+    for resource in ["k", "here"] {
+        let mutex = lasting(&mine, resource);
+        for limit in [1, 10, 60, 150].map(Duration::from_millis) {
+            let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] =
+                [&|| mutex.lock_timeout(limit), &|| mutex.lock_deadline(Instant::now() + limit), &|| {
+                    mutex.lock_with(&Wait::timeout(limit))
+                }];
+            for wait in waits {
+                // Shortly before the limit a busy machine may not find out.
+                promptly(limit + LATE, || assert!(!matches!(wait(), Ok(Some(_)))));
+            }
+        }
+    }
+    assert_eq!(held.unlock().unwrap(), Release::Released);
+    assert_eq!(held_here.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, "k");
+    gone_for_good(&servers, "here");
+}
+
+#[test]
+fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
+    let servers = Server::several(3).unwrap();
+    let theirs = client(&servers);
+    let (quick, slow) = (
+        client(&servers),
+        builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap(),
+    );
+    let _held = take(&lasting(&theirs, "k"));
+    for mine in [quick, slow] {
+        let held_here = lasting(&mine, "here").lock().unwrap();
+        for resource in ["k", "here"] {
+            for limit in [1, 10, 60, 150].map(Duration::from_millis) {
+                let start = Instant::now();
+                assert!(!matches!(lasting(&mine, resource).lock_timeout(limit), Ok(Some(_))));
+                assert!(start.elapsed() >= limit, "{:?} of {limit:?} for {resource}", start.elapsed());
+            }
+        }
+        assert_eq!(held_here.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_lock_that_slow_nodes_say_is_held_is_held() {
+    // Each answer takes ten milliseconds, so that the last attempt before the limit is cut short.
+    let fakes = [0; 3].map(|_| Fake::setting("$-1\r\n", Duration::from_millis(10)));
+    let urls = fakes.each_ref().map(Fake::url);
+    let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
+    for _ in 0..5 {
+        let outcome = lasting(&client, "k").lock_timeout(Duration::from_millis(150));
+        assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
+    }
+}
+
+#[test]
+fn one_attempt_never_sleeps() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let _held = take(&lasting(&theirs, "k"));
+    let _held_here = take(&lasting(&mine, "here"));
+    for resource in ["k", "here"] {
+        let mutex = lasting(&mine, resource);
+        let past = Instant::now();
+        let attempts: [&dyn Fn() -> bool; 3] = [
+            &|| mutex.try_lock().unwrap().is_none(),
+            &|| mutex.lock_timeout(Duration::ZERO).unwrap().is_none(),
+            &|| mutex.lock_deadline(past).unwrap().is_none(),
+        ];
+        for attempt in attempts {
+            // Many of them, so that sleeping for the shortest delay would show.
+            promptly(Duration::from_millis(100), || assert!((0..50).all(|_| attempt())));
+        }
+    }
+}
+
+#[test]
+fn one_attempt_takes_what_is_free() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let past = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(mutex.lock_deadline(past).unwrap().unwrap().unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_wait_without_limit_ends_with_the_release() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let guard = lasting(&mine, "k").lock().unwrap();
+            (Instant::now(), guard)
+        });
+        thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        let released_at = Instant::now();
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+        let (taken_at, guard) = waiting.join().unwrap();
+        // The longest delay between two attempts, and time for a busy machine.
+        let longest = Duration::from_millis(250 + 250);
+        assert!(taken_at >= released_at && taken_at - released_at < longest, "{:?}", taken_at - released_at);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    });
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_wait_without_limit_is_not_for_a_dead_cluster() {
+    let ports = [0; 3].map(|_| free_port().unwrap());
+    let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
+    let patience = Duration::from_millis(200);
+    let client = quorumlock::Redlock::builder().nodes(urls).unavailable_after(patience).build().unwrap();
+    // Two threads: the second waits behind the first, and fails with it.
+    thread::scope(|scope| {
+        let lock = || {
+            let start = Instant::now();
+            (lasting(&client, "k").lock().unwrap_err(), start.elapsed())
+        };
+        for waiting in [scope.spawn(lock), scope.spawn(lock)] {
+            let (error, waited) = waiting.join().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert_eq!(causes(&error), ports.map(|port| (format!("127.0.0.1:{port}"), Phase::Connect, Cause::Refused)));
+            // It is noticed at an attempt, and the last delay may be the longest.
+            let latest = patience + Duration::from_millis(250) + NODE_TIMEOUT + LATE;
+            assert!(waited >= patience && waited < latest, "{waited:?}");
+        }
+    });
+}
+
+#[test]
+fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
+    let client = client_of([0; 3].map(|_| format!("redis://127.0.0.1:{}", free_port().unwrap())));
+    for limit in [30, 120].map(Duration::from_millis) {
+        promptly(limit + LATE, || {
+            let error = lasting(&client, "k").lock_timeout(limit).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            // What a quorum of refusals decides need not wait for the third.
+            assert!(error.causes().len() >= 2, "{error}");
+        });
+    }
+}
+
+#[test]
+fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).unavailable_after(SOON).build().unwrap();
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+    for server in &servers {
+        server.pause().unwrap();
+    }
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| lasting(&client, "k").lock());
+        thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        for server in &servers {
+            server.resume().unwrap();
+        }
+        assert_eq!(waiting.join().unwrap().unwrap().unlock().unwrap(), Release::Released);
+    });
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_limit_shorter_than_the_node_timeout_holds_for_hung_nodes_too() {
+    let servers = Server::several(3).unwrap();
+    for server in &servers {
+        server.pause().unwrap();
+    }
+    let limit = Duration::from_millis(10);
+    let client = builder(&servers).node_timeout(SOON).build().unwrap();
+    promptly(limit + SLACK, || assert!(lasting(&client, "k").lock_timeout(limit).is_err()));
+}
