@@ -3,6 +3,7 @@
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, take,
 };
+use crate::support::fake::Fake;
 use crate::support::server::{Server, free_port};
 use quorumlock::{Cause, ErrorKind, MutexGuard, Phase, Release, Wait};
 use std::thread;
@@ -55,6 +56,17 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
             }
         }
         assert_eq!(held_here.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_lock_that_a_slow_node_says_is_held_is_held() {
+    // Its answer takes ten milliseconds, so that the last attempt before the limit is cut short.
+    let fake = Fake::setting("$-1\r\n", Duration::from_millis(10));
+    let client = client_of([fake.url()]);
+    for _ in 0..5 {
+        let outcome = lasting(&client, "k").lock_timeout(Duration::from_millis(150));
+        assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
     }
 }
 
