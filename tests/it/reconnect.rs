@@ -35,10 +35,11 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     for _ in 0..3 {
         let error = failure(&mutex);
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        let refused = ports.map(|port| (format!("127.0.0.1:{port}"), Phase::Connect, Cause::Refused));
-        // What a quorum of refusals decides need not wait for the third.
+        // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
         let causes = causes(&error);
-        assert!(causes.len() >= 2 && causes.iter().all(|cause| refused.contains(cause)), "{error}");
+        assert!(causes.iter().all(|(_, phase, _)| *phase == Phase::Connect), "{error}");
+        assert!(causes.iter().filter(|(_, _, cause)| *cause == Cause::Refused).count() >= 2, "{error}");
+        assert!(causes.iter().all(|(address, _, _)| ports.iter().any(|port| address.ends_with(&format!(":{port}")))));
     }
     let waiting = thread::spawn({
         let mutex = mutex.clone();

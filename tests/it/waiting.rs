@@ -140,7 +140,13 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
         for waiting in [scope.spawn(lock), scope.spawn(lock)] {
             let (error, waited) = waiting.join().unwrap();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
-            assert_eq!(causes(&error), ports.map(|port| (format!("127.0.0.1:{port}"), Phase::Connect, Cause::Refused)));
+            // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
+            let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
+            assert!(
+                causes(&error).iter().all(|cause| addresses.contains(&cause.0) && cause.1 == Phase::Connect),
+                "{error}"
+            );
+            assert!(causes(&error).iter().filter(|cause| cause.2 == Cause::Refused).count() >= 2, "{error}");
             // It is noticed at an attempt, and the last delay may be the longest.
             let latest = patience + Duration::from_millis(250) + NODE_TIMEOUT + LATE;
             assert!(waited >= patience && waited < latest, "{waited:?}");
