@@ -1,9 +1,11 @@
 //! How long a call waits: never less than it was told, never much more, and not at all when it was told not to.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, causes, client, gone_for_good, lasting, promptly, take};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, take,
+};
 use crate::support::fake::Fake;
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
+use quorumlock::{Cause, ErrorKind, MutexGuard, Phase, Release, Wait};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -58,11 +60,10 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
 }
 
 #[test]
-fn a_lock_that_slow_nodes_say_is_held_is_held() {
-    // Each answer takes ten milliseconds, so that the last attempt before the limit is cut short.
-    let fakes = [0; 3].map(|_| Fake::setting("$-1\r\n", Duration::from_millis(10)));
-    let urls = fakes.each_ref().map(Fake::url);
-    let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
+fn a_lock_that_a_slow_node_says_is_held_is_held() {
+    // Its answer takes ten milliseconds, so that the last attempt before the limit is cut short.
+    let fake = Fake::setting("$-1\r\n", Duration::from_millis(10));
+    let client = client_of([fake.url()]);
     for _ in 0..5 {
         let outcome = lasting(&client, "k").lock_timeout(Duration::from_millis(150));
         assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
@@ -139,7 +140,13 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
         for waiting in [scope.spawn(lock), scope.spawn(lock)] {
             let (error, waited) = waiting.join().unwrap();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
-            assert_eq!(causes(&error), ports.map(|port| (format!("127.0.0.1:{port}"), Phase::Connect, Cause::Refused)));
+            // What a quorum of refusals decides need not wait for the third, and may not know why that one is silent.
+            let addresses = ports.map(|port| format!("127.0.0.1:{port}"));
+            assert!(
+                causes(&error).iter().all(|cause| addresses.contains(&cause.0) && cause.1 == Phase::Connect),
+                "{error}"
+            );
+            assert!(causes(&error).iter().filter(|cause| cause.2 == Cause::Refused).count() >= 2, "{error}");
             // It is noticed at an attempt, and the last delay may be the longest.
             let latest = patience + Duration::from_millis(250) + NODE_TIMEOUT + LATE;
             assert!(waited >= patience && waited < latest, "{waited:?}");
