@@ -172,6 +172,13 @@ impl Fleet {
 
     /// Takes in what happened to a connection while nobody looked, and gives up a hopeless one.
     fn look(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
+        let was_open = self.links[node.index()].is_open();
+        if let Err(fault) = self.links[node.index()].advance(now) {
+            self.lose(node, fault, now, decided);
+        }
+        if self.links[node.index()].is_open() && !was_open {
+            self.unsent.insert(node);
+        }
         if self.links[node.index()].needs_look(now) {
             self.read(node, now, decided);
         }
@@ -198,6 +205,11 @@ impl Fleet {
 
     /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, decided: &mut Vec<Ticket>) {
+        // A server that refuses us may close next; the refusal says more.
+        let fault = match self.links[node.index()].session.standing() {
+            Standing::Rejected(refusal) => refusal,
+            Standing::Greeting | Standing::Member => fault,
+        };
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
         for (ticket, request) in abandoned {
@@ -273,16 +285,13 @@ impl Fleet {
         Ok(())
     }
 
-    /// One server has one vote, however many URLs lead to it: the first of them (SPEC §7.3).
+    /// One server has one vote, however many URLs lead to it: the one it has answered on first (SPEC §7.3). Whoever comes
+    /// second is refused, whatever its place in the list, because the first may have voted already.
     fn refuse_second_vote(&mut self, node: NodeId, now: Timestamp) {
-        let Some(run_id) = self.links[node.index()].run_id() else { return };
-        let twin = self.nodes().find(|&other| {
-            let link = &self.links[other.index()];
-            other != node && link.run_id() == Some(run_id) && link.session.standing() == Standing::Member
-        });
-        if let Some(twin) = twin {
-            let (first, second) = (node.min(twin), node.max(twin));
-            self.links[second.index()].reject(Fault::new(Phase::Handshake, Cause::Duplicate(first)), now);
+        let Some(run_id) = self.links[node.index()].run_id(now) else { return };
+        let is_twin = |&other: &NodeId| other != node && self.links[other.index()].run_id(now) == Some(run_id);
+        if let Some(first) = self.nodes().find(is_twin) {
+            self.links[node.index()].reject(Fault::new(Phase::Handshake, Cause::Duplicate(first)), now);
         }
     }
 }
@@ -382,7 +391,7 @@ impl World for Fleet {
                 continue;
             }
             if ready.writable {
-                match self.links[node.index()].writable() {
+                match self.links[node.index()].writable(now) {
                     Ok(()) => self.write(*node, now, decided),
                     Err(fault) => self.lose(*node, fault, now, decided),
                 }

@@ -42,8 +42,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long an answer may be overdue before the connection is given up as half-open. Long, because giving it up does not
 /// cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Idle time after which a connection is looked at before it is used: servers close idle ones.
-const IDLE_CHECK: Duration = Duration::from_secs(1);
+/// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
+/// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
+const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
 pub(super) struct Link {
@@ -111,9 +112,10 @@ impl Link {
         matches!(self.connection, Connection::Open(_))
     }
 
-    /// The process at the other end, if the connection is open and it has said.
-    pub(super) fn run_id(&self) -> Option<RunId> {
-        if self.is_open() { self.session.identity().run_id() } else { None }
+    /// The process at the other end, if it has said, and may have a vote in a round that is in flight.
+    pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
+        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout;
+        if counts && self.session.standing() == Standing::Member { self.session.identity().run_id() } else { None }
     }
 
     /// The releases still owed to the node.
@@ -144,11 +146,10 @@ impl Link {
         }
     }
 
-    /// Whether the connection should be read before it is relied on: it may have been closed while it was idle, and an
-    /// answer that seems overdue may have come while nobody looked.
+    /// Whether the connection should be read before it is relied on: it may have been closed while nobody looked, and an
+    /// answer that seems overdue may have come.
     pub(super) fn needs_look(&self, now: Timestamp) -> bool {
-        let idle = self.session.backlog() == 0 && now.since(self.checked_at) > IDLE_CHECK;
-        self.is_open() && (idle || self.is_overdue(now))
+        self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
     /// Why the connection must be given up, if it must.
@@ -237,11 +238,22 @@ impl Link {
         }
     }
 
+    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never poll,
+    /// and must not leave it halfway for ever.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.resolved()?;
+        match &self.connection {
+            Connection::Connecting(stream) if stream.is_settled() => self.writable(now),
+            _ => Ok(()),
+        }
+    }
+
     /// The stream is writable: a connection that was being made is made, or has failed.
-    pub(super) fn writable(&mut self) -> Result<(), Fault> {
+    pub(super) fn writable(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let Connection::Connecting(stream) = &self.connection {
             stream.finish_connecting().map_err(|error| Fault::new(Phase::Connect, stream::cause_of(&error)))?;
             self.connection = Connection::Open(Arc::clone(stream));
+            self.session.connected(now);
         }
         Ok(())
     }

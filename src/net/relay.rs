@@ -19,13 +19,18 @@
 //! 3. A thread sleeps no longer than to its own deadline, whoever drives and however long.
 //! 4. What was begun is sent before the mutex is left, unless another thread has promised to come and send it, together
 //!    with its own and everybody else's, in one write to each node. A thread promises by being on its way to the mutex, or
-//!    by having been rung to drive. The last of those who come leaves nothing unsent, and nobody polls before sending.
+//!    by having been rung to drive. The last of those who come leaves nothing unsent, and nobody polls before sending; and
+//!    who waits for a reply does not trust for long.
 
 use crate::proto::time::Timestamp;
 use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, yield_now};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
+
+/// How long a thread that waits for a reply trusts in another one's promise to send its command. A promise is kept in
+/// microseconds, unless the processor is given to others; then the thread sends for itself.
+const TRUST: Duration = Duration::from_micros(500);
 
 /// What is driven.
 pub(super) trait World {
@@ -138,15 +143,17 @@ impl<W: World> Relay<W> {
         deadline: Timestamp,
         collect: impl FnOnce(&mut W, W::Ticket) -> R,
     ) -> R {
+        let mut trusting = true;
         while !state.world.is_decided(ticket) {
             let now = state.world.now();
             if now >= deadline {
                 state.act(|world, decided| world.expire(ticket, decided));
                 break;
             }
+            let mut patience = deadline.since(now);
             // Sending may decide something by itself, when a connection turns out to be broken.
-            if state.driven {
-                self.flush_unless_promised(&mut state);
+            if state.driven && trusting && self.is_promised(&state) {
+                patience = patience.min(TRUST);
             } else {
                 state.act(|world, decided| world.flush(decided));
             }
@@ -155,9 +162,10 @@ impl<W: World> Relay<W> {
             } else if state.world.is_decided(ticket) {
                 break;
             } else if state.driven {
-                park(state, ticket, deadline.since(now))
+                trusting = false;
+                park(state, ticket, patience)
             } else {
-                self.drive(state, deadline.since(now))
+                self.drive(state, patience)
             };
         }
         let result = collect(&mut state.world, ticket);
@@ -194,9 +202,15 @@ impl<W: World> Relay<W> {
 
     /// Sends what was begun, unless somebody has promised to come.
     fn flush_unless_promised(&self, state: &mut State<W>) {
-        if state.appointed == 0 && self.arriving.load(Ordering::SeqCst) == 0 {
+        if !self.is_promised(state) {
             state.act(|world, decided| world.flush(decided));
         }
+    }
+
+    /// Whether somebody will come and send what was begun. Whoever was rung to drive has promised it only for as long as
+    /// nobody else drives.
+    fn is_promised(&self, state: &State<W>) -> bool {
+        (!state.driven && state.appointed > 0) || self.arriving.load(Ordering::SeqCst) > 0
     }
 
     /// Rings with the mutex free, so that nobody wakes up only to wait for it; and lets several who were rung go first, so

@@ -5,6 +5,7 @@
 //! interrupted is made again.
 
 use crate::proto::fault::Cause;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
@@ -56,6 +57,12 @@ impl Stream {
             Err(error) => return Err(error),
         }
         Ok(Stream { socket })
+    }
+
+    /// Whether a connection that was being made is made or refused by now.
+    pub(super) fn is_settled(&self) -> bool {
+        let mut descriptors = [PollFd::new(&self.socket, PollFlags::OUT)];
+        poll(&mut descriptors, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// The connection is made, or was refused: which?

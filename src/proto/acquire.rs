@@ -196,14 +196,13 @@ impl Acquire {
         match self.terms.patience {
             Patience::Once => return After::Stop(lost),
             Patience::Until(deadline) => {
-                // The last stretch is halved, and halved again: the longer the delays have grown, the worse it would be
-                // to sleep through a release just before the deadline.
                 let left = deadline.since(now);
-                let shortest = self.terms.backoff.min();
-                if left <= shortest || left.is_zero() {
+                if left.is_zero() {
                     return After::Stop(lost);
                 }
-                delay = delay.min((left / 2).max(shortest));
+                // The last stretch is halved, and halved again: the longer the delays have grown, the worse it would be
+                // to sleep through a release just before the deadline. The last of all is slept to its end.
+                delay = delay.min((left / 2).max(self.terms.backoff.min())).min(left);
             }
             Patience::WhileAvailable(limit) => {
                 if lost != Verdict::Held && now.since(self.available_at) >= limit {

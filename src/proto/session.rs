@@ -210,6 +210,13 @@ impl Session {
         self.dialect
     }
 
+    /// The connection is made: from now on the server can answer. What was queued while there was none counts as asked now.
+    pub fn connected(&mut self, now: Timestamp) {
+        for expected in &mut self.expected {
+            expected.asked_at = now;
+        }
+    }
+
     /// How many replies are expected.
     pub fn backlog(&self) -> usize {
         self.expected.len()

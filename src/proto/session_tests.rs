@@ -232,6 +232,15 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
 }
 
 #[test]
+fn a_server_has_had_no_time_before_it_was_connected() {
+    let later = NOW.after(std::time::Duration::from_secs(1));
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    assert_eq!(session.waiting_since(), Some(NOW));
+    session.connected(later);
+    assert_eq!(session.waiting_since(), Some(later));
+}
+
+#[test]
 fn partly_sent_bytes_are_sent_once() {
     let mut session = member(INFO);
     for slot in 0..50 {
