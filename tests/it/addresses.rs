@@ -1,6 +1,8 @@
 //! Addresses that lead astray: two to one server, which gives it no second vote, and a name that leads nowhere.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, lasting, promptly, take, value};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, hasty_client_of, lasting, promptly, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
@@ -96,7 +98,7 @@ fn a_name_is_looked_up() {
 fn a_name_that_leads_nowhere_holds_nobody_up() {
     let server = Server::start().unwrap();
     let unknown = || "redis://no-such-host.invalid:6379".to_owned();
-    let client = client_of([unknown()]);
+    let client = hasty_client_of([unknown()]);
     let mut last = None;
     let told = || {
         let error = promptly(NODE_TIMEOUT + SLACK, || failure(&lasting(&client, "k")));

@@ -14,18 +14,26 @@ pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much later than its deadline a call may return: the time to be scheduled, and no more.
 pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
-/// A client of these servers, with default settings.
+/// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
+const PATIENT: Duration = Duration::from_secs(1);
+
+/// A client of these servers that gives them time.
 pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
     builder(servers).build().unwrap()
 }
 
-/// A client of these URLs, with default settings.
+/// A client of these URLs that gives them time.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+    Redlock::builder().nodes(urls).node_timeout(PATIENT).build().unwrap()
+}
+
+/// A client of these URLs with default settings, for tests about time.
+pub(crate) fn hasty_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
     Redlock::builder().nodes(urls).build().unwrap()
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    Redlock::builder().nodes(servers.into_iter().map(Server::url))
+    Redlock::builder().nodes(servers.into_iter().map(Server::url)).node_timeout(PATIENT)
 }
 
 /// The lock of a resource, with a time to live that outlives the test.

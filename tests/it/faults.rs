@@ -1,8 +1,8 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, failure, gone_for_good, lasting, promptly, promptly_from,
-    take,
+    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, failure, gone_for_good, hasty_client_of, lasting, promptly,
+    promptly_from, take,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -26,7 +26,9 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
         mutex
     };
     let limit = NODE_TIMEOUT + SLACK;
-    let mutex = promptly_from(limit, || lasting(&client_of([url]), "alone"), check);
+    // Whoever hangs must be found out in time, and nobody else because of a busy machine.
+    let client = || if cause == Cause::TimedOut { hasty_client_of([url]) } else { client_of([url]) };
+    let mutex = promptly_from(limit, || lasting(&client(), "alone"), check);
     for _ in 0..2 {
         promptly(limit, || check(mutex.clone()));
     }

@@ -42,7 +42,7 @@ enum Connections {
 fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
     let servers = Server::several(nodes).unwrap();
     let hung = &servers[..hung];
-    let client = builder(&servers).build().unwrap();
+    let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
     if connections == Connections::Open {
         open_all(&client, &servers);
     }

@@ -1,12 +1,9 @@
 //! The lock on real servers: who gets it, and what is left behind.
 
+use crate::clients::client;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Redlock, Release};
+use quorumlock::Release;
 use std::time::Duration;
-
-pub(crate) fn client(servers: &[Server]) -> Redlock {
-    Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap()
-}
 
 #[test]
 fn a_lock_excludes_until_it_is_released() {

@@ -170,7 +170,7 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
 #[test]
 fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).unavailable_after(SOON).build().unwrap();
+    let client = builder(&servers).node_timeout(NODE_TIMEOUT).unavailable_after(SOON).build().unwrap();
     assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
     for server in &servers {
         server.pause().unwrap();
