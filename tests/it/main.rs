@@ -1,7 +1,7 @@
 //! The integration tests: the library against real servers, fake ones and a disturbed wire.
 //!
 //! One test binary, so that it is linked once. [`support`] is what the tests stand on, [`harness`] shows that it
-//! holds, and [`tidy`] reads the source tree and checks the house rules.
+//! holds, [`fuzz_bodies`] runs what the fuzzer runs, and [`tidy`] reads the source tree and checks the house rules.
 
 // Clippy allows these in test functions; here every function is part of a test.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
@@ -11,6 +11,7 @@ mod cancelling;
 mod clients;
 mod dialects;
 mod faults;
+mod fuzz_bodies;
 mod guards;
 mod harness;
 mod keys;

@@ -1,0 +1,108 @@
+//! Whatever somebody writes where a node's URL belongs.
+//!
+//! Input: bytes, read as a URL (what is not UTF-8 becomes so), and written into a URL percent-encoded. Rules:
+//! 1. Reading never panics.
+//! 2. Nothing that is shown, of a result or an error, depends on user or password: with other letters in their places,
+//!    and for a result with quite another password, the very same is shown. So no part of them can be in it.
+//! 3. A result says all that there is to know: written as a URL again, it is read as the same. The address is also what
+//!    an operator would write: what is shown of it, with a scheme before it, leads to the same place.
+//! 4. Every byte can be written: percent-encoded in a password or a path, it comes back as it was.
+
+use quorumlock::{Address, Endpoint, EndpointError};
+use std::path::PathBuf;
+
+pub(crate) fn run(input: &[u8]) {
+    check_url(&String::from_utf8_lossy(input));
+    check_encoding(input);
+}
+
+fn check_url(url: &str) {
+    let parsed = Endpoint::parse(url);
+    let disguised = Endpoint::parse(&disguised(url));
+    assert_eq!(shown(&parsed), shown(&disguised), "what is shown of {url:?} depends on a secret");
+    let Ok(endpoint) = parsed else { return };
+
+    let password = endpoint.greeting().password.as_deref();
+    assert_eq!(Endpoint::parse(&written(&endpoint, password)).as_ref(), Ok(&endpoint), "{url:?} is read in two ways");
+    let other = Endpoint::parse(&written(&endpoint, Some("quite another")));
+    if password.is_some() {
+        assert_eq!(shown(&Ok(endpoint.clone())), shown(&other), "what is shown of {url:?} depends on the password");
+    }
+    assert_eq!(other.as_ref().map(Endpoint::address), Ok(endpoint.address()));
+
+    let address = endpoint.to_string();
+    let again = match address.strip_prefix("unix:") {
+        Some(path) if matches!(endpoint.address(), Address::Unix(_)) => format!("unix://{}", encoded(path.as_bytes())),
+        _ => format!("redis://{address}"),
+    };
+    assert_eq!(Endpoint::parse(&again).as_ref().map(Endpoint::address), Ok(endpoint.address()), "{again:?}");
+}
+
+fn check_encoding(bytes: &[u8]) {
+    let text = str::from_utf8(bytes).map_err(|_| EndpointError::BadEncoding);
+    let login = Endpoint::parse(&format!("redis://:{}@host", encoded(bytes)));
+    let password = login.as_ref().map(|endpoint| endpoint.greeting().password.as_deref().unwrap_or_default());
+    assert_eq!(password.map_err(|error| *error), text, "as a password");
+    if cfg!(unix) {
+        let socket = Endpoint::parse(&format!("unix://{}", encoded(bytes)));
+        let is_path = |text: &&str| !text.is_empty() && !text.contains('\0');
+        let path = text.and_then(|text| Some(text).filter(is_path).ok_or(EndpointError::NoPath));
+        assert_eq!(
+            socket.map(|endpoint| endpoint.address().clone()),
+            path.map(|path| Address::Unix(PathBuf::from(path))),
+            "as a path"
+        );
+    }
+}
+
+/// Everything that can be shown.
+fn shown(parsed: &Result<Endpoint, EndpointError>) -> String {
+    match parsed {
+        Ok(endpoint) => format!("{endpoint} {endpoint:?} {:?} {:?}", endpoint.address(), endpoint.greeting()),
+        Err(error) => format!("{error} {error:?}"),
+    }
+}
+
+/// The URL with other letters in user and password. Only letters that are no hexadecimal digits, which stand for nothing
+/// but themselves wherever they are, so that the URL is as right or wrong as before, and in the same way.
+fn disguised(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url.rfind('@').unwrap_or(0).max(start);
+    let other = |letter: char| match letter {
+        'g'..'z' | 'G'..'Z' => char::from(letter as u8 + 1),
+        'z' => 'g',
+        'Z' => 'G',
+        same => same,
+    };
+    format!("{}{}{}", &url[..start], url[start..end].chars().map(other).collect::<String>(), &url[end..])
+}
+
+/// A URL that says the same, but perhaps with another password.
+fn written(endpoint: &Endpoint, password: Option<&str>) -> String {
+    let greeting = endpoint.greeting();
+    let login = password.map_or_else(String::new, |password| {
+        format!(
+            "{}:{}@",
+            encoded(greeting.user.as_deref().unwrap_or_default().as_bytes()),
+            encoded(password.as_bytes())
+        )
+    });
+    match endpoint.address() {
+        Address::Tcp(host, port) if host.contains(':') => {
+            format!("redis://{login}[{host}]:{port}/{}", greeting.database)
+        }
+        Address::Tcp(host, port) => format!("redis://{login}{host}:{port}/{}", greeting.database),
+        Address::Unix(path) => {
+            format!("unix://{login}{}?db={}", encoded(path.to_string_lossy().as_bytes()), greeting.database)
+        }
+    }
+}
+
+/// Percent-encoded, all but letters and digits.
+fn encoded(bytes: &[u8]) -> String {
+    let encode = |&byte: &u8| match byte {
+        plain if plain.is_ascii_alphanumeric() => char::from(plain).to_string(),
+        special => format!("%{special:02x}"),
+    };
+    bytes.iter().map(encode).collect()
+}

@@ -1,0 +1,407 @@
+//! One connection's conversation with a server that may say anything, at any time, in any pieces.
+//!
+//! Input: the greeting, then steps until the bytes are used up; the low half of a byte says which, the high half how.
+//! Beside the session runs a model: the requests in the order in which they were made, and all bytes received, decoded
+//! afresh. Rules:
+//! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it. Nothing else is
+//!    answered, and nothing is answered without a reply.
+//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition is that fault.
+//! 3. A reply that does not fit its request, or that nobody asked for, is an error. It answers nothing, and the model
+//!    asks for no more events after it.
+//! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
+//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice.
+//! 6. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
+
+use super::{Input, Tree};
+use quorumlock::NodeId;
+use quorumlock::proto::command::{self, Dialect};
+use quorumlock::proto::fault::{Cause, Fault, Phase};
+use quorumlock::proto::identity::Identity;
+use quorumlock::proto::lease::OwnerToken;
+use quorumlock::proto::resp::{Decoder, ProtocolError, Reply};
+use quorumlock::proto::script;
+use quorumlock::proto::session::{Abandoned, Event, Greeting, Session, Standing, Ticket, Unreleased};
+use quorumlock::proto::time::Timestamp;
+use quorumlock::proto::vote::Vote;
+use std::collections::VecDeque;
+
+const RECEIVE_BUFFER: usize = 16 * 1024;
+const KEY: &[u8] = b"orders/42";
+const USER: &str = "alice";
+const PASSWORD: &str = "hunter2";
+
+/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones nobody asked for.
+const REPLIES: [&str; 16] = [
+    "+OK\r\n",
+    ":1\r\n",
+    "$92\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789\r\n",
+    "$11\r\nrole:master\r\n",
+    "$-1\r\n",
+    ":0\r\n",
+    "-ERR unknown command 'DELIFEQ', with args beginning with: 'orders/42' \r\n",
+    "-NOPERM this user has no permissions to run the 'eval' command\r\n",
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+    "-NOAUTH Authentication required.\r\n",
+    "$10\r\nrole:slave\r\n",
+    "$43\r\nvalkey_version:9.0.0\r\nredis_version:7.2.4\r\n\r\n",
+    "$18\r\nredis_mode:cluster\r\n",
+    "+QUEUED\r\n",
+    "*2\r\n$2\r\nOK\r\n:1\r\n",
+];
+
+pub(crate) fn run(input: &[u8]) {
+    let mut input = Input::new(input);
+    let mut run = Run::begin(input.byte());
+    while !input.is_empty() && !run.failed {
+        let step = input.byte();
+        run.step(step % 16, usize::from(step / 16), &mut input);
+        run.compare();
+    }
+    run.end();
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    request: Request,
+    at: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Acquire(Ticket),
+    Auth,
+    InfoReplication,
+    InfoServer,
+    /// Which attempt at the same release this is.
+    Release(Ticket, usize),
+    Select,
+}
+
+struct Run {
+    session: Session,
+    /// Everything that was asked, and how much of it is answered.
+    asked: Vec<Asked>,
+    answered: usize,
+    /// Releases to be sent again, and which attempt that will be.
+    unreleased: VecDeque<(Unreleased, usize)>,
+    standing: Standing,
+    identity: Identity,
+    /// How many requests the server has taken notice of, and what it has written that is still on its way.
+    served: usize,
+    on_the_way: Vec<u8>,
+    received: Vec<u8>,
+    understood: usize,
+    sent: Vec<u8>,
+    long_left: usize,
+    /// The most that the receive buffer had to hold since it was empty.
+    peak: usize,
+    failed: bool,
+}
+
+impl Run {
+    fn begin(choice: u8) -> Run {
+        let set = |bit: u8| choice >> bit & 1 == 1;
+        let greeting = Greeting {
+            user: set(0).then(|| USER.to_owned()),
+            password: set(1).then(|| PASSWORD.to_owned()),
+            database: if set(2) { 3 } else { 0 },
+        };
+        let dialect = Dialect::ALL.get(usize::from(choice >> 4)).copied();
+        let mut run = Run {
+            session: Session::open(&greeting, dialect, Timestamp::ORIGIN),
+            asked: Vec::new(),
+            answered: 0,
+            unreleased: VecDeque::new(),
+            standing: Standing::Greeting,
+            identity: Identity::default(),
+            served: 0,
+            on_the_way: Vec::new(),
+            received: Vec::new(),
+            understood: 0,
+            sent: Vec::new(),
+            long_left: 3,
+            peak: 0,
+            failed: false,
+        };
+        let greeted = [(Request::Auth, set(1)), (Request::Select, set(2))];
+        let requests = greeted.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request));
+        for request in requests.chain([Request::InfoServer, Request::InfoReplication]) {
+            run.asked.push(Asked { request, at: Timestamp::ORIGIN });
+        }
+        run
+    }
+
+    fn step(&mut self, step: u8, how: usize, input: &mut Input<'_>) {
+        match step {
+            0 | 1 => {
+                let (ticket, now) = self.ask(Request::Acquire);
+                let mut request = Vec::new();
+                command::acquire(&mut request, KEY, &token(ticket), u64::from(ticket.generation));
+                self.session.acquire(ticket, &request, now);
+            }
+            2 | 3 => {
+                let (ticket, now) = self.ask(|ticket| Request::Release(ticket, 1));
+                self.session.release(ticket, KEY, &token(ticket), now);
+            }
+            4 => {
+                if let Some((again, attempt)) = self.unreleased.pop_front() {
+                    let (_, now) = self.ask(|_| Request::Release(again.ticket(), attempt));
+                    self.session.release_again(again, KEY, &token(again.ticket()), now);
+                }
+            }
+            5 => {
+                let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(how)));
+                self.session.reject(fault);
+                self.standing = Standing::Rejected(fault);
+            }
+            6 | 7 => {
+                let count = (how * how * how).min(self.session.unsent().len());
+                self.sent.extend_from_slice(&self.session.unsent()[..count]);
+                self.session.sent(count);
+            }
+            8 | 9 => {
+                let reply = self.fitting_reply(how);
+                self.on_the_way.extend(reply.bytes());
+            }
+            10 => {
+                self.served += 1;
+                self.on_the_way.extend(REPLIES[how].bytes());
+            }
+            11 => {
+                let length = usize::from(input.byte());
+                self.on_the_way.extend(input.take(length));
+            }
+            12 => {
+                // A long INFO: not too long and not too often, for the sake of speed.
+                self.served += 1;
+                self.long_left = self.long_left.saturating_sub(1);
+                let text = "field:value\r\n".repeat(if self.long_left > 0 { how * how * 24 } else { how });
+                self.on_the_way.extend(format!("${}\r\n{text}\r\n", text.len()).bytes());
+            }
+            13 => self.receive(how * how * how * how),
+            14 => self.understand(),
+            _ => {
+                self.receive(usize::MAX);
+                for _ in 0..how * 2 {
+                    if !self.failed {
+                        self.understand();
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
+        let count = self.asked.len() as u32;
+        let (ticket, at) = (Ticket { slot: count % 3, generation: count }, Timestamp::from_nanos(u64::from(count)));
+        self.asked.push(Asked { request: request(ticket), at });
+        (ticket, at)
+    }
+
+    /// What a server could say to the next request.
+    fn fitting_reply(&mut self, how: usize) -> &'static str {
+        let replies: &[usize] = match self.asked.get(self.served).map(|asked| asked.request) {
+            Some(Request::Acquire(_)) => &[0, 4, 8],
+            Some(Request::Auth | Request::Select) => &[0, 0, 0, 10],
+            Some(Request::InfoReplication) => &[3, 3, 7, 11],
+            Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
+            Some(Request::Release(..)) => &[1, 5, 6, 7, 9],
+            None => &[0],
+        };
+        self.served += 1;
+        REPLIES[replies[how % replies.len()]]
+    }
+
+    fn receive(&mut self, most: usize) {
+        let pending = self.received.len() - self.understood;
+        if pending == 0 {
+            self.peak = 0;
+        }
+        let space = self.session.space();
+        assert!(!space.is_empty(), "no space to read to");
+        let bound = RECEIVE_BUFFER.max(2 * self.peak);
+        assert!(space.len() <= bound - pending, "{} bytes of space beside {pending}", space.len());
+        let count = most.min(space.len()).min(self.on_the_way.len());
+        space[..count].copy_from_slice(&self.on_the_way[..count]);
+        self.received.extend(self.on_the_way.drain(..count));
+        self.session.received(count);
+        self.peak = self.peak.max(pending + count);
+    }
+
+    /// Asks the session for an event, and the model whether it is the right one.
+    fn understand(&mut self) {
+        let told = self.session.next_event();
+        loop {
+            let bytes = &self.received[self.understood..];
+            if bytes.is_empty() {
+                return assert_eq!(told, Ok(None), "an event out of nothing");
+            }
+            let Some(&asked) = self.asked.get(self.answered) else {
+                return self.fail(told, ProtocolError::Unrequested);
+            };
+            let (reply, length) = match Decoder::default().decode(bytes) {
+                Ok(None) => return assert_eq!(told, Ok(None), "an event out of half a reply"),
+                Ok(Some((reply, length))) => (Tree::of(reply), length),
+                Err(error) => return self.fail(told, error),
+            };
+            let Some(meaning) = self.meaning(asked.request, &reply) else {
+                return self.fail(told, ProtocolError::UnexpectedReply);
+            };
+            self.understood += length;
+            self.answered += 1;
+            match (meaning, told) {
+                (Meaning::Nothing, _) => {}
+                (Meaning::Event(expected), told) => return assert_eq!(told, Ok(Some(expected)), "to {reply:?}"),
+                (Meaning::Fault(ticket), Ok(Some(Event::Answered(told, Vote::Fault(fault))))) => {
+                    return assert_eq!((told, fault.phase), (ticket, Phase::Reply));
+                }
+                (Meaning::Rejected, Ok(Some(Event::Rejected(fault)))) => {
+                    self.standing = Standing::Rejected(fault);
+                    return assert_eq!(fault.phase, Phase::Handshake);
+                }
+                (Meaning::WrongDialect(ticket, attempt), Ok(Some(Event::WrongDialect(again)))) => {
+                    self.unreleased.push_back((again, attempt + 1));
+                    return assert_eq!(again.ticket(), ticket);
+                }
+                (_, told) => panic!("{told:?} to {reply:?}"),
+            }
+        }
+    }
+
+    fn fail(&mut self, told: Result<Option<Event>, ProtocolError>, error: ProtocolError) {
+        assert_eq!(told, Err(error));
+        self.failed = true;
+    }
+
+    /// What a reply means to a request, or `None` when it does not fit.
+    fn meaning(&mut self, request: Request, reply: &Tree) -> Option<Meaning> {
+        let is_greeting = self.standing == Standing::Greeting;
+        let refused = if is_greeting { Meaning::Rejected } else { Meaning::Nothing };
+        Some(match (request, reply) {
+            (Request::Acquire(ticket), Tree::Simple(_) | Tree::Bulk(None) | Tree::Error(_)) => {
+                let vote = match (self.standing, reply) {
+                    (_, Tree::Simple(text)) if text != b"OK" => return None,
+                    (Standing::Rejected(fault), _) => Vote::Fault(fault),
+                    (_, Tree::Simple(_)) => Vote::Granted,
+                    (_, Tree::Bulk(_)) => Vote::Refused,
+                    _ => return Some(Meaning::Fault(ticket)),
+                };
+                Meaning::Event(Event::Answered(ticket, vote))
+            }
+            (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
+            (Request::Auth | Request::Select, Tree::Error(_)) => refused,
+            (Request::InfoServer | Request::InfoReplication, Tree::Error(text)) if !is_withheld(text) => refused,
+            (Request::InfoServer | Request::InfoReplication, Tree::Bulk(Some(_)) | Tree::Error(_)) => {
+                if let Tree::Bulk(Some(section)) = reply {
+                    self.identity.learn(section);
+                }
+                match self.identity.objection() {
+                    _ if request == Request::InfoServer || !is_greeting => Meaning::Nothing,
+                    Some(_) => Meaning::Rejected,
+                    None => {
+                        self.standing = Standing::Member;
+                        Meaning::Event(Event::Greeted)
+                    }
+                }
+            }
+            (Request::Release(ticket, _), Tree::Integer(1)) => Meaning::Event(Event::Answered(ticket, Vote::Granted)),
+            (Request::Release(ticket, _), Tree::Integer(0)) => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
+            (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
+                text if first_word(text) == b"WRONGTYPE" => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
+                text if is_withheld(text) && attempt < Dialect::ALL.len() => Meaning::WrongDialect(ticket, attempt),
+                _ => Meaning::Fault(ticket),
+            },
+            _ => return None,
+        })
+    }
+
+    /// What can be seen of the session is what the model says.
+    fn compare(&self) {
+        assert_eq!(self.session.backlog(), self.asked.len() - self.answered);
+        assert_eq!(self.session.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
+        assert_eq!(self.session.standing(), self.standing);
+    }
+
+    fn end(mut self) {
+        self.compare();
+        self.sent.extend_from_slice(self.session.unsent());
+        check_commands(&self.sent, &self.asked);
+        let shown = format!("{:?}", self.session);
+        assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
+
+        let unanswered = self.asked[self.answered..].iter().filter_map(|asked| match asked.request {
+            Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+            Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
+            _ => None,
+        });
+        assert_eq!(self.session.abandon().collect::<Vec<_>>(), unanswered.collect::<Vec<_>>());
+        assert_eq!((self.session.backlog(), self.session.waiting_since()), (0, None));
+        assert_eq!(self.session.abandon().count(), 0);
+        self.session.space()[0] = b'+';
+        self.session.received(1);
+        assert_eq!(self.session.next_event(), Err(ProtocolError::Unrequested));
+    }
+}
+
+/// What the model expects of an event. Where a fault is the server's, its cause is left to the session.
+enum Meaning {
+    Event(Event),
+    Fault(Ticket),
+    Nothing,
+    Rejected,
+    WrongDialect(Ticket, usize),
+}
+
+/// Another token for each request, so that it shows when one is sent for another.
+fn token(ticket: Ticket) -> OwnerToken {
+    let mut entropy = [0; OwnerToken::ENTROPY];
+    entropy[..4].copy_from_slice(&ticket.generation.to_le_bytes());
+    OwnerToken::from_entropy(entropy)
+}
+
+fn first_word(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == b' ').next().unwrap_or_default()
+}
+
+/// The user may not, or the server does not know how.
+fn is_withheld(text: &[u8]) -> bool {
+    first_word(text) == b"NOPERM" || text.starts_with(b"ERR unknown ")
+}
+
+/// All that was sent, sent or not yet: one command for each request.
+fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
+    let mut dialects: Vec<(Ticket, Vec<u8>)> = Vec::new();
+    for asked in asked {
+        let Ok(Some((Reply::Array(Some(words)), length))) = Decoder::default().decode(bytes) else {
+            panic!("not a command: {}", bytes.escape_ascii());
+        };
+        bytes = &bytes[length..];
+        let words: Vec<&[u8]> =
+            words.map(|word| if let Reply::Bulk(Some(word)) = word { word } else { b"?" }).collect();
+        let fits = match (asked.request, words.as_slice()) {
+            (Request::Acquire(ticket), [b"SET", key, owner, b"NX", b"PX", ttl]) => {
+                (*key, *owner) == (KEY, token(ticket).as_bytes()) && *ttl == ticket.generation.to_string().as_bytes()
+            }
+            (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
+            (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
+            (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
+            (Request::Release(ticket, _), [dialect, arguments @ ..]) => {
+                assert!(!dialects.contains(&(ticket, dialect.to_vec())), "a release in the same dialect again");
+                dialects.push((ticket, dialect.to_vec()));
+                let token = token(ticket);
+                let expected: &[&[u8]] = match *dialect {
+                    b"DELEX" => &[KEY, b"IFEQ", token.as_bytes()],
+                    b"DELIFEQ" => &[KEY, token.as_bytes()],
+                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", KEY, token.as_bytes()],
+                    _ => &[],
+                };
+                arguments == expected
+            }
+            (Request::Select, words) => *words == [b"SELECT".as_slice(), b"3"],
+            _ => false,
+        };
+        assert!(fits, "sent at {:?}: {}", asked.at, words.join(&b' ').escape_ascii());
+    }
+    assert!(bytes.is_empty(), "sent without being asked: {}", bytes.escape_ascii());
+}

@@ -1,0 +1,7 @@
+//! A node's URL: see the body.
+#![no_main]
+
+#[path = "../bodies/mod.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::endpoint::run(input));

@@ -1,0 +1,7 @@
+//! A whole conversation with a server that may say anything: see the body.
+#![no_main]
+
+#[path = "../bodies/mod.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| bodies::session::run(input));
