@@ -231,7 +231,7 @@ impl<'m> Acquisition<'m> {
                     let now = engine.now();
                     machine.attempted(attempt.0.t0, &attempt.1.tally, attempt.0.reached, now, jitter);
                     if let Some(place) = place {
-                        if attempt.1.is_held() {
+                        if machine.is_held() {
                             place.answered(now);
                         } else if !attempt.1.is_won() {
                             place.troubled(client.trouble(&attempt.1));

@@ -70,11 +70,6 @@ impl Count {
     pub(crate) fn is_won(&self) -> bool {
         self.tally.acquisition() == Outcome::Won
     }
-
-    /// Whether somebody else holds what was asked for.
-    pub(crate) fn is_held(&self) -> bool {
-        self.tally.acquisition() == Outcome::Held
-    }
 }
 
 /// All rounds in flight of one client.

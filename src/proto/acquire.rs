@@ -182,6 +182,11 @@ impl Acquire {
         }
     }
 
+    /// Whether the last attempt that had its full time found the lock held.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// How many attempts were made.
     pub fn attempts(&self) -> u32 {
         self.attempts
