@@ -23,19 +23,38 @@ const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The settings of a [`Redlock`], with a default for everything but the nodes.
+/// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
 ///
 /// ```
 /// use quorumlock::Redlock;
 /// use std::time::Duration;
 ///
+/// // None of these has to be there for the client to be built.
 /// let redlock = Redlock::builder()
 ///     .node("redis://10.0.0.1:6379")
 ///     .node("redis://:secret@10.0.0.2:6379/2")
-///     .node("unix:///run/redis.sock")
+///     .node("redis://user:secret@10.0.0.3")
 ///     .node_timeout(Duration::from_millis(30))
+///     .prefix("locks/")
 ///     .build()?;
+///
+/// // The key of this one is "locks/orders/42".
+/// let mutex = redlock.mutex("orders/42");
+/// assert_eq!(mutex.resource(), "orders/42");
 /// # Ok::<(), quorumlock::Error>(())
+/// ```
+///
+/// A client that really locks, on a node inside the process:
+///
+/// ```
+/// use quorumlock::{Redlock, embedded::EmbeddedNode};
+///
+/// let node = EmbeddedNode::start()?;
+/// let redlock = Redlock::builder().node(node.url()).build()?;
+/// let guard = redlock.mutex("orders/42").lock()?;
+/// assert_eq!(node.keys(), ["orders/42"]);
+/// # drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Builder {
@@ -73,15 +92,18 @@ impl Builder {
     /// Adds a node: an independent Redis or Valkey master, by its URL.
     ///
     /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
-    /// path may be percent-encoded. Every client of a lock must name the same nodes. Three or five make a sound quorum; one
-    /// makes the single-instance lock, which is as available as that one server.
+    /// path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is 6379
+    /// unless it is named. `valkey://` means the same as `redis://`.
+    ///
+    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound quorum;
+    /// one makes the single-instance lock, which is as available as that one server. The limit is 64.
     #[must_use]
     pub fn node(mut self, url: impl Into<String>) -> Builder {
         self.nodes.push(url.into());
         self
     }
 
-    /// Adds several nodes.
+    /// Adds several nodes, each as by [`node`](Builder::node).
     #[must_use]
     pub fn nodes<I: IntoIterator<Item = impl Into<String>>>(mut self, urls: I) -> Builder {
         self.nodes.extend(urls.into_iter().map(Into::into));
@@ -96,16 +118,16 @@ impl Builder {
         self
     }
 
-    /// How long each node has to answer one attempt; no attempt takes longer. Default: 50 ms. Keep it a small part of the
-    /// times to live: what an attempt takes is missing from the lease.
+    /// How long each node has to answer one attempt; no attempt takes longer. Default: 50 ms. At least 1 ms. Keep it a
+    /// small part of the times to live: what an attempt takes is missing from the lease.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
         self.node_timeout = timeout;
         self
     }
 
-    /// The part of a time to live by which clocks of servers and clients may disagree. Default: 0.01. A lease is shorter
-    /// than its time to live by this part and 2 ms (Redlock's clock drift).
+    /// The part of a time to live by which clocks of servers and clients may disagree. Default: 0.01. At least 0,
+    /// less than 1. A lease is shorter than its time to live by this part and 2 ms (Redlock's clock drift).
     #[must_use]
     pub fn drift_factor(mut self, factor: f64) -> Builder {
         self.drift_factor = factor;
@@ -113,7 +135,7 @@ impl Builder {
     }
 
     /// The shortest and the longest delay between two attempts of a waiting thread. Default: 2 ms and 250 ms. Delays are
-    /// random, and grow while the lock stays held.
+    /// random, and grow while the lock stays held. The shortest is more than zero.
     #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
         self.retry_min = shortest;
@@ -121,15 +143,15 @@ impl Builder {
         self
     }
 
-    /// For how long [`Mutex::lock`](crate::Mutex::lock) goes on when no quorum of nodes answers. Default: 3 s. Waits with a
-    /// limit of their own go on until that.
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::forever`](crate::Wait::forever) go on when no quorum of
+    /// nodes answers. Default: 3 s. Waits with a limit of their own go on until that.
     #[must_use]
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
         self.unavailable_after = time;
         self
     }
 
-    /// The longest time to live that a lock may ask for. Default: 24 h.
+    /// The longest time to live that a lock may ask for. Default: 24 h. At least 1 ms, at most 366 days.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
         self.max_ttl = ttl;

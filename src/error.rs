@@ -7,7 +7,7 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Everything this library returns.
+/// What everything that can fail returns here.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an operation could not be done.
@@ -35,8 +35,8 @@ pub enum ErrorKind {
     Config,
     /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
     Entropy,
-    /// Fewer than a quorum of nodes could answer. Whether the lock is held is not known; trying again later may help.
-    /// [`Error::causes`] says what each node needs.
+    /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
+    /// held is not known; trying again later may help. [`Error::causes`] says what went wrong at each node.
     Unavailable,
 }
 

@@ -58,6 +58,23 @@ impl MutexGuard {
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most.
     ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::Release;
+    /// use std::{thread, time::Duration};
+    ///
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// assert_eq!(guard.unlock()?, Release::Released);
+    ///
+    /// // Work that took longer than the lock lasted.
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(20)).lock()?;
+    /// thread::sleep(Duration::from_millis(25));
+    /// assert!(guard.remaining().is_zero());
+    /// assert_eq!(guard.unlock()?, Release::Expired);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum answered in time. The release has been sent
     /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its

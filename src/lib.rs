@@ -1,4 +1,84 @@
 //! A synchronous, blocking Redlock: one distributed lock over N independent Redis or Valkey masters.
+//!
+//! Threads of any number of programs take turns with a resource. To lock is to ask all nodes at once; a majority must
+//! agree, and nobody waits for the others. A lock is a lease: it ends when its guard is dropped, or with its time to live,
+//! whatever became of its holder. There is no async runtime, and no thread of the library's own between the caller and the
+//! servers.
+//!
+//! ```
+//! use quorumlock::{Redlock, Release};
+//! use std::time::Duration;
+//!
+//! # let nodes = (0..5).map(|_| quorumlock::embedded::EmbeddedNode::start()).collect::<Result<Vec<_>, _>>()?;
+//! # let urls: Vec<String> = nodes.iter().map(|node| node.url()).collect();
+//! // Five URLs such as redis://:password@10.0.0.1:6379. One client for the whole program.
+//! let redlock = Redlock::builder().nodes(urls).build()?;
+//!
+//! let order = redlock.mutex("orders/42").ttl(Duration::from_secs(5));
+//! match order.lock_timeout(Duration::from_secs(1))? {
+//!     Some(guard) => {
+//!         // Ours, and for how long. Look again before every step that must not be done twice.
+//!         assert!(guard.remaining() > Duration::from_secs(4));
+//!         // Nobody else gets it meanwhile, in this program or another.
+//!         assert!(order.try_lock()?.is_none());
+//!         // Dropping the guard would do. This also tells whether the lock was ours to the end.
+//!         assert_eq!(guard.unlock()?, Release::Released);
+//!     }
+//!     None => println!("somebody else had it for the whole second"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it promises
+//!
+//! * Two guards of one resource are never valid at the same time, as long as the three conditions below hold. A guard is
+//!   valid while [`remaining`](MutexGuard::remaining) is more than zero.
+//! * A guard that you are given was valid when it was given: the time that the answers took is taken off.
+//! * Time is told by a clock that goes on while the machine is suspended.
+//! * A hung or dead minority of nodes keeps nobody from locking, and nobody waits for it. An attempt takes no longer than
+//!   the node timeout, a wait no longer than its limit.
+//! * "Held by somebody else" is `Ok(None)`. "Could not find out" is an [`Error`], with the cause at every node that failed.
+//! * A lost, cancelled or failed attempt is undone on every node it may have reached. Where that is impossible, the key
+//!   goes with its time to live.
+//! * No password, owner token, full URL or text from a server is ever part of an error or of `Debug` output.
+//!
+//! The conditions: the clocks of clients and servers run equally fast, but for
+//! [`drift_factor`](Builder::drift_factor); every client names the same nodes, and each is an independent master; no node
+//! forgets a key before its time, by eviction, `FLUSHALL`, fail-over, or **a restart without its data**.
+//!
+//! # What it does not promise
+//!
+//! * **The lease may end while you work.** No client can stop your thread when its time is up. If something is lost when
+//!   two holders work at once, do not rely on any lease, this or another: let the resource itself refuse what comes too
+//!   late. Use this lock to save work, not to save data.
+//! * **A restarted node that comes back empty may give away a lock a second time.** This version does not guard against
+//!   it. Let nodes write every change to disk (`appendonly yes`, `appendfsync always`), or start them only after the longest
+//!   time to live has passed.
+//! * Order among programs. Threads that share a client queue up, first come, first served; programs compete.
+//! * Anything after `fork`. A child must neither use nor drop what its parent has: they share connections.
+//!
+//! Not in this version: extension of a lease, by hand or automatic; wake-up of waiting programs by publish/subscribe;
+//! fencing tokens; fair or reentrant locks; TLS; a C interface.
+//!
+//! # In reading order
+//!
+//! 1. [`Builder`] names the nodes and settings, and builds a [`Redlock`], the client. Clones share its connections.
+//! 2. [`Mutex`] is the lock of one resource. [`lock`](Mutex::lock), [`try_lock`](Mutex::try_lock),
+//!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it.
+//! 3. [`Wait`] says how long to wait, [`CancelHandle`] ends waits from another thread.
+//! 4. [`MutexGuard`] is the lock, taken. Dropping it lets go; [`unlock`](MutexGuard::unlock) also says how that went, by a
+//!    [`Release`].
+//! 5. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
+//!    ([`Phase`]), and what went wrong ([`Cause`]).
+#![cfg_attr(
+    feature = "embedded",
+    doc = "6. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
+)]
+//!
+//! # Features
+//!
+//! * `embedded`, off by default: the module of that name, an in-process node for first runs and tests. It brings no
+//!   further dependency. It is not for production.
 
 #[doc(hidden)]
 pub mod proto;
@@ -32,3 +112,8 @@ pub use wait::{CancelHandle, Wait};
 
 #[doc(hidden)]
 pub use net::endpoint::{Address, Endpoint, EndpointError};
+
+/// The code in README.md, which the documentation tests compile and run.
+#[cfg(all(doctest, feature = "embedded"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -25,8 +25,10 @@ const MAX_RESOURCE: usize = 4096;
 /// Taking it gives a [`MutexGuard`], and while that is held and its lease lasts, nobody else who plays by the rules gets
 /// one. It is not reentrant: a thread that locks what it holds waits for itself, until the lease ends.
 ///
-/// Threads of one process that wait for the same resource do so in a queue, first come first served, and only the first of
-/// them asks the servers.
+/// Threads that share a client and wait for the same resource do so in a queue, first come, first served, and only the
+/// first of them asks the servers. [`try_lock`](Mutex::try_lock) does not queue up.
+///
+/// Making one costs nothing but memory: make them where they are needed, or keep and clone one.
 #[derive(Clone)]
 pub struct Mutex {
     client: Client,
@@ -41,8 +43,11 @@ impl Mutex {
     }
 
     /// How long the lock lasts unless it is released: the servers free it then, whatever became of its holder. Default:
-    /// 10 s. At least 1 ms (and more than the drift takes away), at most 24 h or what
-    /// [`Builder::max_ttl`](crate::Builder::max_ttl) says; fractions of a millisecond are dropped.
+    /// 10 s.
+    ///
+    /// Choose it longer than the work takes, with room for a slow day; nothing extends it. At least 1 ms and more than the
+    /// allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 24 h by default; fractions of a
+    /// millisecond are dropped. A value that cannot be used is reported when the mutex is locked.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Mutex {
         self.ttl = ttl;
@@ -54,12 +59,12 @@ impl Mutex {
         &self.key[self.client.settings().prefix.len()..]
     }
 
-    /// Takes the lock, waiting for as long as somebody else holds it.
+    /// Takes the lock, waiting for as long as somebody else holds it, but not for ever on nodes that are not there.
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when no quorum of nodes has answered for
     /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default; [`Config`](ErrorKind::Config) for
-    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy).
+    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes.
     pub fn lock(&self) -> Result<MutexGuard> {
         loop {
             if let Some(guard) = self.lock_with(&Wait::forever())? {
@@ -68,8 +73,8 @@ impl Mutex {
         }
     }
 
-    /// Makes exactly one attempt, and never sleeps: at most the node timeout passes. `None` when somebody else holds the
-    /// lock.
+    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes. `None` when
+    /// somebody else holds the lock, or so many tried at once that nobody got a quorum.
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer to tell; [`Config`](ErrorKind::Config);
@@ -80,16 +85,33 @@ impl Mutex {
     }
 
     /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None` when
-    /// somebody else held the lock all the time.
+    /// the time was up and the lock still held.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// let report = redlock.mutex("reports/2024-02").ttl(Duration::from_secs(30));
+    /// let guard = report.lock_timeout(Duration::from_millis(100))?.expect("nobody else is here");
+    ///
+    /// // For everybody else it is held. That is an answer, not an error.
+    /// assert!(report.lock_timeout(Duration::from_millis(20))?.is_none());
+    ///
+    /// drop(guard);
+    /// assert!(report.lock_timeout(Duration::from_millis(100))?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer the last attempt;
+    /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt;
     /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy).
     pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard>> {
         self.lock_with(&Wait::timeout(timeout))
     }
 
-    /// Takes the lock, waiting until then at the latest. Otherwise like [`lock_timeout`](Mutex::lock_timeout).
+    /// Takes the lock, waiting until then at the latest; a time in the past is one attempt. Otherwise like
+    /// [`lock_timeout`](Mutex::lock_timeout).
     ///
     /// # Errors
     /// As [`lock_timeout`](Mutex::lock_timeout).
@@ -98,7 +120,28 @@ impl Mutex {
     }
 
     /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both. `None`
-    /// when the limit came first.
+    /// when the limit came first, and so never from [`Wait::forever`].
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::{CancelHandle, ErrorKind, Wait};
+    /// use std::{thread, time::Duration};
+    ///
+    /// let mutex = redlock.mutex("orders/42");
+    /// let guard = mutex.lock()?;
+    ///
+    /// // Another thread waits for the lock, until the program wants to end.
+    /// let shutdown = CancelHandle::new();
+    /// let wait = Wait::timeout(Duration::from_secs(60)).cancelled_by(&shutdown);
+    /// let waiting = thread::spawn(move || mutex.lock_with(&wait));
+    ///
+    /// shutdown.cancel();
+    /// let error = waiting.join().unwrap().expect_err("the wait was cancelled");
+    /// assert_eq!(error.kind(), ErrorKind::Cancelled);
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left behind.

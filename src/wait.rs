@@ -36,7 +36,8 @@ enum Cancel {
 }
 
 impl Wait {
-    /// Waits for as long as the resource is held.
+    /// Waits for as long as the resource is held; when no quorum of nodes answers, for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after).
     pub fn forever() -> Wait {
         Wait { limit: Limit::Never, cancel: Cancel::Never }
     }

@@ -81,7 +81,7 @@ pub enum Cause {
     OutOfMemory,
     /// The node's bytes are not what a Redis server answers.
     Protocol(ProtocolError),
-    /// The node restarted and may have lost locks: it does not count yet.
+    /// The node restarted and may have lost locks: it does not count yet. Not told by this version.
     Quarantined,
     /// The node does not take writes.
     ReadOnly,
