@@ -127,6 +127,8 @@ impl Cause {
             b"OOM" => Cause::OutOfMemory,
             b"READONLY" => Cause::ReadOnly,
             _ if text.starts_with(b"ERR max number of clients reached") => Cause::TooManyClients,
+            // Redis 7 on a script whose own commands the user may not run.
+            _ if text.starts_with(b"ERR The user executing the script can't") => Cause::NoPermission,
             _ => Cause::Server(KNOWN.into_iter().find(|known| known.as_bytes() == word).unwrap_or(UNRECOGNISED)),
         }
     }
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn error_replies_are_classified_by_their_first_word() {
-        let table: [(&str, Cause); 17] = [
+        let table: [(&str, Cause); 18] = [
             ("NOAUTH Authentication required.", Cause::Auth),
             ("WRONGPASS invalid username-password pair or user is disabled.", Cause::Auth),
             ("MOVED 3999 127.0.0.1:6381", Cause::ClusterMode),
@@ -178,6 +180,7 @@ mod tests {
             ("MISCONF Redis is configured to save RDB snapshots", Cause::Server("MISCONF")),
             ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
             ("ERR max number of clients reached", Cause::TooManyClients),
+            ("ERR The user executing the script can't run this command or subcommand", Cause::NoPermission),
             ("ERR syntax error", Cause::Server("ERR")),
             ("ERR", Cause::Server("ERR")),
             ("OOMPH", Cause::Server("unrecognised")),

@@ -3,6 +3,7 @@
 use crate::clients::{SOON, builder, causes, client, client_of, failure, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release};
 use std::net::TcpStream;
 use std::thread;
@@ -51,6 +52,27 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     let guard = waiting.join().unwrap().unwrap().unwrap();
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
+    for nodes in [2, 3, 5] {
+        let embedded: Vec<_> = (0..nodes).map(|_| EmbeddedNode::start().unwrap()).collect();
+        let client = Redlock::builder()
+            .nodes(embedded.iter().map(EmbeddedNode::url))
+            .unavailable_after(Duration::from_millis(300))
+            .build()
+            .unwrap();
+        let mutex = lasting(&client, "k");
+        drop(mutex.lock().unwrap());
+        embedded.iter().for_each(EmbeddedNode::kill);
+        failure(&mutex);
+        assert!(mutex.lock().is_err());
+        embedded.iter().for_each(|node| node.revive().unwrap());
+        // Each node is left alone for a second at the most.
+        let back = eventually(Duration::from_secs(3), || mutex.try_lock().is_ok_and(|guard| guard.is_some()));
+        assert!(back, "{nodes} nodes: {:?}", mutex.try_lock());
+    }
 }
 
 #[test]
