@@ -81,7 +81,7 @@ impl Fleet {
         &mut self.rounds
     }
 
-    /// Sends a `SET NX PX` to every node that may be asked. The time given back was read before the first byte was written.
+    /// Queues a `SET NX PX` for every node that may be asked. The time given back was read before the first byte is written.
     pub(super) fn acquire(
         &mut self,
         key: &[u8],
@@ -115,8 +115,8 @@ impl Fleet {
         (ticket, t0)
     }
 
-    /// Sends a compare-and-delete for what an attempt may have set. To a node whose
-    /// connection is lost it is owed, if anything can have reached it at all.
+    /// Queues a compare-and-delete for what an attempt may have set. To a node whose connection is lost it is owed, if
+    /// anything can have reached it at all.
     pub(super) fn release(&mut self, key: &[u8], claim: &Claim, extent: Extent, decided: &mut Vec<Ticket>) -> Ticket {
         let Claim { token, t0, reached } = claim;
         let now = self.clock.now();
@@ -234,6 +234,7 @@ impl Fleet {
         }
     }
 
+    /// Writes what a link's socket takes.
     fn write(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
         match self.links[node.index()].flush(now) {
             Ok(unsent) => self.changed |= unsent,
