@@ -1,0 +1,146 @@
+//! Contenders in turns, and what their times say about each other.
+//!
+//! A machine is never quiet, and what disturbs it comes and goes within seconds. So the contenders take turns of a few
+//! dozen operations; many turns are a round. Times are compared within a round only, where all contenders met the same
+//! weather, and of the ratios the median counts. Every other round goes through the contenders backwards, so that none of
+//! them always follows the same one.
+
+use std::time::{Duration, Instant};
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) rounds: usize,
+    /// Turns of each contender in a round.
+    pub(crate) turns: usize,
+    /// Operations in a turn.
+    pub(crate) operations: usize,
+}
+
+/// One lock and its unlock.
+pub(crate) struct Pair {
+    pub(crate) lock: Duration,
+    pub(crate) unlock: Duration,
+}
+
+/// Times the two halves of a pair.
+pub(crate) fn timed<H>(lock: impl FnOnce() -> H, unlock: impl FnOnce(H)) -> Pair {
+    let start = Instant::now();
+    let held = lock();
+    let between = Instant::now();
+    unlock(held);
+    let end = Instant::now();
+    Pair { lock: between - start, unlock: end - between }
+}
+
+/// What one contender did in one round.
+#[derive(Default)]
+pub(crate) struct Samples {
+    pub(crate) lock: Times,
+    pub(crate) unlock: Times,
+    pub(crate) pair: Times,
+}
+
+/// Durations in microseconds.
+#[derive(Clone, Default)]
+pub(crate) struct Times(Vec<f64>);
+
+impl Times {
+    pub(crate) fn push(&mut self, time: Duration) {
+        self.0.push(time.as_secs_f64() * 1e6);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn extend(&mut self, other: Times) {
+        self.0.extend(other.0);
+    }
+
+    /// The time that this part of all samples does not exceed: 0.5, 0.99, 1.0. Zero when there is none.
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        sorted.get((sorted.len() as f64 * part) as usize).or(sorted.get(last)).copied().unwrap_or(0.0)
+    }
+}
+
+/// Lets the contenders take turns. Gives the samples of each contender, by round.
+pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]) -> Vec<Vec<Samples>> {
+    let mut all: Vec<Vec<Samples>> = contenders.iter().map(|_| Vec::new()).collect();
+    // Connections are made, buffers grow, caches warm up.
+    for contender in contenders.iter_mut() {
+        repeat(plan.operations, contender);
+    }
+    for round in 0..plan.rounds {
+        let mut samples: Vec<Samples> = contenders.iter().map(|_| Samples::default()).collect();
+        for _ in 0..plan.turns {
+            for index in order(round, contenders.len()) {
+                for _ in 0..plan.operations {
+                    let pair = contenders[index]();
+                    samples[index].lock.push(pair.lock);
+                    samples[index].unlock.push(pair.unlock);
+                    samples[index].pair.push(pair.lock + pair.unlock);
+                }
+            }
+        }
+        all.iter_mut().zip(samples).for_each(|(rounds, samples)| rounds.push(samples));
+    }
+    all
+}
+
+/// Lets the contenders take turns that are rounds of their own, after one to warm up. Gives what each of them gave, by
+/// round.
+pub(crate) fn take_turns<T>(rounds: usize, contenders: &mut [&mut dyn FnMut() -> T]) -> Vec<Vec<T>> {
+    let mut all: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
+    for contender in contenders.iter_mut() {
+        repeat(1, contender);
+    }
+    for round in 0..rounds {
+        for index in order(round, contenders.len()) {
+            all[index].push(contenders[index]());
+        }
+    }
+    all
+}
+
+/// Does something so many times, whatever it gives.
+pub(crate) fn repeat<R>(times: usize, mut operation: impl FnMut() -> R) {
+    for _ in 0..times {
+        operation();
+    }
+}
+
+/// Who takes turns in which order.
+fn order(round: usize, contenders: usize) -> Vec<usize> {
+    if round.is_multiple_of(2) { (0..contenders).collect() } else { (0..contenders).rev().collect() }
+}
+
+/// A figure over several rounds.
+#[derive(Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+        Spread { median: at(sorted.len() / 2), least: at(0), most: at(sorted.len().wrapping_sub(1)) }
+    }
+
+    /// A figure of one contender by the same figure of another, round by round.
+    pub(crate) fn ratio<T>(rounds: &[T], others: &[T], figure: impl Fn(&T) -> f64) -> Spread {
+        Spread::of(rounds.iter().zip(others).map(|(round, other)| figure(round) / figure(other)))
+    }
+
+    /// A figure of one contender.
+    pub(crate) fn over<T>(rounds: &[T], figure: impl Fn(&T) -> f64) -> Spread {
+        Spread::of(rounds.iter().map(figure))
+    }
+}

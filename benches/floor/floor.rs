@@ -1,0 +1,199 @@
+//! The floor: the bare program that nothing with the same effect can undercut without sharing the wire.
+//!
+//! One non-blocking socket per node and bytes that were built before. A turn is: send to all, poll, receive what is
+//! ready, until a quorum has answered. The answers of stragglers are received on the way, whenever a poll finds them. No
+//! allocation, no clock, no error handling worth the name; a token is used again and again, which no lock may do. Each
+//! thread has a floor of its own.
+//!
+//! A node that is far behind is left out, as the library leaves it out after a while.
+
+use crate::contest::{Pair, timed};
+use quorumlock::proto::command::{self, Dialect};
+use quorumlock::proto::lease::OwnerToken;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// The most nodes that are measured with.
+pub(crate) const MOST_NODES: usize = 9;
+/// Unanswered requests with which a node is left out.
+const FAR_BEHIND: u64 = 64;
+/// Seconds in which a quorum answers, unless it never will.
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// A connection to each node, and the bytes of one lock.
+pub(crate) struct Floor {
+    nodes: Vec<Node>,
+    take: Vec<u8>,
+    release: Vec<u8>,
+}
+
+struct Node {
+    stream: TcpStream,
+    answers: Answers,
+    sent: u64,
+    asked: bool,
+    closed: bool,
+}
+
+impl Floor {
+    /// Connects. `owner` makes a token that differs from those of other floors.
+    pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
+        let (take, release) = requests(dialect, resource, owner);
+        let node = |stream| Node { stream, answers: Answers::default(), sent: 0, asked: false, closed: false };
+        Floor { nodes: connect(addresses).into_iter().map(node).collect(), take, release }
+    }
+
+    /// Tries to take the lock. False when others hold it, or too many of them.
+    pub(crate) fn take(&mut self) -> bool {
+        let Floor { nodes, take, .. } = self;
+        ask(nodes, take)
+    }
+
+    /// Releases the lock. False when it was not ours.
+    pub(crate) fn release(&mut self) -> bool {
+        let Floor { nodes, release, .. } = self;
+        ask(nodes, release)
+    }
+
+    /// Takes back what a lost attempt may have got, and waits for nothing.
+    pub(crate) fn undo(&mut self) {
+        let Floor { nodes, release, .. } = self;
+        nodes.iter_mut().for_each(|node| node.send(release));
+    }
+
+    /// Takes and releases the lock.
+    pub(crate) fn pair(&mut self) -> Pair {
+        let floor = std::cell::RefCell::new(self);
+        timed(
+            || assert!(floor.borrow_mut().take(), "nobody else has this resource"),
+            |()| assert!(floor.borrow_mut().release(), "nobody else has this token"),
+        )
+    }
+}
+
+/// One turn: everybody is asked, a quorum answers. True when a quorum consents.
+fn ask(nodes: &mut [Node], request: &[u8]) -> bool {
+    let quorum = nodes.len() / 2 + 1;
+    for node in nodes.iter_mut() {
+        node.send(request);
+    }
+    loop {
+        let granted = nodes.iter().filter(|node| node.asked && !node.is_waiting() && node.answers.consent).count();
+        let undecided = nodes.iter().filter(|node| node.asked && node.is_waiting()).count();
+        if granted >= quorum {
+            return true;
+        }
+        if granted + undecided < quorum || !receive(nodes) {
+            return false;
+        }
+    }
+}
+
+/// Waits until something is ready, and receives it. False when nothing came for a long time.
+fn receive(nodes: &mut [Node]) -> bool {
+    let ready: [bool; MOST_NODES] = {
+        let mut descriptors: [PollFd<'_>; MOST_NODES] =
+            std::array::from_fn(|_| PollFd::new(&nodes[0].stream, PollFlags::IN));
+        let mut map = [usize::MAX; MOST_NODES];
+        let mut count = 0;
+        for (index, node) in nodes.iter().enumerate().filter(|(_, node)| !node.closed) {
+            descriptors[count] = PollFd::new(&node.stream, PollFlags::IN);
+            map[count] = index;
+            count += 1;
+        }
+        if poll(&mut descriptors[..count], Some(&PATIENCE)).unwrap_or(0) == 0 {
+            return false;
+        }
+        let mut ready = [false; MOST_NODES];
+        for (descriptor, index) in descriptors[..count].iter().zip(map) {
+            ready[index] = !descriptor.revents().is_empty();
+        }
+        ready
+    };
+    for (node, _) in nodes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+        node.receive();
+    }
+    true
+}
+
+impl Node {
+    fn send(&mut self, request: &[u8]) {
+        self.asked = !self.closed && self.sent - self.answers.count < FAR_BEHIND;
+        if self.asked {
+            match self.stream.write(request) {
+                Ok(size) if size == request.len() => self.sent += 1,
+                _ => self.close(),
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let mut buffer = [0; 4096];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => self.close(),
+            Ok(size) => self.answers.feed(&buffer[..size]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => self.close(),
+        }
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.asked = false;
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.answers.count < self.sent
+    }
+}
+
+/// Counts the answers in a stream of bytes. All that are asked for here are one line each.
+#[derive(Default)]
+pub(crate) struct Answers {
+    pub(crate) count: u64,
+    /// Whether the last one was `+OK` or `:1`.
+    pub(crate) consent: bool,
+    line: u8,
+}
+
+impl Answers {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            match (self.line, byte) {
+                (_, b'\n') => {
+                    self.count += 1;
+                    self.line = 0;
+                    continue;
+                }
+                (0, b'+') => self.consent = true,
+                (0, b'-') => panic!("a server reports an error"),
+                (0, _) => self.consent = false,
+                (1, b'1') => self.consent = true,
+                _ => {}
+            }
+            // `$-1` has its 1 in the third place, and is no consent.
+            self.line = self.line.saturating_add(1);
+        }
+    }
+}
+
+/// The bytes that take a lock and release it.
+pub(crate) fn requests(dialect: Dialect, resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
+    let token = OwnerToken::from_entropy([owner; OwnerToken::ENTROPY]);
+    let (mut take, mut release) = (Vec::new(), Vec::new());
+    command::acquire(&mut take, resource.as_bytes(), &token, 600_000);
+    command::release(&mut release, dialect, resource.as_bytes(), &token);
+    (take, release)
+}
+
+/// A non-blocking connection to each node.
+pub(crate) fn connect(addresses: &[SocketAddr]) -> Vec<TcpStream> {
+    let connect = |address: &SocketAddr| {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        std::io::Result::Ok(stream)
+    };
+    addresses.iter().map(|address| connect(address).expect("a connection to a server that was just started")).collect()
+}

@@ -1,0 +1,75 @@
+//! Growth: what a pair costs with more nodes, and with more locks held at the same time.
+
+use crate::Setting;
+use crate::contest::{Pair, Plan, Samples, Spread, interleave};
+use crate::floor::{Floor, MOST_NODES};
+use crate::ours;
+use crate::stand::Stand;
+use crate::table::{Goal, Row};
+use quorumlock::{Mutex, MutexGuard};
+
+const NODES: usize = 5;
+
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let plan =
+        setting.choose(Plan { rounds: 5, turns: 8, operations: 25 }, Plan { rounds: 2, turns: 2, operations: 10 });
+    let stand = Stand::start(setting, MOST_NODES);
+    let mut rows = with_nodes(&stand, plan);
+    rows.extend(with_held(&stand, plan, setting.choose([0, 1000, 10_000], [0, 100, 1000])));
+    rows
+}
+
+fn with_nodes(stand: &Stand, plan: Plan) -> Vec<Row> {
+    let numbers = 1..=MOST_NODES;
+    let mutex = |nodes| ours::mutex(&ours::client(&stand.addresses(nodes)), "growth/ours");
+    let mutexes: Vec<Mutex> = numbers.clone().map(mutex).collect();
+    let floor = |nodes| Floor::connect(&stand.addresses(nodes), stand.dialect(), "growth/floor", 1);
+    let mut floors: Vec<Floor> = numbers.clone().map(floor).collect();
+
+    let mut contenders: Vec<Box<dyn FnMut() -> Pair>> = Vec::new();
+    for (mutex, floor) in mutexes.iter().zip(&mut floors) {
+        contenders.push(Box::new(|| ours::pair(mutex)));
+        contenders.push(Box::new(|| floor.pair()));
+    }
+    let mut turns: Vec<&mut dyn FnMut() -> Pair> = contenders.iter_mut().map(|one| &mut **one as _).collect();
+    let rounds = interleave(plan, &mut turns);
+
+    let [single, ..] = &rounds[..] else { return Vec::new() };
+    let mut rows = Vec::new();
+    for (nodes, both) in numbers.zip(rounds.chunks_exact(2)) {
+        // Linear: N nodes cost no more than N times what one costs.
+        let growth = Spread::ratio(&both[0], single, median).median;
+        let verdict = format!("{growth:.2} × N = 1");
+        rows.push(
+            Row::ratio(format!("N = {nodes}: pair p50"), "µs", &both[0], ("floor", &both[1]), median).note(verdict),
+        );
+    }
+    rows
+}
+
+fn with_held(stand: &Stand, plan: Plan, numbers: [usize; 3]) -> Vec<Row> {
+    let addresses = stand.addresses(NODES);
+    let clients = numbers.map(|_| ours::client(&addresses));
+    let hold = |client, number: usize| -> Vec<Option<MutexGuard>> {
+        (0..number).map(|index| ours::lock(&ours::mutex(client, &format!("growth/held/{number}/{index}")))).collect()
+    };
+    let held: Vec<_> = clients.iter().zip(numbers).map(|(client, number)| hold(client, number)).collect();
+    let mutexes = clients.each_ref().map(|client| ours::mutex(client, "growth/beside"));
+    let mut contenders: Vec<Box<dyn FnMut() -> Pair>> = Vec::new();
+    for mutex in &mutexes {
+        contenders.push(Box::new(|| ours::pair(mutex)));
+    }
+    let mut turns: Vec<&mut dyn FnMut() -> Pair> = contenders.iter_mut().map(|one| &mut **one as _).collect();
+    let rounds = interleave(plan, &mut turns);
+    drop(held);
+    let [none, others @ ..] = &rounds[..] else { return Vec::new() };
+    let row = |(rounds, number): (&Vec<Samples>, &usize)| {
+        let name = format!("beside {number} held locks: pair p50");
+        Row::ratio(name, "µs", rounds, ("none held", none), median).goal(Goal::RatioAtMost(1.1))
+    };
+    others.iter().zip(&numbers[1..]).map(row).collect()
+}
+
+fn median(round: &Samples) -> f64 {
+    round.pair.quantile(0.5)
+}

@@ -1,0 +1,134 @@
+//! Hand-off: eight threads want one resource, and each holds it for a millisecond.
+//!
+//! The floor here is a retry loop, as lock libraries have one, with delays that were tuned for just this load. It knows
+//! nothing of the other threads: each has its own connections.
+
+use crate::Setting;
+use crate::contest::{Spread, Times, take_turns};
+use crate::floor::Floor;
+use crate::ours;
+use crate::stand::Stand;
+use crate::table::{Goal, Row};
+use crate::workers::{Work, together};
+use quorumlock::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const NODES: usize = 5;
+const THREADS: usize = 8;
+const HELD: Duration = Duration::from_millis(1);
+/// The floor sleeps a random part of this after a lost attempt. Tuned for most acquisitions.
+const JITTER: Duration = Duration::from_micros(2500);
+
+/// One thread of a contender.
+struct Thread<L> {
+    lock: L,
+    waits: Times,
+    random: u64,
+}
+
+/// One contender's round.
+struct Round {
+    work: Work,
+    waits: Times,
+    /// Of the threads' numbers of acquisitions: the least and the most, as parts of the mean.
+    shares: (f64, f64),
+    /// Commands that the servers ran, and that they were sent.
+    commands: (f64, f64),
+}
+
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let stand = Stand::start(setting, NODES);
+    let (addresses, dialect) = (stand.addresses(NODES), stand.dialect());
+    let client = ours::client(&addresses);
+    let thread = |number: usize| Thread {
+        lock: ours::mutex(&client, "handoff/ours"),
+        waits: Times::default(),
+        random: number as u64,
+    };
+    let mut ours: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
+    let thread = |number: usize| {
+        let lock = Floor::connect(&addresses, dialect, "handoff/floor", number as u8);
+        Thread { lock, waits: Times::default(), random: number as u64 }
+    };
+    let mut floors: Vec<Thread<Floor>> = (1..=THREADS).map(thread).collect();
+
+    let time = Duration::from_millis(setting.choose(1000, 300));
+    let release = |floor: &mut Floor, ()| {
+        floor.release();
+    };
+    let rounds = take_turns(
+        setting.choose(7, 2),
+        &mut [&mut || round(&stand, &mut floors, time, |thread| hold(thread, take_by_retrying, release)), &mut || {
+            round(&stand, &mut ours, time, |thread| {
+                hold(thread, |mutex, _| ours::lock(mutex), |_, guard| ours::unlock(guard))
+            })
+        }],
+    );
+    let [floor, ours] = &rounds[..] else { return Vec::new() };
+    rows(ours, floor)
+}
+
+fn rows(ours: &[Round], floor: &[Round]) -> Vec<Row> {
+    let against = ("retry loop", floor);
+    let wait = |figure: &'static str, part: f64| {
+        Row::ratio(format!("8 threads, 1 resource: {figure}"), "ms", ours, against, move |round| {
+            round.waits.quantile(part) / 1000.0
+        })
+    };
+    let longest = Spread::over(ours, |round| round.waits.quantile(1.0) / 1000.0).most;
+    let worst = Spread::over(floor, |round| round.waits.quantile(1.0) / 1000.0).most;
+    let name = |figure: &str| format!("8 threads, 1 resource: {figure}");
+    vec![
+        Row::ratio(name("acquisitions/s"), "", ours, against, |round| round.work.rate()).goal(Goal::RatioAtLeast(1.01)),
+        wait("wait p50", 0.5),
+        wait("wait p99", 0.99),
+        Row::value(name("longest wait of all rounds"), "ms", longest)
+            .against("retry loop", worst)
+            .goal(Goal::ValueAtMost(20.0)),
+        Row::ratio(name("least share of a thread, of the mean"), "", ours, against, |round| round.shares.0)
+            .goal(Goal::ValueAtLeast(0.9)),
+        Row::ratio(name("greatest share of a thread, of the mean"), "", ours, against, |round| round.shares.1),
+        Row::ratio(name("commands run an acquisition"), "", ours, against, |round| round.commands.0 / round.work.done)
+            .goal(Goal::ValueAtMost(21.0))
+            .note("those of scripts included"),
+        Row::ratio(name("commands sent an acquisition"), "", ours, against, |round| round.commands.1 / round.work.done),
+    ]
+}
+
+fn round<L: Send>(
+    stand: &Stand,
+    threads: &mut [Thread<L>],
+    time: Duration,
+    task: impl Fn(&mut Thread<L>) + Sync,
+) -> Round {
+    let before = stand.commands();
+    let work = together(threads, time, task);
+    let after = stand.commands();
+    let counts: Vec<f64> = threads.iter().map(|thread| thread.waits.count() as f64).collect();
+    let share = Spread::of(counts.iter().map(|count| count * counts.len() as f64 / work.done));
+    let mut waits = Times::default();
+    threads.iter_mut().for_each(|thread| waits.extend(std::mem::take(&mut thread.waits)));
+    let commands = (after.0 - before.0, after.1 - before.1);
+    Round { work, waits, shares: (share.least, share.most), commands }
+}
+
+/// Waits for the lock, holds it, releases it.
+fn hold<L, G>(thread: &mut Thread<L>, lock: impl FnOnce(&mut L, &mut u64) -> G, unlock: impl FnOnce(&mut L, G)) {
+    let start = Instant::now();
+    let guard = lock(&mut thread.lock, &mut thread.random);
+    thread.waits.push(start.elapsed());
+    thread::sleep(HELD);
+    unlock(&mut thread.lock, guard);
+}
+
+fn take_by_retrying(floor: &mut Floor, random: &mut u64) {
+    while !floor.take() {
+        floor.undo();
+        // Xorshift: random enough for a delay.
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        thread::sleep(JITTER.mul_f64((*random >> 11) as f64 / (1_u64 << 53) as f64));
+    }
+}

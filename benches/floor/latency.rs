@@ -1,0 +1,102 @@
+//! Latency: how long one thread waits for a lock and for its release.
+//!
+//! Healthy nodes are measured against the floor. With nodes that hang or are gone, the library is measured against itself
+//! on healthy nodes as well, in turns with them: what the disturbance costs.
+
+use crate::contest::{Plan, Samples, interleave, repeat};
+use crate::floor::Floor;
+use crate::ours;
+use crate::stand::Stand;
+use crate::table::{Goal, Row};
+use crate::{Setting, server::Server};
+
+const NODES: usize = 5;
+
+/// What befalls some of the nodes, in words, and how many.
+type Disturbance = (&'static str, usize, fn(&mut Server));
+
+const DISTURBANCES: [Disturbance; 3] = [
+    ("one of 5 hung", 1, |server| server.pause().expect("a server to stop")),
+    ("two of 5 hung", 2, |server| server.pause().expect("a server to stop")),
+    ("one of 5 killed", 1, Server::kill),
+];
+
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let plan =
+        setting.choose(Plan { rounds: 9, turns: 20, operations: 50 }, Plan { rounds: 3, turns: 4, operations: 25 });
+    let stand = Stand::start(setting, NODES);
+    let healthy = [1, 3, NODES].into_iter().flat_map(|nodes| healthy(&stand, nodes, plan));
+    let disturbed = DISTURBANCES.into_iter().flat_map(|disturbance| disturbed(setting, &stand, disturbance, plan));
+    healthy.chain(disturbed).collect()
+}
+
+fn healthy(stand: &Stand, nodes: usize, plan: Plan) -> Vec<Row> {
+    let (addresses, dialect) = (stand.addresses(nodes), stand.dialect());
+    let mutex = ours::mutex(&ours::client(&addresses), "latency/ours");
+    let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
+    let mut again = Floor::connect(&addresses, dialect, "latency/again", 2);
+    let rounds = interleave(plan, &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || again.pair()]);
+    let [floor, ours, again] = &rounds[..] else { return Vec::new() };
+
+    let against = ("floor", &floor[..]);
+    let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
+    let mut rows = vec![
+        Row::ratio(name("pair p50"), "µs", ours, against, pair_p50),
+        Row::ratio(name("pair p99"), "µs", ours, against, pair_p99),
+        Row::ratio(name("lock p50"), "µs", ours, against, lock_p50),
+        Row::ratio(name("unlock p50"), "µs", ours, against, unlock_p50),
+    ];
+    if nodes == NODES {
+        let mut rest = rows.split_off(2).into_iter();
+        rows = rows.into_iter().zip([1.05, 1.2]).map(|(row, bound)| row.goal(Goal::RatioAtMost(bound))).collect();
+        rows.extend(rest.by_ref());
+        rows.push(Row::ratio(name("the floor again, pair p50"), "µs", again, against, pair_p50).note("noise"));
+        rows.push(Row::ratio(name("the floor again, pair p99"), "µs", again, against, pair_p99).note("noise"));
+    }
+    rows
+}
+
+fn disturbed(setting: &Setting, healthy: &Stand, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
+    let mut stand = Stand::start(setting, NODES);
+    let (addresses, dialect) = (stand.addresses(NODES), healthy.dialect());
+    let undisturbed = ours::mutex(&ours::client(&healthy.addresses(NODES)), "latency/undisturbed");
+    let mutex = ours::mutex(&ours::client(&addresses), "latency/ours");
+    let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
+    // Disturbed are nodes that were there before, in the midst of the others.
+    repeat(plan.operations, || ours::pair(&mutex));
+    stand.servers[1..=count].iter_mut().for_each(befall);
+    // Two turns' worth for the library to notice, which takes it one node timeout.
+    repeat(2 * plan.operations, || ours::pair(&mutex));
+    let rounds =
+        interleave(plan, &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || ours::pair(&undisturbed)]);
+    let [floor, ours, undisturbed] = &rounds[..] else { return Vec::new() };
+
+    let name = |figure: &str| format!("{name}: {figure}");
+    let row = |figure: &str, get: fn(&Samples) -> f64, bound: f64| {
+        Row::ratio(name(figure), "µs", ours, ("healthy", undisturbed), get).goal(Goal::RatioAtMost(bound))
+    };
+    vec![
+        row("lock p50", lock_p50, 1.1),
+        row("lock p99", |round| round.lock.quantile(0.99), 1.5),
+        row("unlock p50", unlock_p50, 1.1),
+        row("unlock p99", |round| round.unlock.quantile(0.99), 1.5),
+        Row::ratio(name("pair p50"), "µs", ours, ("floor", floor), pair_p50),
+        Row::ratio(name("pair p99"), "µs", ours, ("floor", floor), pair_p99),
+    ]
+}
+
+fn pair_p50(round: &Samples) -> f64 {
+    round.pair.quantile(0.5)
+}
+
+fn pair_p99(round: &Samples) -> f64 {
+    round.pair.quantile(0.99)
+}
+
+fn lock_p50(round: &Samples) -> f64 {
+    round.lock.quantile(0.5)
+}
+
+fn unlock_p50(round: &Samples) -> f64 {
+    round.unlock.quantile(0.5)
+}

@@ -1,0 +1,113 @@
+//! What a lock costs, as a ratio to what the system calls cost.
+//!
+//! ```text
+//! cargo bench                       everything, about four minutes; Markdown on standard output
+//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, cost, growth
+//! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
+//! cargo bench -- --unpinned         leaves client and servers to the scheduler
+//! ```
+//!
+//! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one non-blocking socket per
+//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times say more about the machine
+//! than about the library. So nothing here is judged by them: the library and its floor run in turns, chunk by chunk, in
+//! one run; a figure is the ratio of the two within a round, and its median over the rounds with the least and the most
+//! ([`contest`]). The floor also runs against itself: what that ratio is away from 1 is noise.
+//!
+//! The client has one core and the servers have the others, because the scheduler's own placement has two modes
+//! ([`machine`]). The servers are started by this program on free ports, and end with it.
+//!
+//! The goals in the table are those the library was built to. A goal that is missed is marked and fails nothing.
+
+// A program of its own, that prints, and that has nothing better to do on a failure than to end with it.
+#![allow(clippy::expect_used, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+
+mod contest;
+mod cost;
+mod floor;
+mod growth;
+mod handoff;
+mod latency;
+mod limit;
+mod machine;
+mod ours;
+mod probe;
+#[path = "../../tests/it/support/server.rs"]
+mod server;
+mod stand;
+mod table;
+mod throughput;
+mod workers;
+
+use machine::Cores;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use std::alloc::System;
+use std::process::ExitCode;
+use table::Row;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// A name to ask for, and what it measures.
+type Section = (&'static str, fn(&Setting) -> Vec<Row>);
+
+const SECTIONS: [Section; 5] = [
+    ("latency", latency::measure),
+    ("throughput", throughput::measure),
+    ("handoff", handoff::measure),
+    ("cost", cost::measure),
+    ("growth", growth::measure),
+];
+
+/// What all sections need to know.
+struct Setting {
+    cores: Cores,
+    quick: bool,
+}
+
+impl Setting {
+    /// As many as a figure deserves, or as few as show that it can be had.
+    fn choose<T>(&self, thorough: T, quick: T) -> T {
+        if self.quick { quick } else { thorough }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [probe::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        probe::run(order);
+        return ExitCode::SUCCESS;
+    }
+    let has = |option: &str| arguments.iter().any(|argument| argument == option);
+    let known = |argument: &&String| {
+        ["--bench", "--quick", "--unpinned"].contains(&argument.as_str())
+            || SECTIONS.iter().any(|(name, _)| name == argument)
+    };
+    if let Some(unknown) = arguments.iter().find(|argument| !known(argument)) {
+        let names = SECTIONS.map(|(name, _)| name).join(", ");
+        eprintln!("{unknown:?} is neither --quick, --unpinned nor one of {names}");
+        return ExitCode::FAILURE;
+    }
+    // Without `--bench` it is `cargo test --benches` that runs this, to see whether it runs.
+    let quick = has("--quick") || !has("--bench");
+    let setting = Setting { cores: if has("--unpinned") { Cores::shared() } else { Cores::split() }, quick };
+    let all = !SECTIONS.iter().any(|(name, _)| has(name));
+
+    let load = machine::load();
+    let mut rows = Vec::new();
+    for (name, measure) in SECTIONS {
+        if all || has(name) {
+            eprintln!("{name} …");
+            rows.extend(measure(&setting));
+        }
+    }
+    print!("{}", table::markdown(&rows));
+    println!("\n{}", machine::description(&setting.cores, load));
+    if quick {
+        println!("Quick: too few samples for figures to be quoted.");
+    }
+    let failures = ours::failures();
+    if failures > 0 {
+        println!("{failures} operations of the library failed, for lack of a quorum in time.");
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,46 @@
+//! The library as a contender: as a user has it, with its default settings.
+
+use crate::contest::{Pair, timed};
+use quorumlock::{Mutex, MutexGuard, Redlock};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+static FAILURES: AtomicU64 = AtomicU64::new(0);
+
+/// A client of these nodes.
+pub(crate) fn client(nodes: &[SocketAddr]) -> Redlock {
+    let urls = nodes.iter().map(|node| format!("redis://{node}"));
+    Redlock::builder().nodes(urls).build().expect("a client")
+}
+
+/// A lock of the client. It lasts so long that nothing here ends it by time.
+pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
+    client.mutex(resource).ttl(Duration::from_secs(600))
+}
+
+/// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow.
+pub(crate) fn lock(mutex: &Mutex) -> Option<MutexGuard> {
+    let guard = mutex.lock().ok();
+    if guard.is_none() {
+        FAILURES.fetch_add(1, Ordering::Relaxed);
+    }
+    guard
+}
+
+/// Releases a lock, and waits for the quorum's answers.
+pub(crate) fn unlock(guard: Option<MutexGuard>) {
+    if guard.is_some_and(|guard| guard.unlock().is_err()) {
+        FAILURES.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes and releases a lock.
+pub(crate) fn pair(mutex: &Mutex) -> Pair {
+    timed(|| lock(mutex), unlock)
+}
+
+/// How often a quorum did not answer in time.
+pub(crate) fn failures() -> u64 {
+    FAILURES.load(Ordering::Relaxed)
+}

@@ -1,0 +1,78 @@
+//! The probe: this program again, as a child that does nothing but lock and unlock, for a tool to watch.
+//!
+//! `floor --probe ours 1 1000 127.0.0.1:6379 …` does a thousand pairs on one thread. It is also what to run under a
+//! profiler, with servers of one's own.
+
+use crate::contest::repeat;
+use crate::floor::Floor;
+use crate::ours;
+use quorumlock::proto::command::Dialect;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::thread;
+
+/// The first argument of a probe.
+pub(crate) const MARK: &str = "--probe";
+
+/// Who is to be watched.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    Floor(Dialect),
+    Ours,
+}
+
+/// What to run: `tool` and its arguments, then this program as a probe.
+pub(crate) fn command(tool: &[&str], subject: Subject, pairs: usize, addresses: &[SocketAddr]) -> Command {
+    let program = std::env::current_exe().expect("the path of this program");
+    let mut command = Command::new(tool[0]);
+    command.args(&tool[1..]).arg(program).args([MARK, subject.name(), "1", &pairs.to_string()]);
+    command.args(addresses.iter().map(ToString::to_string));
+    command
+}
+
+/// Does what the rest of the command line says.
+pub(crate) fn run(order: &[&str]) {
+    let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
+    let subject = Subject::named(subject).expect("ours, floor-eval, floor-delifeq or floor-delex");
+    let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().expect("an address")).collect();
+    let (threads, pairs): (usize, usize) = (threads.parse().expect("a number"), pairs.parse().expect("a number"));
+    let client = ours::client(&addresses);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let resource = format!("probe/{thread}");
+            let (client, addresses) = (&client, &addresses);
+            scope.spawn(move || match subject {
+                Subject::Floor(dialect) => {
+                    let mut floor = Floor::connect(addresses, dialect, &resource, 1);
+                    repeat(pairs, || floor.pair());
+                }
+                Subject::Ours => {
+                    let mutex = ours::mutex(client, &resource);
+                    repeat(pairs, || ours::pair(&mutex));
+                }
+            });
+        }
+    });
+}
+
+impl Subject {
+    const ALL: [Subject; 4] = [
+        Subject::Floor(Dialect::Delex),
+        Subject::Floor(Dialect::Delifeq),
+        Subject::Floor(Dialect::Eval),
+        Subject::Ours,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Subject::Floor(Dialect::Delex) => "floor-delex",
+            Subject::Floor(Dialect::Delifeq) => "floor-delifeq",
+            Subject::Floor(Dialect::Eval) => "floor-eval",
+            Subject::Ours => "ours",
+        }
+    }
+
+    fn named(name: &str) -> Option<Subject> {
+        Subject::ALL.into_iter().find(|subject| subject.name() == name)
+    }
+}

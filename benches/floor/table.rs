@@ -1,0 +1,133 @@
+//! The table: one row per figure, with what it is measured against, the ratio and the goal.
+
+use crate::contest::Spread;
+use std::fmt::Write;
+
+/// One figure.
+pub(crate) struct Row {
+    what: String,
+    unit: &'static str,
+    value: Option<f64>,
+    against: Option<(&'static str, f64)>,
+    ratio: Option<Spread>,
+    goal: Option<Goal>,
+    note: Option<String>,
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    RatioAtLeast(f64),
+    RatioAtMost(f64),
+    ValueAtLeast(f64),
+    ValueAtMost(f64),
+}
+
+impl Row {
+    /// A figure of its own.
+    pub(crate) fn value(what: impl Into<String>, unit: &'static str, value: f64) -> Row {
+        Row { what: what.into(), unit, value: Some(value), against: None, ratio: None, goal: None, note: None }
+    }
+
+    /// A figure as a ratio, round by round, to that of another contender.
+    pub(crate) fn ratio<T>(
+        what: impl Into<String>,
+        unit: &'static str,
+        ours: &[T],
+        (name, other): (&'static str, &[T]),
+        figure: impl Fn(&T) -> f64,
+    ) -> Row {
+        let (value, against) = (Spread::over(ours, &figure).median, Spread::over(other, &figure).median);
+        let ratio = Some(Spread::ratio(ours, other, figure));
+        Row { against: Some((name, against)), ratio, ..Row::value(what, unit, value) }
+    }
+
+    /// A figure that cannot be had here, and why.
+    pub(crate) fn missing(what: impl Into<String>, why: impl Into<String>) -> Row {
+        Row { value: None, note: Some(why.into()), ..Row::value(what, "", 0.0) }
+    }
+
+    /// Sets the figure beside another one that was had in the same way.
+    pub(crate) fn against(self, name: &'static str, other: f64) -> Row {
+        let ratio = self.value.map(|value| Spread::of([value / other]));
+        Row { against: Some((name, other)), ratio, ..self }
+    }
+
+    pub(crate) fn goal(self, goal: Goal) -> Row {
+        Row { goal: Some(goal), ..self }
+    }
+
+    pub(crate) fn note(self, note: impl Into<String>) -> Row {
+        Row { note: Some(note.into()), ..self }
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let quantity = |value: f64| format!("{} {}", number(value), self.unit).trim_end().to_owned();
+        let (mut range, mut ratio) = (String::new(), String::new());
+        if let Some(spread) = &self.ratio {
+            ratio = number(spread.median);
+            if spread.least < spread.most {
+                range = format!("{} … {}", number(spread.least), number(spread.most));
+            }
+        }
+        let what = match &self.note {
+            Some(note) => format!("{} ({note})", self.what),
+            None => self.what.clone(),
+        };
+        let against = self.against.map(|(name, value)| format!("{name} {}", quantity(value)));
+        let value = self.value.map_or("–".to_owned(), quantity);
+        [what, value, against.unwrap_or_default(), ratio, range, self.verdict()]
+    }
+
+    fn verdict(&self) -> String {
+        let Some(goal) = self.goal else { return String::new() };
+        let ratio = self.ratio.map(|spread| spread.median);
+        let (sign, bound, figure) = match goal {
+            Goal::RatioAtLeast(bound) => ("≥", bound, ratio),
+            Goal::RatioAtMost(bound) => ("≤", bound, ratio),
+            Goal::ValueAtLeast(bound) => ("≥", bound, self.value),
+            Goal::ValueAtMost(bound) => ("≤", bound, self.value),
+        };
+        // As exact as it is shown: what reads as the goal has reached it.
+        let shown = figure.and_then(|figure| number(figure).replace(' ', "").parse::<f64>().ok());
+        let mark = match shown {
+            Some(figure) if if sign == "≥" { figure >= bound } else { figure <= bound } => " ✓",
+            Some(_) => " ✗",
+            None => "",
+        };
+        format!("{sign} {}{mark}", number(bound))
+    }
+}
+
+/// All rows as a Markdown table whose columns are aligned in the source as well.
+pub(crate) fn markdown(rows: &[Row]) -> String {
+    let heading = ["", "quorumlock", "against", "ratio", "range", "goal"].map(str::to_owned);
+    let lines: Vec<[String; 6]> = std::iter::once(heading).chain(rows.iter().map(Row::cells)).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        for (cell, width) in line.iter().zip(widths) {
+            let _ = write!(text, "| {cell:width$} ");
+        }
+        text.push_str("|\n");
+        if index == 0 {
+            for width in widths {
+                let _ = write!(text, "|{}", "-".repeat(width + 2));
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}
+
+/// Three digits are more than these figures can bear.
+fn number(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "–".to_owned(),
+        size if size >= 10_000.0 => format!("{:.1} k", value / 1000.0),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}

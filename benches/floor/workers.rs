@@ -1,0 +1,63 @@
+//! Threads that do the same thing over and over for a while, and what that took.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What was done in a while.
+pub(crate) struct Work {
+    pub(crate) done: f64,
+    pub(crate) seconds: f64,
+    /// Processor time of this process, in user and kernel mode.
+    pub(crate) processor_seconds: f64,
+}
+
+impl Work {
+    pub(crate) fn rate(&self) -> f64 {
+        self.done / self.seconds
+    }
+
+    /// Processor time for one, in microseconds.
+    pub(crate) fn processor_micros(&self) -> f64 {
+        self.processor_seconds / self.done * 1e6
+    }
+}
+
+/// Measures what a call took that tells how much it did.
+pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
+    let (start, before) = (Instant::now(), processor_seconds());
+    let done = call() as f64;
+    Work { done, seconds: start.elapsed().as_secs_f64(), processor_seconds: processor_seconds() - before }
+}
+
+/// Gives each worker a thread, and lets all repeat the task until the time is up.
+pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl Fn(&mut W) -> R + Sync) -> Work {
+    let start = Barrier::new(workers.len() + 1);
+    let is_over = AtomicBool::new(false);
+    let repeat = |worker: &mut W| {
+        start.wait();
+        let mut done = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            task(worker);
+            done += 1;
+        }
+        done
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = workers.iter_mut().map(|worker| scope.spawn(|| repeat(worker))).collect();
+        start.wait();
+        measured(|| {
+            thread::sleep(time);
+            is_over.store(true, Ordering::Relaxed);
+            threads.into_iter().map(|thread| thread.join().expect("a worker that does not fail")).sum()
+        })
+    })
+}
+
+fn processor_seconds() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process");
+    (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6
+}
