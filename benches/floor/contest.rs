@@ -131,7 +131,8 @@ impl Spread {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
-        Spread { median: at(sorted.len() / 2), least: at(0), most: at(sorted.len().wrapping_sub(1)) }
+        let last = sorted.len().saturating_sub(1);
+        Spread { median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), least: at(0), most: at(last) }
     }
 
     /// A figure of one contender by the same figure of another, round by round.

@@ -30,6 +30,7 @@ pub(crate) struct Floor {
 
 struct Node {
     stream: TcpStream,
+    buffer: [u8; 1024],
     answers: Answers,
     sent: u64,
     asked: bool,
@@ -40,7 +41,14 @@ impl Floor {
     /// Connects. `owner` makes a token that differs from those of other floors.
     pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
         let (take, release) = requests(dialect, resource, owner);
-        let node = |stream| Node { stream, answers: Answers::default(), sent: 0, asked: false, closed: false };
+        let node = |stream| Node {
+            stream,
+            buffer: [0; 1024],
+            answers: Answers::default(),
+            sent: 0,
+            asked: false,
+            closed: false,
+        };
         Floor { nodes: connect(addresses).into_iter().map(node).collect(), take, release }
     }
 
@@ -129,10 +137,9 @@ impl Node {
     }
 
     fn receive(&mut self) {
-        let mut buffer = [0; 4096];
-        match self.stream.read(&mut buffer) {
+        match self.stream.read(&mut self.buffer) {
             Ok(0) => self.close(),
-            Ok(size) => self.answers.feed(&buffer[..size]),
+            Ok(size) => self.answers.feed(&self.buffer[..size]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => self.close(),
         }

@@ -89,13 +89,11 @@ impl Row {
             Goal::ValueAtMost(bound) => ("≤", bound, self.value),
         };
         // As exact as it is shown: what reads as the goal has reached it.
-        let shown = figure.and_then(|figure| number(figure).replace(' ', "").parse::<f64>().ok());
-        let mark = match shown {
-            Some(figure) if if sign == "≥" { figure >= bound } else { figure <= bound } => " ✓",
-            Some(_) => " ✗",
-            None => "",
-        };
-        format!("{sign} {}{mark}", number(bound))
+        let reached = figure.map(rounded).is_some_and(|figure| match goal {
+            Goal::RatioAtLeast(_) | Goal::ValueAtLeast(_) => figure >= bound,
+            Goal::RatioAtMost(_) | Goal::ValueAtMost(_) => figure <= bound,
+        });
+        format!("{sign} {} {}", number(bound), if reached { "✓" } else { "✗" })
     }
 }
 
@@ -121,13 +119,21 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// Three digits are more than these figures can bear.
 fn number(value: f64) -> String {
+    let decimals = decimals(value);
+    if value.is_finite() { format!("{value:.decimals$}") } else { "–".to_owned() }
+}
+
+fn rounded(value: f64) -> f64 {
+    let scale = 10_f64.powi(decimals(value) as i32);
+    (value * scale).round() / scale
+}
+
+/// Three digits are more than these figures can bear.
+fn decimals(value: f64) -> usize {
     match value.abs() {
-        _ if !value.is_finite() => "–".to_owned(),
-        size if size >= 10_000.0 => format!("{:.1} k", value / 1000.0),
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
     }
 }
