@@ -91,16 +91,23 @@ pub(crate) fn interleave(plan: Plan, contenders: &mut [&mut dyn FnMut() -> Pair]
     all
 }
 
-/// Lets the contenders take turns that are rounds of their own, after one to warm up. Gives what each of them gave, by
-/// round.
-pub(crate) fn take_turns<T>(rounds: usize, contenders: &mut [&mut dyn FnMut() -> T]) -> Vec<Vec<T>> {
+/// Lets the contenders take turns in rounds of so many turns, after one to warm up. Gives what each of them did in each
+/// round, all turns of a round in one.
+pub(crate) fn take_turns<T: Default + Extend<T>>(
+    (rounds, turns): (usize, usize),
+    contenders: &mut [&mut dyn FnMut() -> T],
+) -> Vec<Vec<T>> {
     let mut all: Vec<Vec<T>> = contenders.iter().map(|_| Vec::new()).collect();
     for contender in contenders.iter_mut() {
         repeat(1, contender);
     }
     for round in 0..rounds {
-        for index in order(round, contenders.len()) {
-            all[index].push(contenders[index]());
+        all.iter_mut().for_each(|rounds| rounds.push(T::default()));
+        for _ in 0..turns {
+            for index in order(round, contenders.len()) {
+                let done = contenders[index]();
+                all[index][round].extend([done]);
+            }
         }
     }
     all

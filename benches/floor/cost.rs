@@ -22,12 +22,20 @@ type Counts = BTreeMap<String, f64>;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let stand = Stand::start(setting, NODES);
     let addresses = stand.addresses(NODES);
-    let watched = Watched { addresses: &addresses, floor: Subject::Floor(stand.dialect()) };
+    let watch = |threads, short, long| Watch {
+        addresses: &addresses,
+        floor: Subject::Floor(stand.dialect()),
+        threads,
+        pairs: [short, long],
+    };
+    let [few, many] = setting.choose([200, 1200], [50, 150]);
     vec![
         allocations(&addresses, setting.choose(10_000, 1000)),
         held_bytes(&addresses, setting.choose(10_000, 1000)),
-        system_calls(&watched, setting.choose([500, 3000], [50, 250])),
-        instructions(&watched, setting.choose([200, 1200], [50, 150])),
+        system_calls_one_by_one(&watch(1, few, many)),
+        system_calls(&watch(1, few, many)),
+        system_calls(&watch(64, few / 8, many / 8)),
+        instructions(&watch(1, few, many)),
     ]
 }
 
@@ -62,93 +70,101 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
         .note(format!("{inline} in the guard, {heap:.0} on the heap"))
 }
 
-fn system_calls(watched: &Watched<'_>, lengths: [usize; 2]) -> Row {
-    let what = "system calls a pair";
+/// Stopped at each call, the program finds more answers in each poll than it does when left alone, and polls less often.
+fn system_calls_one_by_one(watch: &Watch<'_>) -> Row {
+    let what = "system calls a pair, 1 thread, stopped at each";
     if !runs("strace", &["-f", "-c", "-o", "/dev/null", "true"]) {
         return Row::missing(what, "strace cannot be run here");
     }
     let tool = |output: &str| ["strace", "-f", "-c", "-o", output].map(str::to_owned).to_vec();
-    let [ours, floor] = watched.both(lengths, tool, |text| {
+    let counts = watch.both(tool, |text| {
         // % time, seconds, usecs/call, calls, errors if any, name
         let fields = text.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
         fields.filter_map(|line| Some((line.last()?.to_string(), line.get(3)?.parse().ok()?))).collect()
     });
-    let mut calls: Vec<(&String, &f64)> =
-        ours.iter().filter(|(name, count)| *name != "total" && **count > 0.05).collect();
-    calls.sort_by(|one, other| other.1.total_cmp(one.1));
-    let list = calls.iter().map(|(name, count)| format!("{name} {count:.1}")).collect::<Vec<_>>().join(", ");
-    let total = |counts: &Counts| counts.get("total").copied().unwrap_or(f64::NAN);
-    Row::value(what, "", total(&ours)).against("floor", total(&floor)).goal(Goal::ValueAtMost(22.0)).note(list)
+    compared(what, "total", counts).goal(Goal::ValueAtMost(22.0))
 }
 
-fn instructions(watched: &Watched<'_>, lengths: [usize; 2]) -> Row {
-    let what = "user instructions a pair";
-    let (counted_by, [ours, floor]) = if perf_counts_instructions() {
-        let tool =
-            |output: &str| ["perf", "stat", "-x,", "-e", "instructions:u", "-o", output].map(str::to_owned).to_vec();
-        ("perf", watched.both(lengths, tool, |text| number(text, "instructions", ",", 0)))
-    } else if runs("valgrind", &["--tool=none", "true"]) {
-        let tool = |output: &str| {
-            let log = format!("--log-file={output}");
-            ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log].map(str::to_owned).to_vec()
-        };
-        ("callgrind", watched.both(lengths, tool, |text| number(text, "Collected", ": ", 1)))
-    } else {
-        return Row::missing(what, "neither perf nor valgrind can count them here");
+fn system_calls(watch: &Watch<'_>) -> Row {
+    const ALL: &str = "raw_syscalls:sys_enter";
+    let events =
+        ["sendto", "recvfrom", "ppoll", "futex", "getrandom"].map(|call| format!(",syscalls:sys_enter_{call}"));
+    let events = format!("{ALL}{}", events.concat());
+    let what = format!("system calls a pair, {} threads", watch.threads).replace("1 threads", "1 thread");
+    if !runs("perf", &["stat", "-e", &events, "true"]) {
+        return Row::missing(what, "perf cannot trace them here");
+    }
+    let tool = |output: &str| ["perf", "stat", "-x,", "-e", &events, "-o", output].map(str::to_owned).to_vec();
+    let counts = watch.both(tool, |text| {
+        // count, unit, event, and more
+        let fields = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let name = |event: &str| event.rsplit("sys_enter_").next().unwrap_or(event).to_owned();
+        fields.filter_map(|line| Some((name(line.get(2)?), line.first()?.parse().ok()?))).collect()
+    });
+    compared(what, ALL, counts)
+}
+
+fn instructions(watch: &Watch<'_>) -> Row {
+    let what = "user instructions a pair, 1 thread";
+    if !runs("valgrind", &["--tool=none", "true"]) {
+        return Row::missing(what, "valgrind cannot be run here");
+    }
+    let tool = |output: &str| {
+        let log = format!("--log-file={output}");
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log].map(str::to_owned).to_vec()
     };
-    let total = |counts: &Counts| counts.get("instructions").copied().unwrap_or(f64::NAN);
-    Row::value(what, "", total(&ours))
-        .against("floor", total(&floor))
-        .goal(Goal::ValueAtMost(12_000.0))
-        .note(format!("by {counted_by}"))
+    let counts = watch.both(tool, |text| {
+        // ==1234== Collected : 5678
+        let line = text.lines().find_map(|line| line.split_once("Collected : "));
+        line.and_then(|(_, count)| Some(("all".to_owned(), count.trim().parse().ok()?))).into_iter().collect()
+    });
+    compared(what, "all", counts).goal(Goal::ValueAtMost(12_000.0)).note("by callgrind")
 }
 
-/// The number in the line that holds a word, between these separators.
-fn number(text: &str, word: &str, separator: &str, index: usize) -> Counts {
-    let line = text.lines().find(|line| line.contains(word)).unwrap_or_default();
-    let number = line.split(separator).nth(index).and_then(|field| field.trim().parse().ok());
-    Counts::from([("instructions".to_owned(), number.unwrap_or(f64::NAN))])
+/// The total of both, and a list of what the library's consists of.
+fn compared(what: impl Into<String>, total: &str, [ours, floor]: [Counts; 2]) -> Row {
+    let of = |counts: &Counts| counts.get(total).copied().unwrap_or(f64::NAN);
+    let row = Row::value(what, "", of(&ours)).against("floor", of(&floor));
+    let mut parts: Vec<(&String, &f64)> =
+        ours.iter().filter(|(name, count)| *name != total && **count > 0.05).collect();
+    parts.sort_by(|one, other| other.1.total_cmp(one.1));
+    let list: Vec<String> = parts.iter().map(|(name, count)| format!("{name} {count:.1}")).collect();
+    if list.is_empty() { row } else { row.note(list.join(", ")) }
 }
 
-/// Whom the tools watch, and where their servers are.
-struct Watched<'a> {
+/// Whom a tool watches, doing what.
+struct Watch<'a> {
     addresses: &'a [SocketAddr],
     floor: Subject,
+    threads: usize,
+    /// What each thread does in the short and in the long run.
+    pairs: [usize; 2],
 }
 
-impl Watched<'_> {
-    /// What one pair of the library and one of the floor take.
-    fn both(
-        &self,
-        lengths: [usize; 2],
-        tool: impl Fn(&str) -> Vec<String>,
-        read: impl Fn(&str) -> Counts,
-    ) -> [Counts; 2] {
+impl Watch<'_> {
+    /// What one pair of the library and one of the floor take. `tool` is a command line that writes to a file, and `read`
+    /// reads the counts in it.
+    fn both(&self, tool: impl Fn(&str) -> Vec<String>, read: impl Fn(&str) -> Counts) -> [Counts; 2] {
+        let more = (self.pairs[1] - self.pairs[0]) * self.threads;
         [Subject::Ours, self.floor].map(|subject| {
-            let [short, long] = lengths.map(|pairs| self.watch(subject, pairs, &tool, &read));
+            let [short, long] = self.pairs.map(|pairs| read(&self.output(subject, pairs, &tool)));
             let difference = |(name, count): (String, f64)| {
-                let more = count - short.get(&name).copied().unwrap_or(0.0);
-                (name, more / (lengths[1] - lengths[0]) as f64)
+                let count = count - short.get(&name).copied().unwrap_or(0.0);
+                (name, count / more as f64)
             };
             long.into_iter().map(difference).collect()
         })
     }
 
-    fn watch(
-        &self,
-        subject: Subject,
-        pairs: usize,
-        tool: impl Fn(&str) -> Vec<String>,
-        read: impl Fn(&str) -> Counts,
-    ) -> Counts {
-        let output = std::env::temp_dir().join(format!("quorumlock-probe-{}", std::process::id()));
-        let tool = tool(&output.to_string_lossy());
+    fn output(&self, subject: Subject, pairs: usize, tool: impl Fn(&str) -> Vec<String>) -> String {
+        let path = std::env::temp_dir().join(format!("quorumlock-probe-{}", std::process::id()));
+        let tool = tool(&path.to_string_lossy());
         let tool: Vec<&str> = tool.iter().map(String::as_str).collect();
-        let status = probe::command(&tool, subject, pairs, self.addresses).status();
+        let status = probe::command(&tool, subject, (self.threads, pairs), self.addresses).status();
         assert!(status.is_ok_and(|status| status.success()), "{tool:?} failed");
-        let text = fs::read_to_string(&output).unwrap_or_default();
-        let _ = fs::remove_file(&output);
-        read(&text)
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let _ = fs::remove_file(&path);
+        text
     }
 }
 
@@ -156,10 +172,4 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-/// Virtual machines often lack the counter, and perf then succeeds without it.
-fn perf_counts_instructions() -> bool {
-    let output = Command::new("perf").args(["stat", "-x,", "-e", "instructions:u", "true"]).output();
-    output.is_ok_and(|output| output.status.success() && output.stderr.first().is_some_and(u8::is_ascii_digit))
 }

@@ -21,11 +21,17 @@ pub(crate) enum Subject {
     Ours,
 }
 
-/// What to run: `tool` and its arguments, then this program as a probe.
-pub(crate) fn command(tool: &[&str], subject: Subject, pairs: usize, addresses: &[SocketAddr]) -> Command {
+/// What to run: a tool with its arguments, then this program as a probe. Each thread does so many pairs.
+pub(crate) fn command(
+    tool: &[&str],
+    subject: Subject,
+    (threads, pairs): (usize, usize),
+    addresses: &[SocketAddr],
+) -> Command {
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new(tool[0]);
-    command.args(&tool[1..]).arg(program).args([MARK, subject.name(), "1", &pairs.to_string()]);
+    command.args(&tool[1..]).arg(program);
+    command.args([MARK, subject.name(), &threads.to_string(), &pairs.to_string()]);
     command.args(addresses.iter().map(ToString::to_string));
     command
 }

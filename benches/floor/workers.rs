@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// What was done in a while.
+#[derive(Default)]
 pub(crate) struct Work {
     pub(crate) done: f64,
     pub(crate) seconds: f64,
@@ -23,6 +24,16 @@ impl Work {
     /// Processor time for one, in microseconds.
     pub(crate) fn processor_micros(&self) -> f64 {
         self.processor_seconds / self.done * 1e6
+    }
+}
+
+impl Extend<Work> for Work {
+    fn extend<I: IntoIterator<Item = Work>>(&mut self, more: I) {
+        for work in more {
+            self.done += work.done;
+            self.seconds += work.seconds;
+            self.processor_seconds += work.processor_seconds;
+        }
     }
 }
 
