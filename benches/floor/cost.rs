@@ -3,7 +3,7 @@
 //! Allocations are counted here. System calls and instructions are counted by a tool that watches a child ([`probe`]), in
 //! a short run and a long one: the difference is the pairs', and what starting up took drops out.
 
-use crate::contest::repeat;
+use crate::contest::{Spread, repeat};
 use crate::probe::{self, Subject};
 use crate::stand::Stand;
 use crate::table::{Goal, Row};
@@ -30,11 +30,11 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     };
     let [few, many] = setting.choose([200, 1200], [50, 150]);
     vec![
-        allocations(&addresses, setting.choose(10_000, 1000)),
+        allocations(&addresses, setting.choose(2000, 100)),
         held_bytes(&addresses, setting.choose(10_000, 1000)),
         system_calls_one_by_one(&watch(1, few, many)),
         system_calls(&watch(1, few, many)),
-        system_calls(&watch(64, few / 8, many / 8)),
+        system_calls(&watch(64, few / 10, many / 10)),
         instructions(&watch(1, few, many)),
     ]
 }
@@ -47,9 +47,9 @@ fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
         let made = ALLOCATOR.stats() - before;
         (made.allocations + made.reallocations) as f64 / pairs as f64
     };
-    // Buffers grow to their size.
-    count();
-    Row::value("heap allocations a pair", "", count()).against("floor", 0.0).goal(Goal::ValueAtMost(0.0))
+    // In several runs: buffers grow to their size at first, and an operation that fails on a busy machine says why.
+    let runs = Spread::of((0..9).map(|_| count()));
+    Row::value("heap allocations a pair", "", runs.median).against("floor", 0.0).goal(Goal::ValueAtMost(0.0))
 }
 
 fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {

@@ -36,13 +36,11 @@ fn with_nodes(stand: &Stand, plan: Plan) -> Vec<Row> {
 
     let [single, ..] = &rounds[..] else { return Vec::new() };
     let mut rows = Vec::new();
-    for (nodes, both) in numbers.zip(rounds.chunks_exact(2)) {
+    for (nodes, both) in numbers.zip(rounds.chunks_exact(2)).skip(1) {
+        let to_floor = Spread::ratio(&both[0], &both[1], median).median;
         // Linear: N nodes cost no more than N times what one costs.
-        let growth = Spread::ratio(&both[0], single, median).median;
-        let verdict = format!("{growth:.2} × N = 1");
-        rows.push(
-            Row::ratio(format!("N = {nodes}: pair p50"), "µs", &both[0], ("floor", &both[1]), median).note(verdict),
-        );
+        let row = Row::ratio(format!("N = {nodes}: pair p50"), "µs", &both[0], ("N = 1", single), median);
+        rows.push(row.goal(Goal::RatioAtMost(nodes as f64)).note(format!("{to_floor:.2} × the floor")));
     }
     rows
 }

@@ -74,7 +74,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     };
     let mut floors: Vec<Thread<Floor>> = (1..=THREADS).map(thread).collect();
 
-    let time = Duration::from_millis(setting.choose(500, 300));
+    let time = Duration::from_millis(setting.choose(500, 200));
     let release = |floor: &mut Floor, ()| {
         floor.release();
     };

@@ -23,7 +23,7 @@ const DISTURBANCES: [Disturbance; 3] = [
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let plan =
-        setting.choose(Plan { rounds: 9, turns: 20, operations: 50 }, Plan { rounds: 3, turns: 4, operations: 25 });
+        setting.choose(Plan { rounds: 9, turns: 20, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
     let stand = Stand::start(setting, NODES);
     let healthy = [1, 3, NODES].into_iter().flat_map(|nodes| healthy(&stand, nodes, plan));
     let disturbed = DISTURBANCES.into_iter().flat_map(|disturbance| disturbed(setting, &stand, disturbance, plan));

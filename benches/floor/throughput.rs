@@ -35,7 +35,7 @@ fn with(setting: &Setting, stand: &Stand, threads: usize, bound: Option<f64>) ->
     let mut limit = Limit::connect(&addresses, dialect, threads);
 
     let rounds = take_turns(
-        setting.choose((7, 4), (2, 2)),
+        setting.choose((7, 4), (2, 1)),
         &mut [
             &mut || together(&mut floors, time, Floor::pair),
             &mut || together(&mut mutexes, time, |mutex| ours::pair(mutex)),
