@@ -49,8 +49,14 @@ pub(crate) fn load() -> String {
     line.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
+/// Whether others keep the machine busy. Rates then say who gets how much of a core beside strangers, which depends on
+/// the number of threads that are awake; ratios of latencies and of processor time still mean something.
+pub(crate) fn is_busy(load: &str) -> bool {
+    load.parse().is_ok_and(|load: f64| load > 1.0)
+}
+
 /// Two sentences for below the table.
-pub(crate) fn description(cores: &Cores, load_before: String) -> String {
+pub(crate) fn description(cores: &Cores, load_before: &str) -> String {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let names = processors.lines().filter(|line| line.starts_with("model name"));
     let (count, name) =

@@ -101,7 +101,10 @@ fn main() -> ExitCode {
         }
     }
     print!("{}", table::markdown(&rows));
-    println!("\n{}", machine::description(&setting.cores, load));
+    println!("\n{}", machine::description(&setting.cores, &load));
+    if machine::is_busy(&load) {
+        println!("The machine was busy with something else: rates and slow percentiles are not to be trusted.");
+    }
     if quick {
         println!("Quick: too few samples for figures to be quoted.");
     }
