@@ -9,7 +9,7 @@
 //! say what is wrong without quoting the URL, because the password is in it; neither `Debug` nor `Display` shows it.
 
 use crate::proto::session::Greeting;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 /// The port of a URL that names none.
@@ -99,7 +99,14 @@ impl fmt::Display for Endpoint {
         match &self.address {
             Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
             Address::Tcp(host, port) => write!(f, "{host}:{port}"),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Unix(path) => {
+                f.write_str("unix:")?;
+                // A line break in a path must not become one in a log.
+                path.to_string_lossy().chars().try_for_each(|character| match character.is_control() {
+                    true => write!(f, "{}", character.escape_default()),
+                    false => f.write_char(character),
+                })
+            }
         }
     }
 }
@@ -269,6 +276,7 @@ mod tests {
             ("unix:///run/redis.sock?db=4", "unix:/run/redis.sock/4"),
             ("unix://redis.sock", "unix:redis.sock/0"),
             ("unix:///with%20space%3F", "unix:/with space?/0"),
+            ("unix:///a%0Ab", r"unix:/a\nb/0"),
             ("unix://alice:pw@/run/redis.sock?db=1", "alice:pw@unix:/run/redis.sock/1"),
         ];
         for (url, meaning) in table {
