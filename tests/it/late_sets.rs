@@ -77,12 +77,18 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
     }
     assert!(!attempt.is_finished(), "the releases may have gone through as well");
     assert_eq!(attempt.join().unwrap().kind(), ErrorKind::Unavailable);
+    let connections: Vec<u64> = cut.iter().map(|proxy| proxy.connections() as u64).collect();
     for proxy in cut {
         proxy.reset_all();
         proxy.flow(Direction::ToServer);
     }
 
-    assert_eq!(failure(&lasting(&client, "another")).kind(), ErrorKind::Unavailable);
+    // The release follows with the next use that finds the connection broken, and the news of that may take its time.
+    let connected_anew = || {
+        assert_eq!(failure(&lasting(&client, "another")).kind(), ErrorKind::Unavailable);
+        cut.iter().zip(&connections).all(|(proxy, before)| proxy.connections() as u64 > *before)
+    };
+    assert!(eventually(SOON, connected_anew), "the client does not connect again");
     resume(hung);
     ran_again(hung, &before);
     gone_for_good(&servers, "late");
