@@ -19,6 +19,9 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const DRIFT_FACTOR: f64 = 0.01;
 const RETRY_MIN: Duration = Duration::from_millis(2);
 const RETRY_MAX: Duration = Duration::from_millis(250);
+/// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
+const SPIN: Duration = Duration::from_micros(100);
+const LONGEST_SPIN: Duration = Duration::from_millis(10);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -66,6 +69,7 @@ pub struct Builder {
     retry_max: Duration,
     unavailable_after: Duration,
     max_ttl: Duration,
+    spin: Option<Duration>,
 }
 
 impl Redlock {
@@ -86,6 +90,7 @@ impl Builder {
             retry_max: RETRY_MAX,
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
+            spin: None,
         }
     }
 
@@ -158,6 +163,18 @@ impl Builder {
         self
     }
 
+    /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps. Zero
+    /// is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
+    ///
+    /// Servers that are near answer sooner than a thread can be put to sleep and woken. It is left when it does not pay:
+    /// when answers take longer, or as soon as several threads use the client. On a machine whose processors are all busy,
+    /// switch it off. At most 10 ms.
+    #[must_use]
+    pub fn spin(mut self, time: Duration) -> Builder {
+        self.spin = Some(time);
+        self
+    }
+
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
@@ -167,9 +184,10 @@ impl Builder {
         let endpoints = self.endpoints()?;
         self.check()?;
         let nodes = endpoints.iter().map(ToString::to_string).collect();
-        let engine = Engine::new(endpoints, self.node_timeout, Arc::new(SystemClock)).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-        })?;
+        let engine =
+            Engine::new(endpoints, self.node_timeout, self.spinning(), Arc::new(SystemClock)).map_err(|error| {
+                Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+            })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {
@@ -182,6 +200,11 @@ impl Builder {
                 max_ttl: self.max_ttl,
             },
         )))
+    }
+
+    fn spinning(&self) -> Duration {
+        let has_company = || std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+        self.spin.unwrap_or_else(|| if has_company() { SPIN } else { Duration::ZERO })
     }
 
     fn endpoints(&self) -> Result<Vec<Endpoint>> {
@@ -217,6 +240,9 @@ impl Builder {
         }
         if !(millisecond..=LONGEST).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
+        }
+        if self.spin.is_some_and(|spin| spin > LONGEST_SPIN) {
+            return Err(config("spin must be at most 10 ms"));
         }
         Ok(())
     }
@@ -256,6 +282,7 @@ mod tests {
             (Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))), "65 nodes"),
             (one().node_timeout(Duration::ZERO), "node_timeout"),
             (one().node_timeout(Duration::MAX), "node_timeout"),
+            (one().spin(Duration::from_millis(11)), "spin"),
             (one().drift_factor(-0.1), "drift_factor"),
             (one().drift_factor(1.0), "drift_factor"),
             (one().drift_factor(f64::NAN), "drift_factor"),

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::net::engine::Claim;
 use crate::proto::lease::Lease;
+use crate::proto::time::Timestamp;
 use crate::proto::vote::ReleaseOutcome;
 use crate::queue::HoldId;
 use std::fmt;
@@ -81,12 +82,11 @@ impl MutexGuard {
     /// time to live.
     pub fn unlock(mut self) -> Result<Release> {
         self.released = true;
-        let engine = self.client.engine();
-        let was_valid = self.lease.is_valid(engine.now());
-        let release = engine.release(self.key.as_bytes(), &self.claim);
-        // The next thread in the queue need not wait for the answers: its SET goes behind the release on every connection.
-        self.leave_queue();
-        let count = engine.released(release);
+        let mut was_valid = false;
+        let count = self.client.engine().release(self.key.as_bytes(), &self.claim, |now| {
+            was_valid = self.lease.is_valid(now);
+            self.leave_queue(now);
+        });
         match count.tally.release() {
             ReleaseOutcome::Released if was_valid => Ok(Release::Released),
             ReleaseOutcome::Released | ReleaseOutcome::Expired => Ok(Release::Expired),
@@ -96,16 +96,16 @@ impl MutexGuard {
         }
     }
 
-    fn leave_queue(&self) {
-        self.client.queues().release(&self.key, self.hold, self.client.engine().now());
+    /// Lets the next thread in the queue go on. It need not wait for the answers: its `SET` goes behind the release.
+    fn leave_queue(&self, now: Timestamp) {
+        self.client.queues().release(&self.key, self.hold, now);
     }
 }
 
 impl Drop for MutexGuard {
     fn drop(&mut self) {
         if !self.released {
-            self.client.engine().post_release(self.key.as_bytes(), &self.claim);
-            self.leave_queue();
+            self.client.engine().post_release(self.key.as_bytes(), &self.claim, |now| self.leave_queue(now));
         }
     }
 }

@@ -154,9 +154,9 @@ impl Mutex {
             Limit::Deadline(deadline) => Patience::Until(now.after(deadline.saturating_duration_since(Instant::now()))),
         };
         let mut acquisition = Acquisition::new(self, patience, now)?;
-        let place = self.client.queues().join(&self.key, now);
-        match acquisition.queue(&place, wait)? {
-            Queued::FirstInLine => acquisition.drive(Some(&place), wait),
+        let (place, turn) = self.client.queues().join(&self.key, now);
+        match acquisition.queue(&place, turn, wait)? {
+            Queued::FirstInLine => acquisition.drive(Some(place), wait),
             Queued::OutOfTime => match place.trouble() {
                 None => Ok(None),
                 Some(trouble) => Err(self.client.unavailable("lock", self.resource(), trouble)),
@@ -209,7 +209,7 @@ impl<'m> Acquisition<'m> {
     }
 
     /// Waits to become the first of this process's queue, with no guard of this process in front.
-    fn queue(&mut self, place: &Place<'_>, wait: &Wait) -> Result<Queued> {
+    fn queue(&mut self, place: &Place<'_>, mut turn: Turn, wait: &Wait) -> Result<Queued> {
         let engine = self.mutex.client.engine();
         let deadline = match self.patience {
             // Without time to wait, the call still makes its one attempt.
@@ -219,9 +219,9 @@ impl<'m> Acquisition<'m> {
         };
         let mut bell = None;
         let mut held_here = false;
+        let mut now = self.started;
         loop {
-            let now = engine.now();
-            let until = match place.turn(now) {
+            let until = match turn {
                 Turn::Head(available_at) => {
                     // While a guard of this process held the lock, nobody asked whether the nodes were there.
                     self.started = if held_here { now } else { available_at };
@@ -245,11 +245,13 @@ impl<'m> Acquisition<'m> {
                     }
                 }
             }
+            now = engine.now();
+            turn = place.turn(now);
         }
     }
 
     /// Attempts, undoes, waits, and attempts again, until the machine is done.
-    fn drive(&mut self, place: Option<&Place<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
+    fn drive(&mut self, mut place: Option<Place<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
         let Mutex { client, key, .. } = self.mutex;
         let engine = client.engine();
         let settings = client.settings();
@@ -261,7 +263,8 @@ impl<'m> Acquisition<'m> {
         };
         let mut machine = Acquire::new(terms, self.started);
         let mut last: Option<(Claim, Count)> = None;
-        let bell = std::cell::OnceCell::new();
+        let mut bell = None;
+        let mut now = self.started;
         loop {
             match machine.poll() {
                 Output::Attempt if wait.is_cancelled() => machine.cancelled(),
@@ -271,9 +274,9 @@ impl<'m> Acquisition<'m> {
                         engine.acquire(key.as_bytes(), token, self.ttl.millis(), |t0| machine.attempt_deadline(t0));
                     let jitter =
                         if attempt.1.is_won() { 0 } else { token::draw_jitter(&mut SysRng).unwrap_or_default() };
-                    let now = engine.now();
+                    now = engine.now();
                     machine.attempted(attempt.0.t0, &attempt.1.tally, attempt.0.reached, now, jitter);
-                    if let Some(place) = place {
+                    if let Some(place) = &place {
                         if machine.is_held() {
                             place.answered(now);
                         } else if !attempt.1.is_won() {
@@ -288,15 +291,17 @@ impl<'m> Acquisition<'m> {
                     }
                 }
                 Output::Wait(until) => {
-                    let Some(place) = place else { break };
-                    let bell = bell.get_or_init(|| place.bell());
+                    let Some(place) = &place else { break };
+                    let bell = bell.get_or_insert_with(|| place.bell());
                     if wait.sleep(bell, until.since(engine.now())) {
                         machine.cancelled();
                     } else {
                         machine.woken(engine.now());
                     }
                 }
-                Output::Done(Verdict::Acquired(lease)) => return Ok(last.map(|(claim, _)| self.guard(claim, lease))),
+                Output::Done(Verdict::Acquired(lease)) => {
+                    return Ok(last.map(|(claim, _)| self.guard(claim, lease, place.take(), now)));
+                }
                 Output::Done(Verdict::Held) => break,
                 Output::Done(Verdict::Cancelled) => return Err(self.cancelled()),
                 Output::Done(Verdict::TooLate) => return Err(self.too_late()),
@@ -309,9 +314,12 @@ impl<'m> Acquisition<'m> {
         Ok(None)
     }
 
-    fn guard(&self, claim: Claim, lease: Lease) -> MutexGuard {
+    fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Timestamp) -> MutexGuard {
         let Mutex { client, key, .. } = self.mutex;
-        let hold = client.queues().hold(key, lease.end(), client.engine().now());
+        let hold = match place {
+            Some(place) => place.hold(lease.end(), now),
+            None => client.queues().hold(key, lease.end(), now),
+        };
         MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold)
     }
 

@@ -13,11 +13,13 @@ use crate::error::NodeFault;
 use crate::proto::time::Timestamp;
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Empty queues kept for their memory.
-const SPARE_QUEUES: usize = 64;
+/// Empty lines kept for their memory.
+const SPARE_LINES: usize = 64;
 
 /// All queues of one client, by key.
 #[derive(Default)]
@@ -28,23 +30,31 @@ pub(crate) struct Queues {
 #[derive(Default)]
 struct Inner {
     queues: HashMap<Arc<str>, Queue>,
-    spare: Vec<Queue>,
+    #[expect(clippy::vec_box, reason = "they go from queue to queue as they are")]
+    spare: Vec<Box<Line>>,
     last_id: u64,
 }
 
+/// Who holds one resource, and who waits for it. Small, because there is one for every lock that is held.
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
+    line: Option<Box<Line>>,
+}
+
+struct Holder {
+    id: HoldId,
+    until: Timestamp,
+}
+
+/// Those who wait: never empty while it is in a queue.
+#[derive(Default)]
+struct Line {
     waiting: VecDeque<Waiter>,
     /// When a quorum last answered anybody here.
     available_at: Timestamp,
     /// What the last attempt ran into, if too few nodes could answer it.
     trouble: Option<Trouble>,
-}
-
-struct Holder {
-    id: u64,
-    until: Timestamp,
 }
 
 struct Waiter {
@@ -72,37 +82,50 @@ pub(crate) enum Turn {
 
 /// A guard's entry as the holder of a key in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HoldId(u64);
+pub(crate) struct HoldId(NonZeroU64);
 
 impl Queues {
-    /// Joins the end of the queue for a key.
-    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Timestamp) -> Place<'q> {
+    /// Joins the end of the queue for a key, and says whose turn it is.
+    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Timestamp) -> (Place<'q>, Turn) {
         let mut inner = lock(&self.inner);
         let id = inner.next_id();
-        inner.queue(key, now).waiting.push_back(Waiter { id, bell: None });
-        Place { queues: self, key, id, joined_at: now }
+        let Inner { queues, spare, .. } = &mut *inner;
+        let queue = queues.entry(Arc::clone(key)).or_default();
+        let line = queue.line.get_or_insert_with(|| {
+            let mut line = spare.pop().unwrap_or_default();
+            line.available_at = now;
+            line
+        });
+        line.waiting.push_back(Waiter { id, bell: None });
+        let turn = queue.turn(id, now, now);
+        (Place { queues: self, key, id, joined_at: now, left: false }, turn)
     }
 
     /// Enters a guard of this process as the holder of a key.
     pub(crate) fn hold(&self, key: &Arc<str>, until: Timestamp, now: Timestamp) -> HoldId {
         let mut inner = lock(&self.inner);
-        let id = inner.next_id();
-        let queue = inner.queue(key, now);
-        queue.holder = Some(Holder { id, until });
-        queue.available_at = now;
-        queue.trouble = None;
-        HoldId(id)
+        let id = inner.next_hold();
+        inner.queues.entry(Arc::clone(key)).or_default().hold(Holder { id, until }, now);
+        id
     }
 
     /// Strikes a holder out, and wakes the head of the queue.
     pub(crate) fn release(&self, key: &Arc<str>, hold: HoldId, now: Timestamp) {
         let mut inner = lock(&self.inner);
-        let Some(queue) = inner.queues.get_mut(key) else { return };
-        if queue.holder.as_ref().is_some_and(|holder| holder.id == hold.0) {
-            queue.holder = None;
-            queue.available_at = now;
-            queue.ring_head();
-            inner.discard_if_empty(key);
+        let Entry::Occupied(mut entry) = inner.queues.entry(Arc::clone(key)) else { return };
+        let queue = entry.get_mut();
+        if queue.holder.as_ref().is_none_or(|holder| holder.id != hold) {
+            return;
+        }
+        queue.holder = None;
+        match &mut queue.line {
+            Some(line) => {
+                line.available_at = now;
+                line.ring_head();
+            }
+            None => {
+                entry.remove();
+            }
         }
     }
 
@@ -118,67 +141,76 @@ pub(crate) struct Place<'q> {
     key: &'q Arc<str>,
     id: u64,
     joined_at: Timestamp,
+    left: bool,
 }
 
 impl Place<'_> {
     /// Whose turn it is now.
     pub(crate) fn turn(&self, now: Timestamp) -> Turn {
         let inner = lock(&self.queues.inner);
-        match inner.queues.get(self.key) {
-            Some(queue) if queue.waiting.front().is_some_and(|head| head.id != self.id) => Turn::Behind,
-            Some(Queue { holder: Some(holder), .. }) if now < holder.until => Turn::HeldHere(holder.until),
-            Some(queue) => Turn::Head(queue.available_at.max(self.joined_at)),
-            None => Turn::Head(self.joined_at),
+        inner.queues.get(self.key).map_or(Turn::Head(self.joined_at), |queue| queue.turn(self.id, self.joined_at, now))
+    }
+
+    /// Leaves the queue, and enters a guard of this process as the holder of the key.
+    pub(crate) fn hold(mut self, until: Timestamp, now: Timestamp) -> HoldId {
+        self.left = true;
+        let mut inner = lock(&self.queues.inner);
+        let id = inner.next_hold();
+        let Inner { queues, spare, .. } = &mut *inner;
+        // The place keeps the queue there.
+        if let Some(queue) = queues.get_mut(self.key) {
+            queue.hold(Holder { id, until }, now);
+            queue.leave(self.id, spare);
         }
+        id
     }
 
     /// A channel that brings a message when it may have become this thread's turn. To be asked for before
     /// [`turn`](Place::turn): what happens in between is then not missed.
     pub(crate) fn bell(&self) -> Receiver<()> {
         let (sender, receiver) = bounded(1);
-        let mut inner = lock(&self.queues.inner);
-        let waiting = inner.queues.get_mut(self.key).map(|queue| &mut queue.waiting);
-        if let Some(waiter) = waiting.and_then(|waiting| waiting.iter_mut().find(|waiter| waiter.id == self.id)) {
-            waiter.bell = Some(sender);
-        }
+        self.with_line(|line| {
+            if let Some(waiter) = line.waiting.iter_mut().find(|waiter| waiter.id == self.id) {
+                waiter.bell = Some(sender);
+            }
+        });
         receiver
     }
 
     /// Notes that a quorum answered an attempt.
     pub(crate) fn answered(&self, now: Timestamp) {
-        self.note(|queue| {
-            queue.available_at = now;
-            queue.trouble = None;
-        });
+        self.with_line(|line| line.answered(now));
     }
 
     /// Notes why an attempt could not find out.
     pub(crate) fn troubled(&self, trouble: Trouble) {
-        self.note(|queue| queue.trouble = Some(trouble));
+        self.with_line(|line| line.trouble = Some(trouble));
     }
 
     /// What the last attempt of the head ran into, if too few nodes could answer it.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
-        lock(&self.queues.inner).queues.get(self.key).and_then(|queue| queue.trouble.clone())
+        self.with_line(|line| line.trouble.clone()).flatten()
     }
 
-    fn note(&self, note: impl FnOnce(&mut Queue)) {
-        if let Some(queue) = lock(&self.queues.inner).queues.get_mut(self.key) {
-            note(queue);
-        }
+    fn with_line<R>(&self, act: impl FnOnce(&mut Line) -> R) -> Option<R> {
+        let mut inner = lock(&self.queues.inner);
+        inner.queues.get_mut(self.key).and_then(|queue| queue.line.as_deref_mut()).map(act)
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut inner = lock(&self.queues.inner);
-        let Some(queue) = inner.queues.get_mut(self.key) else { return };
-        let was_head = queue.waiting.front().is_some_and(|head| head.id == self.id);
-        queue.waiting.retain(|waiter| waiter.id != self.id);
-        if was_head {
-            queue.ring_head();
+        if self.left {
+            return;
         }
-        inner.discard_if_empty(self.key);
+        let mut inner = lock(&self.queues.inner);
+        let Inner { queues, spare, .. } = &mut *inner;
+        if let Entry::Occupied(mut entry) = queues.entry(Arc::clone(self.key)) {
+            entry.get_mut().leave(self.id, spare);
+            if entry.get().is_empty() {
+                entry.remove();
+            }
+        }
     }
 }
 
@@ -188,29 +220,60 @@ impl Inner {
         self.last_id
     }
 
-    fn queue(&mut self, key: &Arc<str>, now: Timestamp) -> &mut Queue {
-        let spare = &mut self.spare;
-        self.queues.entry(Arc::clone(key)).or_insert_with(|| {
-            let mut queue = spare.pop().unwrap_or_default();
-            queue.available_at = now;
-            queue
-        })
-    }
-
-    fn discard_if_empty(&mut self, key: &Arc<str>) {
-        let is_empty = |queue: &Queue| queue.holder.is_none() && queue.waiting.is_empty();
-        if self.queues.get(key).is_some_and(is_empty)
-            && let Some(mut queue) = self.queues.remove(key)
-        {
-            queue.trouble = None;
-            if self.spare.len() < SPARE_QUEUES {
-                self.spare.push(queue);
-            }
-        }
+    fn next_hold(&mut self) -> HoldId {
+        HoldId(NonZeroU64::MIN.saturating_add(self.next_id()))
     }
 }
 
 impl Queue {
+    fn turn(&self, id: u64, joined_at: Timestamp, now: Timestamp) -> Turn {
+        let Some(line) = &self.line else { return Turn::Head(joined_at) };
+        match &self.holder {
+            _ if line.waiting.front().is_some_and(|head| head.id != id) => Turn::Behind,
+            Some(holder) if now < holder.until => Turn::HeldHere(holder.until),
+            _ => Turn::Head(line.available_at.max(joined_at)),
+        }
+    }
+
+    fn hold(&mut self, holder: Holder, now: Timestamp) {
+        self.holder = Some(holder);
+        if let Some(line) = &mut self.line {
+            line.answered(now);
+        }
+    }
+
+    /// Takes one out of the line, and wakes the new head if it was the head.
+    #[expect(clippy::vec_box, reason = "as in `Inner`")]
+    fn leave(&mut self, id: u64, spare: &mut Vec<Box<Line>>) {
+        let Some(line) = &mut self.line else { return };
+        let was_head = line.waiting.front().is_some_and(|head| head.id == id);
+        if was_head {
+            line.waiting.pop_front();
+            line.ring_head();
+        } else {
+            line.waiting.retain(|waiter| waiter.id != id);
+        }
+        if line.waiting.is_empty()
+            && let Some(mut line) = self.line.take()
+        {
+            line.trouble = None;
+            if spare.len() < SPARE_LINES {
+                spare.push(line);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.holder.is_none() && self.line.is_none()
+    }
+}
+
+impl Line {
+    fn answered(&mut self, now: Timestamp) {
+        self.available_at = now;
+        self.trouble = None;
+    }
+
     fn ring_head(&self) {
         if let Some(bell) = self.waiting.front().and_then(|head| head.bell.as_ref()) {
             // A full bell has rung already.
@@ -231,7 +294,7 @@ mod tests {
     #[test]
     fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let places: Vec<_> = (0..3).map(|millis| queues.join(&key, at(millis))).collect();
+        let places: Vec<_> = (0..3).map(|millis| queues.join(&key, at(millis)).0).collect();
         let bells: Vec<_> = places.iter().map(Place::bell).collect();
         let turns = || -> Vec<_> { places.iter().map(|place| place.turn(at(9))).collect() };
         assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind, Turn::Behind]));
@@ -245,7 +308,8 @@ mod tests {
     #[test]
     fn whoever_gives_up_in_the_middle_wakes_nobody_and_blocks_nobody() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let (first, second, third) = (queues.join(&key, at(0)), queues.join(&key, at(0)), queues.join(&key, at(0)));
+        let (first, second, third) =
+            (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
         let (first_bell, third_bell) = (first.bell(), third.bell());
         drop(second);
         assert!(first_bell.try_recv().is_err() && third_bell.try_recv().is_err());
@@ -259,7 +323,7 @@ mod tests {
     fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
         let hold = queues.hold(&key, at(100), at(0));
-        let place = queues.join(&key, at(5));
+        let place = queues.join(&key, at(5)).0;
         let bell = place.bell();
         assert_eq!(place.turn(at(99)), Turn::HeldHere(at(100)));
         assert_eq!(place.turn(at(100)), Turn::Head(at(5)));
@@ -273,7 +337,7 @@ mod tests {
         let (queues, key) = (Queues::default(), Arc::from("k"));
         let stale = queues.hold(&key, at(100), at(0));
         let fresh = queues.hold(&key, at(300), at(200));
-        let place = queues.join(&key, at(210));
+        let place = queues.join(&key, at(210)).0;
         queues.release(&key, stale, at(220));
         assert_eq!(place.turn(at(230)), Turn::HeldHere(at(300)));
         queues.release(&key, fresh, at(240));
@@ -284,7 +348,7 @@ mod tests {
     #[test]
     fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let (head, behind) = (queues.join(&key, at(0)), queues.join(&key, at(0)));
+        let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
         head.troubled(Trouble { answered: 1, causes: Vec::new() });
         assert_eq!(behind.trouble().unwrap().answered, 1);
         head.answered(at(7));

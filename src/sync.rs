@@ -5,7 +5,7 @@
 
 use std::sync::PoisonError;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
 
 /// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a lock

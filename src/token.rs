@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn tokens_do_not_repeat() {
-        let tokens: HashSet<Vec<u8>> = (0..1000).map(|_| draw(&mut SysRng).unwrap().as_bytes().to_vec()).collect();
+        let tokens: HashSet<Vec<u8>> = (0..1000).map(|_| draw(&mut SysRng).unwrap().digits().to_vec()).collect();
         assert_eq!(tokens.len(), 1000);
     }
 }

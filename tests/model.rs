@@ -16,7 +16,7 @@ use quorumlock::proto;
 
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
-    pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use shuttle::thread::yield_now;
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -30,15 +30,16 @@ mod relay;
 mod rounds;
 
 use proto::lease::OwnerToken;
-use proto::node::NodeId;
+use proto::node::{NodeId, NodeSet};
 use proto::session::Ticket;
 use proto::time::Timestamp;
 use proto::vote::{Outcome, Vote};
-use relay::{Relay, World};
+use relay::{Bell, Bells, Relay, World};
 use rounds::{Purpose, Rounds};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
-use sync::{Arc, Condvar, Mutex, lock};
+use sync::{Condvar, Mutex, lock};
 
 const NODES: usize = 3;
 /// A key that the nodes answer only when everybody else is done: whoever waits for it must drive for all the others.
@@ -80,9 +81,8 @@ struct Nodes {
     changed: bool,
 }
 
-#[derive(Default)]
 struct Watch {
-    wire: Option<Arc<Wire>>,
+    wire: Arc<Wire>,
     lines: [usize; NODES],
 }
 
@@ -104,9 +104,13 @@ impl World for Nodes {
         self.rounds.is_decided(ticket)
     }
 
-    fn expire(&mut self, _ticket: Ticket, _decided: &mut Vec<Ticket>) {}
+    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+        self.rounds.assign(ticket, bell);
+    }
 
-    fn flush(&mut self, _decided: &mut Vec<Ticket>) {
+    fn expire(&mut self, _ticket: Ticket, _bells: &mut Bells) {}
+
+    fn flush(&mut self, _bells: &mut Bells) {
         let mut state = lock(&self.wire.state);
         for (key, line, ticket) in self.unsent.drain(..) {
             let request = (line, ticket, key.is_multiple_of(2));
@@ -119,14 +123,13 @@ impl World for Nodes {
         self.wire.to_nodes.notify_all();
     }
 
-    fn watch(&mut self, watch: &mut Watch) {
+    fn watch(&mut self, _alone: bool) -> Watch {
         self.changed = false;
-        watch.wire = Some(Arc::clone(&self.wire));
-        watch.lines = self.lines;
+        Watch { wire: Arc::clone(&self.wire), lines: self.lines }
     }
 
     fn poll(watch: &mut Watch, _patience: Duration) {
-        let wire = watch.wire.as_ref().unwrap();
+        let wire = &watch.wire;
         let mut state = lock(&wire.state);
         while !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
             state = wire.to_driver.wait(state).unwrap();
@@ -134,15 +137,13 @@ impl World for Nodes {
         state.woken = false;
     }
 
-    fn absorb(&mut self, watch: &mut Watch, decided: &mut Vec<Ticket>) {
+    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
         let mut replies = std::mem::take(&mut lock(&self.wire.state).replies);
         replies.retain(|&(line, ticket, vote)| {
             if !watch.sees(line) {
                 return true;
             }
-            if self.rounds.vote(ticket, NodeId::new(line.node), vote) {
-                decided.push(ticket);
-            }
+            self.rounds.vote(ticket, NodeId::new(line.node), vote, bells);
             self.rounds.unrefer(ticket);
             false
         });
@@ -167,8 +168,8 @@ impl Nodes {
             }
             self.changed = true;
         }
+        self.rounds.refer(ticket, NodeSet::first(NODES));
         for (node, &number) in self.lines.iter().enumerate() {
-            self.rounds.refer(ticket, NodeId::new(node));
             self.unsent.push((key, Line { node, number }, ticket));
         }
         ticket
@@ -197,18 +198,14 @@ fn serve(wire: &Wire) {
 fn round(relay: &Relay<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {
-        Manner::Leave => relay.run(|nodes, _| (nodes.send(key), Timestamp::ORIGIN), collect),
+        Manner::Leave => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::ORIGIN), collect),
         Manner::Post => {
-            return relay.enter(|nodes, _| {
+            return relay.enter(|nodes, _, _| {
                 let ticket = nodes.send(key);
                 nodes.rounds.unrefer(ticket);
             });
         }
-        Manner::Run => relay.run(|nodes, _| (nodes.send(key), Timestamp::NEVER), collect),
-        Manner::Wait => {
-            let ticket = relay.enter(|nodes, _| nodes.send(key));
-            relay.wait(ticket, Timestamp::NEVER, collect)
-        }
+        Manner::Run => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::NEVER), collect),
     };
     let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
     let outcome = count.tally.acquisition();
@@ -222,10 +219,8 @@ enum Manner {
     Leave,
     /// Begin, and never ask, like the release of a dropped guard.
     Post,
-    /// Begin and wait, like an attempt.
+    /// Begin and wait, like an attempt or an unlock.
     Run,
-    /// Begin, do something else, then wait, like an unlock.
-    Wait,
 }
 
 /// `threads` threads make `rounds` rounds each; `impatient` of them wait for none of theirs. One
@@ -256,8 +251,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
             shuttle::thread::spawn(move || {
                 for number in 0..rounds {
                     let manner = match (thread < impatient, number.is_multiple_of(2)) {
-                        (false, true) => Manner::Run,
-                        (false, false) => Manner::Wait,
+                        (false, _) => Manner::Run,
                         (true, true) => Manner::Leave,
                         (true, false) => Manner::Post,
                     };
@@ -279,7 +273,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     patient.join().unwrap();
     // The last word of all, with nobody left to say it for us.
     round(&relay, PATIENT_KEY, Manner::Post);
-    relay.enter(|nodes, _| assert!(nodes.unsent.is_empty(), "what was begun was sent by somebody"));
+    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent by somebody"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     for server in servers {

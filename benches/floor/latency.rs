@@ -35,8 +35,12 @@ fn healthy(stand: &Stand, nodes: usize, plan: Plan) -> Vec<Row> {
     let mutex = ours::mutex(&ours::client(&addresses), "latency/ours");
     let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
     let mut again = Floor::connect(&addresses, dialect, "latency/again", 2);
-    let rounds = interleave(plan, &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || again.pair()]);
-    let [floor, ours, again] = &rounds[..] else { return Vec::new() };
+    let spinning = ours::mutex(&ours::spinning_client(&addresses), "latency/spinning");
+    let rounds = interleave(
+        plan,
+        &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || again.pair(), &mut || ours::pair(&spinning)],
+    );
+    let [floor, ours, again, spinning] = &rounds[..] else { return Vec::new() };
 
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
@@ -50,6 +54,9 @@ fn healthy(stand: &Stand, nodes: usize, plan: Plan) -> Vec<Row> {
         let mut rest = rows.split_off(2).into_iter();
         rows = rows.into_iter().zip([1.05, 1.2]).map(|(row, bound)| row.goal(Goal::RatioAtMost(bound))).collect();
         rows.extend(rest.by_ref());
+        let spun = |figure: &str| name(&format!("spinning 100 µs before sleeping, {figure}"));
+        rows.push(Row::ratio(spun("pair p50"), "µs", spinning, against, pair_p50).goal(Goal::RatioAtMost(0.8)));
+        rows.push(Row::ratio(spun("pair p99"), "µs", spinning, against, pair_p99));
         rows.push(Row::ratio(name("the floor again, pair p50"), "µs", again, against, pair_p50).note("noise"));
         rows.push(Row::ratio(name("the floor again, pair p99"), "µs", again, against, pair_p99).note("noise"));
     }

@@ -14,6 +14,12 @@ pub(crate) fn client(nodes: &[SocketAddr]) -> Redlock {
     Redlock::builder().nodes(urls).build().expect("a client")
 }
 
+/// A client of these nodes whose threads poll for a moment before they sleep, where they would not by themselves.
+pub(crate) fn spinning_client(nodes: &[SocketAddr]) -> Redlock {
+    let urls = nodes.iter().map(|node| format!("redis://{node}"));
+    Redlock::builder().nodes(urls).spin(Duration::from_micros(100)).build().expect("a client")
+}
+
 /// A lock of the client. It lasts so long that nothing here ends it by time.
 pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
     client.mutex(resource).ttl(Duration::from_secs(600))

@@ -142,7 +142,9 @@ impl Run {
             }
             2 | 3 => {
                 let (ticket, now) = self.ask(|ticket| Request::Release(ticket, 1));
-                self.session.release(ticket, KEY, &token(ticket), now);
+                let mut request = Vec::new();
+                command::release(&mut request, self.session.dialect(), KEY, &token(ticket));
+                self.session.release(ticket, &request, now);
             }
             4 => {
                 if let Some((again, attempt)) = self.unreleased.pop_front() {
@@ -381,7 +383,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             words.map(|word| if let Reply::Bulk(Some(word)) = word { word } else { b"?" }).collect();
         let fits = match (asked.request, words.as_slice()) {
             (Request::Acquire(ticket), [b"SET", key, owner, b"NX", b"PX", ttl]) => {
-                (*key, *owner) == (KEY, token(ticket).as_bytes()) && *ttl == ticket.generation.to_string().as_bytes()
+                (*key, *owner) == (KEY, &token(ticket).digits()[..]) && *ttl == ticket.generation.to_string().as_bytes()
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
@@ -391,9 +393,9 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 dialects.push((ticket, dialect.to_vec()));
                 let token = token(ticket);
                 let expected: &[&[u8]] = match *dialect {
-                    b"DELEX" => &[KEY, b"IFEQ", token.as_bytes()],
-                    b"DELIFEQ" => &[KEY, token.as_bytes()],
-                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", KEY, token.as_bytes()],
+                    b"DELEX" => &[KEY, b"IFEQ", &token.digits()],
+                    b"DELIFEQ" => &[KEY, &token.digits()],
+                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", KEY, &token.digits()],
                     _ => &[],
                 };
                 arguments == expected

@@ -11,7 +11,6 @@ use super::relay::Relay;
 pub(crate) use super::rounds::Count;
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
-use crate::proto::session::Ticket;
 use crate::proto::time::{Clock, Timestamp};
 use crate::waker::Waker;
 use std::io;
@@ -30,14 +29,19 @@ impl Engine {
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
-    pub(crate) fn new(endpoints: Vec<Endpoint>, node_timeout: Duration, clock: Arc<dyn Clock>) -> io::Result<Engine> {
+    pub(crate) fn new(
+        endpoints: Vec<Endpoint>,
+        node_timeout: Duration,
+        spin: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let links = endpoints
             .into_iter()
             .enumerate()
             .map(|(index, endpoint)| Link::new(NodeId::new(index), endpoint, node_timeout, Arc::clone(&waker)))
             .collect();
-        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker));
+        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker, spin));
         Ok(Engine { relay, clock, node_timeout })
     }
 
@@ -56,10 +60,9 @@ impl Engine {
     ) -> (Claim, Count) {
         let mut claim = Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY };
         let count = self.relay.run(
-            |fleet, decided| {
-                let (ticket, t0) = fleet.acquire(key, &token, ttl_millis, decided);
+            |fleet, t0, bells| {
                 claim.t0 = t0;
-                (ticket, deadline(t0))
+                (fleet.acquire(key, &token, ttl_millis, t0, bells), deadline(t0))
             },
             |fleet, ticket| fleet.rounds().conclude(ticket),
         );
@@ -67,31 +70,34 @@ impl Engine {
         (claim, count)
     }
 
-    /// Releases a key on all nodes, and gives what [`released`](Engine::released) waits with.
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim) -> Ticket {
-        self.relay.enter(|fleet, decided| fleet.release(key, claim, Extent::Everywhere, decided))
+    /// Releases a key on all nodes and waits for the verdict, for the node timeout at most. `queued` is told the time when
+    /// the release has been queued on every connection: what is asked from then on goes behind it.
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Count {
+        self.relay.run(
+            |fleet, now, bells| {
+                let ticket = fleet.release(key, claim, Extent::Everywhere, now, bells);
+                queued(now);
+                (ticket, now.after(self.node_timeout))
+            },
+            |fleet, ticket| fleet.rounds().conclude(ticket),
+        )
     }
 
-    /// Waits for the verdict on a release, for the node timeout at most.
-    pub(crate) fn released(&self, ticket: Ticket) -> Count {
-        let deadline = self.clock.now().after(self.node_timeout);
-        self.relay.wait(ticket, deadline, |fleet, ticket| fleet.rounds().conclude(ticket))
-    }
-
-    /// Releases a key on all nodes and waits for nothing.
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim) {
-        self.post(key, claim, Extent::Everywhere);
+    /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release).
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) {
+        self.post(key, claim, Extent::Everywhere, queued);
     }
 
     /// Undoes a lost attempt on the nodes that it reached, and waits for nothing.
     pub(crate) fn undo(&self, key: &[u8], claim: &Claim) {
-        self.post(key, claim, Extent::Reached);
+        self.post(key, claim, Extent::Reached, |_| {});
     }
 
-    fn post(&self, key: &[u8], claim: &Claim, extent: Extent) {
-        self.relay.enter(|fleet, decided| {
-            let ticket = fleet.release(key, claim, extent, decided);
+    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Timestamp)) {
+        self.relay.enter(|fleet, now, bells| {
+            let ticket = fleet.release(key, claim, extent, now, bells);
             fleet.rounds().unrefer(ticket);
+            queued(now);
         });
     }
 }

@@ -4,18 +4,19 @@
 //! that cannot be asked votes with its fault at once, so that nobody waits for it. Nothing here waits: sockets are
 //! written and read as far as they go, and [`relay`](super::relay) does the rest.
 
-use super::link::{Interest, Link};
-use super::relay::World;
+use super::link::Link;
+use super::relay::{Bell, Bells, World};
 use super::rounds::{Purpose, Rounds};
+use super::spin::Spin;
+use super::watch::Watch;
 use crate::proto::command;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
-use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
+use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
 use crate::proto::vote::Vote;
 use crate::waker::Waker;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,28 +53,34 @@ pub(super) struct Fleet {
     request: Vec<u8>,
     /// The nodes for which a command was queued and not written yet.
     unsent: NodeSet,
+    /// When the latest of those commands was queued.
+    queued_at: Timestamp,
+    /// What the last poll waited for, kept for the next one. Out while somebody polls.
+    watch: Option<Watch>,
+    spin: Spin,
+    /// A connection was lost while the list was out.
+    lost: bool,
     /// A connection was opened, or bytes were left unsent, since the driver last asked what to wait for.
     changed: bool,
 }
 
-/// What the driver polls, and what it found.
-#[derive(Default)]
-pub(super) struct Watch {
-    waker: Option<Arc<Waker>>,
-    streams: Vec<(NodeId, Interest)>,
-    ready: Vec<(usize, Ready)>,
-    woken: bool,
-}
-
-struct Ready {
-    readable: bool,
-    writable: bool,
-}
-
 impl Fleet {
-    pub(super) fn new(links: Vec<Link>, clock: Arc<dyn Clock>, waker: Arc<Waker>) -> Fleet {
+    pub(super) fn new(links: Vec<Link>, clock: Arc<dyn Clock>, waker: Arc<Waker>, spin: Duration) -> Fleet {
         let rounds = Rounds::new(links.len());
-        Fleet { links, rounds, clock, waker, request: Vec::new(), unsent: NodeSet::EMPTY, changed: false }
+        let watch = Watch::new(&waker, links.len());
+        Fleet {
+            links,
+            rounds,
+            clock,
+            waker,
+            request: Vec::new(),
+            unsent: NodeSet::EMPTY,
+            queued_at: Timestamp::ORIGIN,
+            watch: Some(watch),
+            spin: Spin::new(spin),
+            lost: false,
+            changed: false,
+        }
     }
 
     /// The rounds in flight.
@@ -81,25 +88,23 @@ impl Fleet {
         &mut self.rounds
     }
 
-    /// Queues a `SET NX PX` for every node that may be asked. The time given back was read before the first byte is written.
+    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written.
     pub(super) fn acquire(
         &mut self,
         key: &[u8],
         token: &OwnerToken,
         ttl_millis: u64,
-        decided: &mut Vec<Ticket>,
-    ) -> (Ticket, Timestamp) {
-        let t0 = self.clock.now();
+        t0: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
         let ticket = self.rounds.open(Purpose::Acquire, key, token);
         let mut asked = NodeSet::EMPTY;
         for node in self.nodes() {
-            match self.prepare_to_ask(node, t0, decided) {
+            match self.prepare_to_ask(node, t0, bells) {
                 Ok(()) => {
                     asked.insert(node);
                 }
-                Err(fault) => {
-                    self.rounds.vote(ticket, node, Vote::Fault(fault));
-                }
+                Err(fault) => self.rounds.vote(ticket, node, Vote::Fault(fault), bells),
             }
         }
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
@@ -107,39 +112,53 @@ impl Fleet {
             self.request.clear();
             command::acquire(&mut self.request, key, token, ttl_millis);
             for node in asked.iter() {
-                self.rounds.refer(ticket, node);
                 self.links[node.index()].session.acquire(ticket, &self.request, t0);
             }
-            self.unsent = self.unsent.union(asked);
+            self.rounds.refer(ticket, asked);
+            self.queued(asked, t0);
         }
-        (ticket, t0)
+        ticket
     }
 
     /// Queues a compare-and-delete for what an attempt may have set. To a node whose connection is lost it is owed, if
     /// anything can have reached it at all.
-    pub(super) fn release(&mut self, key: &[u8], claim: &Claim, extent: Extent, decided: &mut Vec<Ticket>) -> Ticket {
+    pub(super) fn release(
+        &mut self,
+        key: &[u8],
+        claim: &Claim,
+        extent: Extent,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
         let Claim { token, t0, reached } = claim;
-        let now = self.clock.now();
         let ticket = self.rounds.open(Purpose::Release, key, token);
+        let mut asked = NodeSet::EMPTY;
+        let mut written_in = None;
         for node in self.nodes() {
             if reached.contains(node) {
-                self.prepare_to_release(node, now, decided);
+                self.prepare_to_release(node, now, bells);
             }
             let link = &mut self.links[node.index()];
             let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
             if wanted && !link.is_closed() {
-                self.rounds.refer(ticket, node);
-                link.session.release(ticket, key, token, now);
-                self.unsent.insert(node);
+                let dialect = link.session.dialect();
+                if written_in.replace(dialect) != Some(dialect) {
+                    self.request.clear();
+                    command::release(&mut self.request, dialect, key, token);
+                }
+                link.session.release(ticket, &self.request, now);
+                asked.insert(node);
                 continue;
             }
             let fault = link.fault();
             if wanted && link.wrote_since(*t0) {
-                self.rounds.refer(ticket, node);
+                self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.owe(node, ticket);
             }
-            self.rounds.vote(ticket, node, Vote::Fault(fault));
+            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
         }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
         ticket
     }
 
@@ -147,64 +166,77 @@ impl Fleet {
         (0..self.links.len()).map(NodeId::new)
     }
 
+    fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
+        self.unsent = self.unsent.union(nodes);
+        self.queued_at = self.queued_at.max(now);
+    }
+
     /// Sees to it that a `SET` can be queued for the node, or says why not.
-    fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) -> Result<(), Fault> {
-        self.look(node, now, decided);
+    fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+        if self.links[node.index()].is_in_order(now) {
+            return Ok(());
+        }
+        self.look(node, now, bells);
         if let Some(fault) = self.links[node.index()].deserves_another_chance(now) {
-            self.lose(node, fault, now, decided);
+            self.lose(node, fault, now, bells);
         }
         if self.links[node.index()].is_closed() {
             self.links[node.index()].may_open(now)?;
-            self.open(node, now, decided)?;
+            self.open(node, now, bells)?;
         }
         self.links[node.index()].admit(now)
     }
 
     /// Sees to it that a release can be queued for the node, if that is possible at present.
-    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
-        self.look(node, now, decided);
+    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+        if self.links[node.index()].is_in_order(now) {
+            return;
+        }
+        self.look(node, now, bells);
         let link = &self.links[node.index()];
         if link.is_closed() && link.may_open(now).is_ok() {
             // What went wrong is the link's fault from now on, and the caller asks for that.
-            let _ = self.open(node, now, decided);
+            let _ = self.open(node, now, bells);
         }
     }
 
     /// Takes in what happened to a connection while nobody looked, and gives up a hopeless one.
-    fn look(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
+    fn look(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
         let was_open = self.links[node.index()].is_open();
         if let Err(fault) = self.links[node.index()].advance(now) {
-            self.lose(node, fault, now, decided);
+            self.lose(node, fault, now, bells);
         }
         if self.links[node.index()].is_open() && !was_open {
             self.unsent.insert(node);
         }
         if self.links[node.index()].needs_look(now) {
-            self.read(node, now, decided);
+            self.read(node, now, bells);
         }
         if let Some(fault) = self.links[node.index()].hopeless(now) {
-            self.lose(node, fault, now, decided);
+            self.lose(node, fault, now, bells);
         }
     }
 
     /// Begins to connect, and queues what is owed.
-    fn open(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) -> Result<(), Fault> {
+    fn open(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
         if let Err(fault) = self.links[node.index()].open(now) {
-            self.lose(node, fault, now, decided);
+            self.lose(node, fault, now, bells);
             return Err(fault);
         }
         self.changed = true;
         let link = &mut self.links[node.index()];
         for ticket in std::mem::take(link.debts()) {
             if let Some(round) = self.rounds.round(ticket) {
-                link.session.release(ticket, round.key(), round.token(), now);
+                self.request.clear();
+                command::release(&mut self.request, link.session.dialect(), round.key(), round.token());
+                link.session.release(ticket, &self.request, now);
             }
         }
         Ok(())
     }
 
     /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
-    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, decided: &mut Vec<Ticket>) {
+    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, bells: &mut Bells) {
         // A server that refuses us may close next; the refusal says more.
         let fault = match self.links[node.index()].session.standing() {
             Standing::Rejected(refusal) => refusal,
@@ -212,14 +244,25 @@ impl Fleet {
         };
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
+        self.forget_closed(node);
         for (ticket, request) in abandoned {
-            if self.rounds.vote(ticket, node, Vote::Fault(fault)) {
-                decided.push(ticket);
-            }
+            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             match request {
                 Abandoned::Acquire => self.rounds.unrefer(ticket),
                 Abandoned::Release => self.owe(node, ticket),
             }
+        }
+    }
+
+    /// Lets go of a stream that is not the link's any more: the list of the last poll alone would keep it open.
+    fn forget_closed(&mut self, node: NodeId) {
+        let Some(watch) = &mut self.watch else {
+            self.lost = true;
+            return;
+        };
+        let interest = &mut watch.streams[node.index()];
+        if interest.as_ref().is_some_and(|interest| !self.links[node.index()].is_on(&interest.stream)) {
+            *interest = None;
         }
     }
 
@@ -235,25 +278,25 @@ impl Fleet {
     }
 
     /// Writes what a link's socket takes.
-    fn write(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
+    fn write(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
         match self.links[node.index()].flush(now) {
             Ok(unsent) => self.changed |= unsent,
             Err(fault) => {
                 // The server may have said why before it closed.
-                self.read(node, now, decided);
+                self.read(node, now, bells);
                 if self.links[node.index()].is_open() {
-                    self.lose(node, fault, now, decided);
+                    self.lose(node, fault, now, bells);
                 }
             }
         }
     }
 
     /// Reads a link to the end, and hands out what came.
-    fn read(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) {
+    fn read(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
         loop {
             let more = self.links[node.index()].read(now);
-            if let Err(fault) = more.and_then(|more| self.hand_out(node, now, decided).map(|()| more)) {
-                return self.lose(node, fault, now, decided);
+            if let Err(fault) = more.and_then(|more| self.hand_out(node, now, bells).map(|()| more)) {
+                return self.lose(node, fault, now, bells);
             }
             if more != Ok(true) {
                 break;
@@ -265,13 +308,13 @@ impl Fleet {
         }
     }
 
-    fn hand_out(&mut self, node: NodeId, now: Timestamp, decided: &mut Vec<Ticket>) -> Result<(), Fault> {
-        while let Some(event) = self.links[node.index()].next_event(now)? {
+    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+        while self.links[node.index()].session.has_input()
+            && let Some(event) = self.links[node.index()].next_event(now)?
+        {
             match event {
                 Event::Answered(ticket, vote) => {
-                    if self.rounds.vote(ticket, node, vote) {
-                        decided.push(ticket);
-                    }
+                    self.rounds.vote(ticket, node, vote, bells);
                     self.rounds.unrefer(ticket);
                 }
                 Event::Greeted => self.refuse_second_vote(node, now),
@@ -309,100 +352,85 @@ impl World for Fleet {
         self.rounds.is_decided(ticket)
     }
 
-    fn expire(&mut self, ticket: Ticket, decided: &mut Vec<Ticket>) {
+    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+        self.rounds.assign(ticket, bell);
+    }
+
+    fn expire(&mut self, ticket: Ticket, bells: &mut Bells) {
         let now = self.clock.now();
         let undecided =
             |fleet: &Fleet| fleet.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) && self.links[node.index()].is_open() {
-                self.read(node, now, decided);
+                self.read(node, now, bells);
             }
         }
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) {
                 let fault = Fault::new(self.links[node.index()].phase(), Cause::TimedOut);
-                self.rounds.vote(ticket, node, Vote::Fault(fault));
+                self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             }
         }
     }
 
-    fn flush(&mut self, decided: &mut Vec<Ticket>) {
-        if self.unsent.is_empty() {
-            return;
-        }
-        let now = self.clock.now();
+    fn flush(&mut self, bells: &mut Bells) {
         for node in std::mem::take(&mut self.unsent).iter() {
-            self.write(node, now, decided);
+            self.write(node, self.queued_at, bells);
         }
     }
 
-    fn watch(&mut self, watch: &mut Watch) {
+    fn watch(&mut self, alone: bool) -> Watch {
         self.changed = false;
-        watch.waker.get_or_insert_with(|| Arc::clone(&self.waker));
-        watch.streams.clear();
-        for node in self.nodes() {
-            if let Some(interest) = self.links[node.index()].interest() {
-                watch.streams.push((node, interest));
+        let mut watch = self.watch.take().unwrap_or_else(|| Watch::new(&self.waker, self.links.len()));
+        for (link, interest) in self.links.iter().zip(&mut watch.streams) {
+            if !link.is_interested_in(interest.as_ref()) {
+                *interest = link.interest();
             }
         }
+        watch.spin = self.spin.allowance(alone);
+        watch
     }
 
     fn poll(watch: &mut Watch, patience: Duration) {
-        watch.ready.clear();
-        watch.woken = false;
-        let Some(waker) = &watch.waker else { return };
-        // One for the waker, one for each node, on the stack.
-        let woken = PollFd::new(waker.source(), PollFlags::IN);
-        let mut descriptors: [PollFd<'_>; MAX_NODES + 1] = std::array::from_fn(|_| woken.clone());
-        for (descriptor, (_, interest)) in descriptors[1..].iter_mut().zip(&watch.streams) {
-            let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            *descriptor = PollFd::new(interest.stream.source(), flags);
-        }
-        let descriptors = &mut descriptors[..=watch.streams.len()];
-        // Errors: a signal, or too little memory. Either way nothing is ready, and the caller looks at its deadline.
-        if poll(descriptors, Timespec::try_from(patience).ok().as_ref()).is_err() {
-            return;
-        }
-        watch.woken = !descriptors[0].revents().is_empty();
-        for (index, descriptor) in descriptors[1..].iter().enumerate() {
-            let found = descriptor.revents();
-            let broken = found.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
-            let (readable, writable) =
-                (broken || found.contains(PollFlags::IN), broken || found.contains(PollFlags::OUT));
-            if readable || writable {
-                watch.ready.push((index, Ready { readable, writable }));
-            }
-        }
+        watch.poll(patience);
     }
 
-    fn absorb(&mut self, watch: &mut Watch, decided: &mut Vec<Ticket>) {
+    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
         let now = self.clock.now();
+        if !watch.spin.is_zero() {
+            self.spin.learn(watch.spun);
+        }
         if watch.woken {
             self.waker.drain();
             for node in self.nodes() {
                 if let Err(fault) = self.links[node.index()].resolved() {
-                    self.lose(node, fault, now, decided);
+                    self.lose(node, fault, now, bells);
                 }
             }
         }
-        for (index, ready) in watch.ready.drain(..) {
-            let (node, interest) = &watch.streams[index];
-            if !self.links[node.index()].is_on(&interest.stream) {
+        let (readable, writable) = (watch.readable, watch.writable);
+        for node in readable.union(writable).iter() {
+            let interest = watch.streams[node.index()].as_ref();
+            if !interest.is_some_and(|interest| self.links[node.index()].is_on(&interest.stream)) {
                 continue;
             }
-            if ready.writable {
+            if writable.contains(node) {
                 match self.links[node.index()].writable(now) {
-                    Ok(()) => self.write(*node, now, decided),
-                    Err(fault) => self.lose(*node, fault, now, decided),
+                    Ok(()) => self.write(node, now, bells),
+                    Err(fault) => self.lose(node, fault, now, bells),
                 }
             }
-            if ready.readable {
-                self.read(*node, now, decided);
+            if readable.contains(node) {
+                self.read(node, now, bells);
             }
         }
-        // A stream that was closed meanwhile is kept open by this list alone.
-        watch.streams.clear();
+        self.watch = Some(watch);
+        if std::mem::take(&mut self.lost) {
+            for node in self.nodes() {
+                self.forget_closed(node);
+            }
+        }
     }
 
     fn interrupt(&mut self) {

@@ -146,6 +146,17 @@ impl Link {
         }
     }
 
+    /// Whether requests can be queued without another look at the connection: it is open, was read a moment ago, and the
+    /// node answers in time. The common case, told by little.
+    pub(super) fn is_in_order(&self, now: Timestamp) -> bool {
+        self.is_open()
+            && self.session.standing() == Standing::Member
+            && now.since(self.checked_at) <= IDLE_CHECK
+            && self.session.backlog() <= BACKLOG_LIMIT
+            && !self.is_overdue(now)
+            && self.session.unsent().len() <= UNSENT_HARD_LIMIT
+    }
+
     /// Whether the connection should be read before it is relied on: it may have been closed while nobody looked, and an
     /// answer that seems overdue may have come.
     pub(super) fn needs_look(&self, now: Timestamp) -> bool {
@@ -360,6 +371,20 @@ impl Link {
             Connection::Open(stream) => {
                 Some(Interest { stream: Arc::clone(stream), writable: !self.session.unsent().is_empty() })
             }
+        }
+    }
+
+    /// Whether this is what the link has to poll for now.
+    pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
+        match (&self.connection, interest) {
+            (Connection::Closed | Connection::Resolving, None) => true,
+            (Connection::Connecting(stream), Some(Interest { stream: listed, writable: true })) => {
+                Arc::ptr_eq(stream, listed)
+            }
+            (Connection::Open(stream), Some(Interest { stream: listed, writable })) => {
+                Arc::ptr_eq(stream, listed) && *writable != self.session.unsent().is_empty()
+            }
+            _ => false,
         }
     }
 

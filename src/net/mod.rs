@@ -5,6 +5,7 @@
 //!     relay    whoever waits, polls: one thread drives, the others are parked
 //!       fleet    all links and the rounds in flight
 //!         rounds   one command to all nodes, and its tally
+//!         watch    what is polled, and what was found           spin     whether to poll without sleeping
 //!         link     one node's ordered connection        resolve  host names, in a thread
 //!           stream   a non-blocking byte stream
 //!           endpoint where a node is, from a URL
@@ -17,4 +18,6 @@ mod link;
 mod relay;
 mod resolve;
 mod rounds;
+mod spin;
 mod stream;
+mod watch;

@@ -6,16 +6,20 @@
 //!
 //! ```text
 //!            decided, or out of time ──────────────────────────────► leave
-//!           ╱                                                        ▲  │ nobody drives, somebody is
-//!   wait ──┤   nobody drives ──► drive: poll, absorb, ring ──┐       │  │ parked undecided: ring one
-//!           ╲                                                ├─► ────┘  ▼
-//!            somebody drives ──► park until rung, or time ───┘        gone
+//!           ╱                                                        ▲  │ nobody drives, somebody
+//!   wait ──┤   nobody drives ──► drive: poll, absorb, gather ─┐      │  │ sleeps: ring one
+//!           ╲                                                 ├─► ───┘  ▼
+//!            somebody drives ──► park until rung, or time ────┘       gone
 //! ```
 //!
+//! Threads whose requests go out together are mostly answered together. So they sleep on one bell, and one system call
+//! wakes them all; and the driver that has rung them lets them go first, to send what they begin next together again.
+//!
 //! Invariants, each of which a model test breaks on purpose to see it fail:
-//! 1. While a thread is parked undecided, somebody drives, or somebody who will look again is awake. Therefore whoever
-//!    leaves, for whatever reason, rings a parked thread if nobody drives.
-//! 2. A decision is stored before its owner is rung, under the same mutex under which the owner looks.
+//! 1. While a thread sleeps undecided, somebody drives, or somebody who will look again is awake. Therefore whoever
+//!    leaves, for whatever reason, rings a sleeper if nobody drives.
+//! 2. A decision is stored before its owner is rung, under the same mutex under which the owner looks. A bell that is rung
+//!    wakes all who sleep on it; those who are not decided look, and go to sleep again or drive.
 //! 3. A thread sleeps no longer than to its own deadline, whoever drives and however long.
 //! 4. What was begun is sent before the mutex is left, unless another thread has promised to come and send it, together
 //!    with its own and everybody else's, in one write to each node. A thread promises by being on its way to the mutex, or
@@ -23,67 +27,121 @@
 //!    who waits for a reply does not trust for long.
 
 use crate::proto::time::Timestamp;
-use crate::sync::{Arc, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, yield_now};
-use std::collections::VecDeque;
+use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, yield_now};
 use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How long a thread that waits for a reply trusts in another one's promise to send its command. A promise is kept in
 /// microseconds, unless the processor is given to others; then the thread sends for itself.
 const TRUST: Duration = Duration::from_micros(500);
+/// How many bells there are. Each flush moves on to the next; who sleeps longer than it takes to come round may be woken
+/// for nothing.
+const BELLS: usize = 32;
 
 /// What is driven.
 pub(super) trait World {
     /// Names something to wait for.
     type Ticket: Copy + PartialEq;
     /// What one poll waits for and what it found: taken out of the world, so that the world is free meanwhile.
-    type Watch: Default;
+    type Watch;
 
     /// The present time.
     fn now(&self) -> Timestamp;
     /// Whether there is nothing left to wait for.
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
-    /// The owner's deadline has come: decides the ticket, and lists what else is decided on the way.
-    fn expire(&mut self, ticket: Self::Ticket, decided: &mut Vec<Self::Ticket>);
-    /// Sends what was begun, and lists what is decided on the way.
-    fn flush(&mut self, decided: &mut Vec<Self::Ticket>);
-    /// Says what to wait for.
-    fn watch(&mut self, watch: &mut Self::Watch);
+    /// Says which bell to ring when the ticket is decided.
+    fn assign(&mut self, ticket: Self::Ticket, bell: Bell);
+    /// The owner's deadline has come: decides the ticket.
+    fn expire(&mut self, ticket: Self::Ticket, bells: &mut Bells);
+    /// Sends what was begun.
+    fn flush(&mut self, bells: &mut Bells);
+    /// Says what to wait for. `alone`: no other thread is here.
+    fn watch(&mut self, alone: bool) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, patience: Duration);
-    /// Takes in what is ready, and lists what is decided now.
-    fn absorb(&mut self, watch: &mut Self::Watch, decided: &mut Vec<Self::Ticket>);
+    /// Takes in what is ready.
+    fn absorb(&mut self, watch: Self::Watch, bells: &mut Bells);
     /// Makes a poll that is under way look again, if what there is to wait for has changed since.
     fn interrupt(&mut self);
+}
+
+/// What a thread sleeps on until its ticket is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bell(u8);
+
+/// The bells of tickets that are decided now. Whatever acts on the world may decide tickets of others on the way, and
+/// notes their bells here.
+#[derive(Debug, Default)]
+pub(super) struct Bells(u32);
+
+impl Bells {
+    pub(super) fn insert(&mut self, bell: Bell) {
+        self.0 |= 1 << bell.0;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let first = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (first < BELLS).then_some(first)
+        })
+    }
 }
 
 /// A world that threads drive in turn.
 pub(super) struct Relay<W: World> {
     state: Mutex<State<W>>,
-    /// How many threads are on their way to the mutex.
-    arriving: AtomicUsize,
+    bells: [Condvar; BELLS],
+    /// How many times a thread has set out for the mutex, and how many times one has come to it.
+    departures: AtomicUsize,
+    arrivals: AtomicUsize,
 }
 
 struct State<W: World> {
     world: W,
-    /// Somebody polls.
-    driven: bool,
-    /// How many parked threads have been rung to drive and have not come yet.
-    appointed: usize,
-    /// Who is parked, the longest wait first.
-    parked: VecDeque<Seat<W::Ticket>>,
-    /// Bells of threads that are gone, to be used again.
-    bells: Vec<Arc<Condvar>>,
-    /// Buffers of the driver, kept from turn to turn.
-    watch: W::Watch,
-    decided: Vec<W::Ticket>,
-    ringing: Vec<Arc<Condvar>>,
+    driver: Driver,
+    /// One of the sleepers on this bell has been rung to drive, and none of them has come since.
+    appointed: Option<Bell>,
+    /// The bell for what is begun now, until the next flush.
+    bell: Bell,
+    sleepers: [Sleepers; BELLS],
+    /// The bells that somebody sleeps on.
+    slept_on: Bells,
+    /// The bells to ring once the mutex is free. Nobody counts as asleep on them any more.
+    ringing: Bells,
+    /// How many sleep on those.
+    rung: u32,
 }
 
-struct Seat<T> {
-    ticket: T,
-    bell: Arc<Condvar>,
-    appointed: bool,
+/// What the driver is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Driver {
+    /// There is none.
+    Absent,
+    /// It has rung those whose rounds are decided, and lets them go first: what they begin next it will send.
+    Gathering,
+    /// It waits for replies.
+    Polling,
+}
+
+/// Who sleeps on one bell.
+#[derive(Clone, Copy, Default)]
+struct Sleepers {
+    number: u32,
+    /// How many times the bell was rung for all of them.
+    rung: u32,
+}
+
+/// Whom to ring: all who sleep on some bells, and one who sleeps on another.
+#[derive(Default)]
+struct Call {
+    all: Bells,
+    one: Option<Bell>,
 }
 
 impl<W: World> Relay<W> {
@@ -91,201 +149,226 @@ impl<W: World> Relay<W> {
         Relay {
             state: Mutex::new(State {
                 world,
-                driven: false,
-                appointed: 0,
-                parked: VecDeque::new(),
-                bells: Vec::new(),
-                watch: W::Watch::default(),
-                decided: Vec::new(),
-                ringing: Vec::new(),
+                driver: Driver::Absent,
+                appointed: None,
+                bell: Bell(0),
+                sleepers: [Sleepers::default(); BELLS],
+                slept_on: Bells::default(),
+                ringing: Bells::default(),
+                rung: 0,
             }),
-            arriving: AtomicUsize::new(0),
+            bells: std::array::from_fn(|_| Condvar::new()),
+            departures: AtomicUsize::new(0),
+            arrivals: AtomicUsize::new(0),
         }
     }
 
-    /// Does something in the world that does not wait. `act` lists the tickets that it decided on the way.
-    pub(super) fn enter<R>(&self, act: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> R) -> R {
+    /// Does something in the world that does not wait.
+    pub(super) fn enter<R>(&self, act: impl FnOnce(&mut W, Timestamp, &mut Bells) -> R) -> R {
         let mut state = self.arrive();
-        let result = state.act(act);
+        let now = state.world.now();
+        let result = state.act(|world, bells| act(world, now, bells));
         self.flush_unless_promised(&mut state);
-        let ringing = state.take_ringing();
+        let all = state.take_ringing();
         drop(state);
-        ring_all(&ringing);
+        self.ring(&Call { all, one: None });
         result
     }
 
-    /// Begins something in the world, waits until it is decided, and collects it. `begin` gives the ticket and the time
-    /// at which the wait ends at the latest.
+    /// Begins something in the world, waits until it is decided, and collects it. `begin` is given the time, and gives the
+    /// ticket and when the wait ends at the latest.
     pub(super) fn run<R>(
         &self,
-        begin: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> (W::Ticket, Timestamp),
+        begin: impl FnOnce(&mut W, Timestamp, &mut Bells) -> (W::Ticket, Timestamp),
         collect: impl FnOnce(&mut W, W::Ticket) -> R,
     ) -> R {
         let mut state = self.arrive();
-        let (ticket, deadline) = state.act(begin);
-        self.settle(state, ticket, deadline, collect)
-    }
-
-    /// Waits until something that was begun by [`enter`](Relay::enter) is decided, and collects it.
-    pub(super) fn wait<R>(
-        &self,
-        ticket: W::Ticket,
-        deadline: Timestamp,
-        collect: impl FnOnce(&mut W, W::Ticket) -> R,
-    ) -> R {
-        self.settle(self.arrive(), ticket, deadline, collect)
-    }
-
-    fn settle<'a, R>(
-        &'a self,
-        mut state: MutexGuard<'a, State<W>>,
-        ticket: W::Ticket,
-        deadline: Timestamp,
-        collect: impl FnOnce(&mut W, W::Ticket) -> R,
-    ) -> R {
+        let mut now = state.world.now();
+        let (ticket, deadline) = state.act(|world, bells| begin(world, now, bells));
+        let bell = state.bell;
+        state.world.assign(ticket, bell);
         let mut trusting = true;
         while !state.world.is_decided(ticket) {
-            let now = state.world.now();
             if now >= deadline {
-                state.act(|world, decided| world.expire(ticket, decided));
+                state.act(|world, bells| world.expire(ticket, bells));
                 break;
             }
             let mut patience = deadline.since(now);
             // Sending may decide something by itself, when a connection turns out to be broken.
-            if state.driven && trusting && self.is_promised(&state) {
+            if state.is_driven() && trusting && self.is_promised(&state) {
                 patience = patience.min(TRUST);
             } else {
-                state.act(|world, decided| world.flush(decided));
+                state.flush();
             }
             state = if !state.ringing.is_empty() {
-                self.ring(state)
+                self.gather(state)
             } else if state.world.is_decided(ticket) {
                 break;
-            } else if state.driven {
+            } else if state.is_driven() {
                 trusting = false;
-                park(state, ticket, patience)
+                self.park(state, bell, patience)
             } else {
                 self.drive(state, patience)
             };
+            if !state.world.is_decided(ticket) {
+                now = state.world.now();
+            }
         }
         let result = collect(&mut state.world, ticket);
-        let successor = state.appoint();
+        let one = state.appoint();
         self.flush_unless_promised(&mut state);
-        let mut ringing = state.take_ringing();
-        ringing.extend(successor);
+        let all = state.take_ringing();
         drop(state);
-        ring_all(&ringing);
+        self.ring(&Call { all, one });
         result
     }
 
-    /// One turn at driving: poll, absorb, ring. Everything that was begun has been sent.
+    /// One turn at driving: poll, absorb, ring, gather. Everything that was begun has been sent.
     fn drive<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, patience: Duration) -> MutexGuard<'a, State<W>> {
-        let mut watch = std::mem::take(&mut state.watch);
-        state.world.watch(&mut watch);
-        state.driven = true;
+        let alone = state.slept_on.is_empty() && !self.is_promised(&state);
+        let mut watch = state.world.watch(alone);
+        state.driver = Driver::Polling;
         drop(state);
         W::poll(&mut watch, patience);
         let mut state = self.arrive();
-        state.driven = false;
-        state.act(|world, decided| world.absorb(&mut watch, decided));
-        state.watch = watch;
-        if state.ringing.is_empty() { state } else { self.ring(state) }
+        state.driver = Driver::Gathering;
+        state.act(|world, bells| world.absorb(watch, bells));
+        if !state.ringing.is_empty() {
+            state = self.gather(state);
+        }
+        state.driver = Driver::Absent;
+        state
+    }
+
+    /// Rings with the mutex free, so that nobody wakes up only to wait for it; and when several were rung, lets them go
+    /// first, for as long as they come, so that what they begin next is sent together.
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
+        let several = state.rung > 1;
+        let all = state.take_ringing();
+        self.departures.fetch_add(1, Ordering::SeqCst);
+        let arrivals = self.arrivals.load(Ordering::SeqCst);
+        drop(state);
+        self.ring(&Call { all, one: None });
+        if several {
+            self.give_way(arrivals);
+        }
+        let state = lock(&self.state);
+        self.arrivals.fetch_add(1, Ordering::SeqCst);
+        state
+    }
+
+    /// Lets others run, for as long as one of them comes to the mutex each time.
+    fn give_way(&self, mut arrivals: usize) {
+        loop {
+            yield_now();
+            let before = std::mem::replace(&mut arrivals, self.arrivals.load(Ordering::SeqCst));
+            if arrivals == before {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until rung, or for that long.
+    fn park<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<W>>,
+        bell: Bell,
+        patience: Duration,
+    ) -> MutexGuard<'a, State<W>> {
+        let index = usize::from(bell.0);
+        state.sleepers[index].number += 1;
+        state.slept_on.insert(bell);
+        let rung = state.sleepers[index].rung;
+        let (mut state, _) = self.bells[index].wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+        if state.sleepers[index].rung == rung {
+            state.sleepers[index].number -= 1;
+            if state.sleepers[index].number == 0 {
+                state.slept_on.0 &= !(1 << index);
+            }
+        }
+        // Whoever of them was meant: this thread is awake, and looks.
+        if state.appointed == Some(bell) {
+            state.appointed = None;
+        }
+        state
     }
 
     /// Takes the mutex, having promised to come.
     fn arrive(&self) -> MutexGuard<'_, State<W>> {
-        self.arriving.fetch_add(1, Ordering::SeqCst);
+        self.departures.fetch_add(1, Ordering::SeqCst);
         let state = lock(&self.state);
-        self.arriving.fetch_sub(1, Ordering::SeqCst);
+        self.arrivals.fetch_add(1, Ordering::SeqCst);
         state
     }
 
     /// Sends what was begun, unless somebody has promised to come.
     fn flush_unless_promised(&self, state: &mut State<W>) {
         if !self.is_promised(state) {
-            state.act(|world, decided| world.flush(decided));
+            state.flush();
         }
     }
 
     /// Whether somebody will come and send what was begun. Whoever was rung to drive has promised it only for as long as
     /// nobody else drives.
     fn is_promised(&self, state: &State<W>) -> bool {
-        (!state.driven && state.appointed > 0) || self.arriving.load(Ordering::SeqCst) > 0
+        (state.driver == Driver::Absent && state.appointed.is_some())
+            || self.departures.load(Ordering::SeqCst) != self.arrivals.load(Ordering::SeqCst)
     }
 
-    /// Rings with the mutex free, so that nobody wakes up only to wait for it; and lets several who were rung go first, so
-    /// that what they begin next is sent together.
-    fn ring<'a>(&'a self, mut state: MutexGuard<'a, State<W>>) -> MutexGuard<'a, State<W>> {
-        let mut ringing = state.take_ringing();
-        self.arriving.fetch_add(1, Ordering::SeqCst);
-        drop(state);
-        ring_all(&ringing);
-        if ringing.len() > 1 {
-            yield_now();
+    fn ring(&self, call: &Call) {
+        for index in call.all.iter() {
+            self.bells[index].notify_all();
         }
-        ringing.clear();
-        state = lock(&self.state);
-        self.arriving.fetch_sub(1, Ordering::SeqCst);
-        state.ringing = ringing;
-        state
+        if let Some(bell) = call.one {
+            self.bells[usize::from(bell.0)].notify_one();
+        }
     }
 }
 
 impl<W: World> State<W> {
-    /// Acts on the world, and notes whose bells to ring for it once the mutex is free.
-    fn act<R>(&mut self, act: impl FnOnce(&mut W, &mut Vec<W::Ticket>) -> R) -> R {
-        let mut decided = std::mem::take(&mut self.decided);
-        let result = act(&mut self.world, &mut decided);
-        for ticket in decided.drain(..) {
-            if let Some(seat) = self.parked.iter().find(|seat| seat.ticket == ticket) {
-                self.ringing.push(Arc::clone(&seat.bell));
-            }
+    /// Acts on the world, and notes which bells to ring for it once the mutex is free.
+    fn act<R>(&mut self, act: impl FnOnce(&mut W, &mut Bells) -> R) -> R {
+        let mut bells = Bells::default();
+        let result = act(&mut self.world, &mut bells);
+        bells.0 &= self.slept_on.0;
+        for index in bells.iter() {
+            let sleepers = &mut self.sleepers[index];
+            self.rung += sleepers.number;
+            *sleepers = Sleepers { number: 0, rung: sleepers.rung.wrapping_add(1) };
         }
-        self.decided = decided;
-        if self.driven {
+        self.slept_on.0 &= !bells.0;
+        self.ringing.0 |= bells.0;
+        if self.driver == Driver::Polling {
             self.world.interrupt();
         }
         result
     }
 
-    fn take_ringing(&mut self) -> Vec<Arc<Condvar>> {
+    /// Sends what was begun. What is begun from now on sleeps on another bell.
+    fn flush(&mut self) {
+        self.act(|world, bells| world.flush(bells));
+        self.bell = Bell((self.bell.0 + 1) % BELLS as u8);
+    }
+
+    fn is_driven(&self) -> bool {
+        self.driver != Driver::Absent
+    }
+
+    fn take_ringing(&mut self) -> Bells {
+        self.rung = 0;
         std::mem::take(&mut self.ringing)
     }
 
-    /// Names who shall drive when the caller leaves, if anybody must and nobody is on the way to it.
-    fn appoint(&mut self) -> Option<Arc<Condvar>> {
-        if self.driven || self.appointed > 0 {
+    /// Names who shall drive when the caller leaves, if anybody must and nobody is on the way to it: one of those who have
+    /// slept the longest.
+    fn appoint(&mut self) -> Option<Bell> {
+        if self.is_driven() || self.appointed.is_some() || self.slept_on.is_empty() {
             return None;
         }
-        let world = &self.world;
-        let seat = self.parked.iter_mut().find(|seat| !world.is_decided(seat.ticket))?;
-        seat.appointed = true;
-        self.appointed += 1;
-        Some(Arc::clone(&seat.bell))
-    }
-}
-
-/// Sleeps until rung, or for that long.
-fn park<W: World>(
-    mut state: MutexGuard<'_, State<W>>,
-    ticket: W::Ticket,
-    patience: Duration,
-) -> MutexGuard<'_, State<W>> {
-    let bell = state.bells.pop().unwrap_or_default();
-    state.parked.push_back(Seat { ticket, bell: Arc::clone(&bell), appointed: false });
-    let (mut state, _) = bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
-    let index = state.parked.iter().position(|seat| seat.ticket == ticket);
-    if let Some(seat) = index.and_then(|index| state.parked.remove(index))
-        && seat.appointed
-    {
-        state.appointed -= 1;
-    }
-    state.bells.push(bell);
-    state
-}
-
-fn ring_all(bells: &[Arc<Condvar>]) {
-    for bell in bells {
-        bell.notify_one();
+        // The bell after the present one is the one that was left the longest ago.
+        let next = u32::from(self.bell.0) + 1;
+        let oldest = (self.slept_on.0.rotate_right(next).trailing_zeros() + next) % BELLS as u32;
+        self.appointed = Some(Bell(oldest as u8));
+        self.appointed
     }
 }

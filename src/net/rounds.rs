@@ -4,6 +4,7 @@
 //! verdict, and each node whose reply is still to come or to whom a release is still owed. So a straggler's reply, however
 //! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for.
 
+use super::relay::{Bell, Bells};
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
@@ -31,6 +32,9 @@ pub(super) struct Round {
     tally: Tally,
     faults: Box<[Fault]>,
     reached: NodeSet,
+    decided: bool,
+    /// What its owner sleeps on. A post has none.
+    bell: Option<Bell>,
 }
 
 impl Round {
@@ -46,7 +50,7 @@ impl Round {
         &self.tally
     }
 
-    fn is_decided(&self) -> bool {
+    fn has_verdict(&self) -> bool {
         match self.purpose {
             Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
             Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
@@ -99,6 +103,8 @@ impl Rounds {
                     tally: Tally::new(self.nodes),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
                     reached: NodeSet::EMPTY,
+                    decided: false,
+                    bell: None,
                 });
                 (self.slots.len() - 1) as u32
             }
@@ -110,6 +116,8 @@ impl Rounds {
         round.token = *token;
         round.tally = Tally::new(self.nodes);
         round.reached = NodeSet::EMPTY;
+        round.decided = false;
+        round.bell = None;
         Ticket { slot, generation: round.generation }
     }
 
@@ -119,11 +127,11 @@ impl Rounds {
         (round.generation == ticket.generation && round.references > 0).then_some(round)
     }
 
-    /// One more refers to it: a reply of this node is to come.
-    pub(super) fn refer(&mut self, ticket: Ticket, node: NodeId) {
+    /// More refer to it: replies of these nodes are to come.
+    pub(super) fn refer(&mut self, ticket: Ticket, nodes: NodeSet) {
         if let Some(round) = self.round_mut(ticket) {
-            round.references += 1;
-            round.reached.insert(node);
+            round.references += nodes.len() as u32;
+            round.reached = round.reached.union(nodes);
         }
     }
 
@@ -139,16 +147,27 @@ impl Rounds {
         }
     }
 
-    /// Counts a vote; true when it decided the round.
-    pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote) -> bool {
-        let Some(round) = self.round_mut(ticket) else { return false };
-        let before = round.is_decided();
+    /// Says what the owner of a round sleeps on.
+    pub(super) fn assign(&mut self, ticket: Ticket, bell: Bell) {
+        if let Some(round) = self.round_mut(ticket) {
+            round.bell = Some(bell);
+        }
+    }
+
+    /// Counts a vote, and notes the bell of a round that it decides.
+    pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut Bells) {
+        let Some(round) = self.round_mut(ticket) else { return };
         if round.tally.record(node, vote)
             && let Vote::Fault(fault) = vote
         {
             round.faults[node.index()] = fault;
         }
-        !before && round.is_decided()
+        if !round.decided && round.has_verdict() {
+            round.decided = true;
+            if let Some(bell) = round.bell {
+                bells.insert(bell);
+            }
+        }
     }
 
     /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.
@@ -165,7 +184,7 @@ impl Rounds {
 
     /// Whether the verdict is in. A round that is gone has nothing to wait for.
     pub(super) fn is_decided(&self, ticket: Ticket) -> bool {
-        self.round(ticket).is_none_or(Round::is_decided)
+        self.round(ticket).is_none_or(|round| round.decided)
     }
 
     /// How many rounds somebody refers to.
@@ -193,15 +212,15 @@ mod tests {
     #[test]
     fn a_straggler_finds_its_round_and_then_nobody_does() {
         let (mut rounds, ticket) = rounds();
-        for index in 0..3 {
-            rounds.refer(ticket, NodeId::new(index));
-        }
-        assert!(!rounds.vote(ticket, NodeId::new(0), Vote::Granted));
-        assert!(rounds.vote(ticket, NodeId::new(1), Vote::Granted));
+        rounds.refer(ticket, NodeSet::first(3));
+        rounds.vote(ticket, NodeId::new(0), Vote::Granted, &mut Bells::default());
+        assert!(!rounds.is_decided(ticket));
+        rounds.vote(ticket, NodeId::new(1), Vote::Granted, &mut Bells::default());
+        assert!(rounds.is_decided(ticket));
         for _ in 0..3 {
             rounds.unrefer(ticket);
         }
-        assert!(!rounds.vote(ticket, NodeId::new(2), Vote::Refused), "decided already");
+        rounds.vote(ticket, NodeId::new(2), Vote::Refused, &mut Bells::default());
         assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
         rounds.unrefer(ticket);
         assert!(rounds.round(ticket).is_none());
@@ -215,7 +234,7 @@ mod tests {
         let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
         assert_eq!(fresh.slot, stale.slot);
         for index in 0..3 {
-            assert!(!rounds.vote(stale, NodeId::new(index), Vote::Granted));
+            rounds.vote(stale, NodeId::new(index), Vote::Granted, &mut Bells::default());
         }
         rounds.unrefer(stale);
         assert!(rounds.is_decided(stale));
@@ -228,8 +247,15 @@ mod tests {
     fn faults_are_kept_by_node() {
         let (mut rounds, ticket) = rounds();
         let refused = Fault::new(Phase::Connect, Cause::Refused);
-        assert!(!rounds.vote(ticket, NodeId::new(2), Vote::Fault(refused)));
-        assert!(rounds.vote(ticket, NodeId::new(0), Vote::Fault(Fault::new(Phase::Reply, Cause::Closed))));
+        rounds.vote(ticket, NodeId::new(2), Vote::Fault(refused), &mut Bells::default());
+        assert!(!rounds.is_decided(ticket));
+        rounds.vote(
+            ticket,
+            NodeId::new(0),
+            Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
+            &mut Bells::default(),
+        );
+        assert!(rounds.is_decided(ticket));
         let count = rounds.conclude(ticket);
         assert_eq!(
             count.faults,

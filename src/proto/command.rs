@@ -28,7 +28,7 @@ impl Dialect {
 /// Asks for the lock: `SET key token NX PX ttl`.
 pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
-    resp::encode(out, &[b"SET", key, token.as_bytes(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
+    resp::encode(out, &[b"SET", key, &token.digits(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
 }
 
 /// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (SPEC §2.3).
@@ -47,9 +47,9 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
 /// Frees the lock if it is ours: compare and delete.
 pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
     match dialect {
-        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", token.as_bytes()]),
-        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, token.as_bytes()]),
-        Dialect::Eval => resp::encode(out, &[b"EVAL", script::RELEASE.as_bytes(), b"1", key, token.as_bytes()]),
+        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", &token.digits()]),
+        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, &token.digits()]),
+        Dialect::Eval => resp::encode(out, &[b"EVAL", script::RELEASE.as_bytes(), b"1", key, &token.digits()]),
     }
 }
 

@@ -48,7 +48,9 @@ impl Health {
 
     /// It answered: nothing bad is known of it any more.
     pub fn answered(&mut self) {
-        *self = Health::new();
+        if self.fault.is_some() {
+            *self = Health::new();
+        }
     }
 
     /// It failed. `salt` tells nodes apart, for the jitter.

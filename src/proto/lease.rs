@@ -98,7 +98,7 @@ impl Lease {
 ///
 /// Whoever knows it can release the lock, so `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct OwnerToken([u8; OwnerToken::LENGTH]);
+pub struct OwnerToken([u8; OwnerToken::ENTROPY]);
 
 impl OwnerToken {
     /// Bytes of entropy in a token.
@@ -108,18 +108,18 @@ impl OwnerToken {
 
     /// The token of this entropy.
     pub fn from_entropy(entropy: [u8; OwnerToken::ENTROPY]) -> OwnerToken {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut token = [0; OwnerToken::LENGTH];
-        for (pair, byte) in token.chunks_exact_mut(2).zip(entropy) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        OwnerToken(token)
+        OwnerToken(entropy)
     }
 
     /// The token as it is sent.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+    pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut digits = [0; OwnerToken::LENGTH];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        digits
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
         entropy[0] = 0xa7;
         entropy[19] = 0x0f;
         let token = OwnerToken::from_entropy(entropy);
-        assert_eq!(token.as_bytes(), b"a70000000000000000000000000000000000000f");
+        assert_eq!(&token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");
     }
 }

@@ -178,16 +178,20 @@ impl Session {
         self.expect(Request::Acquire(ticket), now);
     }
 
-    /// Queues a compare-and-delete.
-    pub fn release(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        self.release_in(self.dialect, ticket, Tried { last: self.dialect, set: 0, denied: false }, key, token, now);
+    /// Queues a compare-and-delete, as [`command::release`] wrote it in this session's [`dialect`](Session::dialect): it is
+    /// the same for most nodes of a round.
+    pub fn release(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
+        self.outgoing.extend_from_slice(request);
+        let tried = Tried { last: self.dialect, set: 0, denied: false };
+        self.expect(Request::Release(ticket, tried.with(self.dialect)), now);
     }
 
     /// Queues a compare-and-delete once more, in a dialect it has not been tried in.
     pub fn release_again(&mut self, again: Unreleased, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let dialect = again.tried.next(self.dialect).unwrap_or(self.dialect);
         self.dialect = dialect;
-        self.release_in(dialect, again.ticket, again.tried, key, token, now);
+        command::release(&mut self.outgoing, dialect, key, token);
+        self.expect(Request::Release(again.ticket, again.tried.with(dialect)), now);
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -272,6 +276,11 @@ impl Session {
         debug_assert!(self.incoming_end <= self.incoming.len());
     }
 
+    /// Whether bytes were received that have not been understood yet.
+    pub fn has_input(&self) -> bool {
+        self.incoming_start < self.incoming_end
+    }
+
     /// The next thing that the received bytes mean, or `None` until more are received.
     ///
     /// # Errors
@@ -316,19 +325,6 @@ impl Session {
             Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
             Request::Auth | Request::InfoReplication | Request::InfoServer | Request::Select => None,
         })
-    }
-
-    fn release_in(
-        &mut self,
-        dialect: Dialect,
-        ticket: Ticket,
-        tried: Tried,
-        key: &[u8],
-        token: &OwnerToken,
-        now: Timestamp,
-    ) {
-        command::release(&mut self.outgoing, dialect, key, token);
-        self.expect(Request::Release(ticket, tried.with(dialect)), now);
     }
 
     fn expect(&mut self, request: Request, asked_at: Timestamp) {

@@ -19,6 +19,12 @@ fn set(key: &[u8], token: &OwnerToken) -> Vec<u8> {
     request
 }
 
+fn release(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
+    let mut request = Vec::new();
+    command::release(&mut request, session.dialect(), key, token);
+    session.release(ticket, &request, now);
+}
+
 fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
@@ -98,7 +104,7 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
             let told = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
             // What the SET may have done all the same is undone on the same connection.
-            session.release(ticket(1), b"k", &token(1), NOW);
+            release(&mut session, ticket(1), b"k", &token(1), NOW);
             assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Vote::Granted)]);
         }
     }
@@ -116,7 +122,7 @@ fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
     session.acquire(ticket(1), &set(b"a", &token(1)), NOW);
     // Nobody waits for ticket 1 any more; its reply is still the next one.
-    session.release(ticket(2), b"a", &token(1), NOW);
+    release(&mut session, ticket(2), b"a", &token(1), NOW);
     session.acquire(ticket(3), &set(b"b", &token(3)), NOW);
     assert_eq!(
         events(&mut session, "+OK\r\n:1\r\n$-1\r\n"),
@@ -171,7 +177,7 @@ fn the_release_is_spoken_in_the_dialect_of_the_server() {
         ("redis_version:7.2.4\r\nvalkey_version:9.0.1", "DELIFEQ"),
     ] {
         let mut session = member(version);
-        session.release(ticket(0), b"k", &token(1), NOW);
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
         assert!(sent(&mut session).contains(&format!("\r\n{word}\r\n")), "{version}");
     }
 }
@@ -179,8 +185,8 @@ fn the_release_is_spoken_in_the_dialect_of_the_server() {
 #[test]
 fn a_wrong_guess_falls_back_and_is_remembered() {
     let mut session = Session::open(&Greeting::default(), None, NOW);
-    session.release(ticket(0), b"k", &token(1), NOW);
-    session.release(ticket(1), b"k", &token(2), NOW);
+    release(&mut session, ticket(0), b"k", &token(1), NOW);
+    release(&mut session, ticket(1), b"k", &token(2), NOW);
     sent(&mut session);
     let again = events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
     let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
@@ -194,7 +200,7 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
         events(&mut session, ":1\r\n:0\r\n"),
         [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
     );
-    session.release(ticket(2), b"k", &token(3), NOW);
+    release(&mut session, ticket(2), b"k", &token(3), NOW);
     assert!(sent(&mut session).contains("DELIFEQ"));
 }
 
@@ -204,7 +210,7 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
         [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
     {
         let mut session = member(INFO);
-        session.release(ticket(0), b"k", &token(1), NOW);
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
         let mut words = vec![sent(&mut session)];
         for reply in [denial, "-ERR unknown command x\r\n"] {
             let told = events(&mut session, reply);
@@ -225,7 +231,7 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let mut session = Session::open(&Greeting::default(), None, NOW);
     session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
-    session.release(ticket(5), b"k", &token(1), NOW);
+    release(&mut session, ticket(5), b"k", &token(1), NOW);
     let left: Vec<_> = session.abandon().collect();
     assert_eq!(left, [(ticket(4), Abandoned::Acquire), (ticket(5), Abandoned::Release)]);
     assert_eq!(session.backlog(), 0);

@@ -1,0 +1,95 @@
+//! What the driver polls, and what it found.
+//!
+//! The list is kept from one poll to the next, and only what has changed is written anew. It is out of the world while
+//! somebody polls, so that the world is free meanwhile, and holds on to its streams: a descriptor that is being polled is
+//! not closed and given to somebody else.
+
+use super::link::Interest;
+use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
+use crate::waker::Waker;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the driver polls, and what it found.
+pub(super) struct Watch {
+    waker: Arc<Waker>,
+    /// By node.
+    pub(super) streams: Box<[Option<Interest>]>,
+    pub(super) readable: NodeSet,
+    pub(super) writable: NodeSet,
+    pub(super) woken: bool,
+    /// For how long to poll without sleeping, and whether that was enough.
+    pub(super) spin: Duration,
+    pub(super) spun: bool,
+}
+
+impl Watch {
+    pub(super) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
+        Watch {
+            waker: Arc::clone(waker),
+            streams: (0..nodes).map(|_| None).collect(),
+            readable: NodeSet::EMPTY,
+            writable: NodeSet::EMPTY,
+            woken: false,
+            spin: Duration::ZERO,
+            spun: false,
+        }
+    }
+
+    /// Waits until something is ready or the time is up.
+    pub(super) fn poll(&mut self, patience: Duration) {
+        match self.streams.len() {
+            ..=7 => self.poll_some::<8>(patience),
+            _ => self.poll_some::<{ MAX_NODES + 1 }>(patience),
+        }
+    }
+
+    /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
+    fn poll_some<const SIZE: usize>(&mut self, patience: Duration) {
+        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
+        let woken = PollFd::new(self.waker.source(), PollFlags::IN);
+        let mut descriptors: [PollFd<'_>; SIZE] = std::array::from_fn(|_| woken.clone());
+        let mut nodes = [0; SIZE];
+        let mut size = 1;
+        for (index, interest) in self.streams.iter().enumerate() {
+            let Some(interest) = interest else { continue };
+            let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            descriptors[size] = PollFd::new(interest.stream.source(), flags);
+            nodes[size] = index;
+            size += 1;
+        }
+        let descriptors = &mut descriptors[..size];
+        self.spun = spin(descriptors, self.spin.min(patience));
+        // Errors: a signal, or too little memory. Either way nothing is ready, and the caller looks at its deadline.
+        if !self.spun && poll(descriptors, Timespec::try_from(patience).ok().as_ref()).is_err() {
+            return;
+        }
+        self.woken = !descriptors[0].revents().is_empty();
+        for (descriptor, &node) in descriptors[1..].iter().zip(&nodes[1..]) {
+            let (found, node) = (descriptor.revents(), NodeId::new(node));
+            let broken = found.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+            if broken || found.contains(PollFlags::IN) {
+                self.readable.insert(node);
+            }
+            if broken || found.contains(PollFlags::OUT) {
+                self.writable.insert(node);
+            }
+        }
+    }
+}
+
+/// Polls without sleeping, for this long at most; true when something is ready.
+fn spin(descriptors: &mut [PollFd<'_>], time: Duration) -> bool {
+    if time.is_zero() {
+        return false;
+    }
+    let began = Instant::now();
+    loop {
+        match poll(descriptors, Some(&Timespec::default())) {
+            Ok(0) if began.elapsed() < time => std::hint::spin_loop(),
+            Ok(ready) => return ready > 0,
+            Err(_) => return false,
+        }
+    }
+}
