@@ -271,8 +271,13 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     }
     wire.to_nodes.notify_all();
     patient.join().unwrap();
-    // The last word of all, with nobody left to say it for us.
+    // The last words of all, with nobody left to say them for us.
+    let last = {
+        let relay = Arc::clone(&relay);
+        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Run))
+    };
     round(&relay, PATIENT_KEY, Manner::Post);
+    last.join().unwrap();
     relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent by somebody"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
