@@ -26,7 +26,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 fn with(setting: &Setting, stand: &Stand, threads: usize, bound: Option<f64>) -> Vec<Row> {
     let (addresses, dialect) = (stand.addresses(NODES), stand.dialect());
-    let time = Duration::from_millis(setting.choose(100, 50));
+    let time = Duration::from_millis(setting.choose(1000, 50));
     let client = ours::client(&addresses);
     let mut mutexes: Vec<Mutex> =
         (0..threads).map(|thread| ours::mutex(&client, &format!("throughput/ours/{thread}"))).collect();
@@ -35,7 +35,7 @@ fn with(setting: &Setting, stand: &Stand, threads: usize, bound: Option<f64>) ->
     let mut limit = Limit::connect(&addresses, dialect, threads);
 
     let rounds = take_turns(
-        setting.choose((7, 4), (2, 1)),
+        setting.choose((5, 1), (2, 1)),
         &mut [
             &mut || together(&mut floors, time, Floor::pair),
             &mut || together(&mut mutexes, time, |mutex| ours::pair(mutex)),
