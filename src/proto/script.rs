@@ -3,6 +3,8 @@
 //! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean. That
 //! opening is for people; what goes over the wire begins after it.
 
+/// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` somebody else's.
+pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token` → `:1` or `:0`.
 pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 
@@ -25,8 +27,10 @@ mod tests {
 
     #[test]
     fn the_wire_gets_code_without_comments() {
+        assert!(EXTEND.starts_with("local owner = redis.pcall('GET', KEYS[1])\n"), "{EXTEND}");
+        assert!(EXTEND.ends_with("return redis.pcall('PEXPIRE', KEYS[1], ARGV[2])\n"));
         assert!(RELEASE.starts_with("if redis.call('GET', KEYS[1]) == ARGV[1]"), "{RELEASE}");
-        assert!(!RELEASE.contains("--"));
         assert!(RELEASE.ends_with("return 0\n"));
+        assert!(!EXTEND.contains("--") && !RELEASE.contains("--"));
     }
 }
