@@ -5,11 +5,12 @@
 //! afresh. Rules:
 //! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it. Nothing else is
 //!    answered, and nothing is answered without a reply.
-//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition is that fault.
+//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is that fault.
 //! 3. A reply that does not fit its request, or that nobody asked for, is an error. It answers nothing, and the model
 //!    asks for no more events after it.
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
-//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice.
+//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice, nor is an
+//!    extension, which is sent by script first until scripts turn out not to work.
 //! 6. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
@@ -20,7 +21,7 @@ use quorumlock::proto::identity::Identity;
 use quorumlock::proto::lease::OwnerToken;
 use quorumlock::proto::resp::{Decoder, ProtocolError, Reply};
 use quorumlock::proto::script;
-use quorumlock::proto::session::{Abandoned, Event, Greeting, Session, Standing, Ticket, Unreleased};
+use quorumlock::proto::session::{Abandoned, Event, Greeting, Misunderstood, Session, Standing, Ticket};
 use quorumlock::proto::time::Timestamp;
 use quorumlock::proto::vote::Vote;
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ const USER: &str = "alice";
 const PASSWORD: &str = "hunter2";
 
 /// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones nobody asked for.
-const REPLIES: [&str; 16] = [
+const REPLIES: [&str; 18] = [
     "+OK\r\n",
     ":1\r\n",
     "$92\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789\r\n",
@@ -48,6 +49,8 @@ const REPLIES: [&str; 16] = [
     "$18\r\nredis_mode:cluster\r\n",
     "+QUEUED\r\n",
     "*2\r\n$2\r\nOK\r\n:1\r\n",
+    ":-1\r\n",
+    "-ERR syntax error\r\n",
 ];
 
 pub(crate) fn run(input: &[u8]) {
@@ -71,6 +74,8 @@ struct Asked {
 enum Request {
     Acquire(Ticket),
     Auth,
+    /// Which attempt at the same extension this is, and whether it is one by script.
+    Extend(Ticket, usize, bool),
     InfoReplication,
     InfoServer,
     /// Which attempt at the same release this is.
@@ -83,8 +88,10 @@ struct Run {
     /// Everything that was asked, and how much of it is answered.
     asked: Vec<Asked>,
     answered: usize,
-    /// Releases to be sent again, and which attempt that will be.
-    unreleased: VecDeque<(Unreleased, usize)>,
+    /// Releases and extensions to be sent again, and as what.
+    misunderstood: VecDeque<(Misunderstood, Request)>,
+    /// Whether the next extension is to be one by script.
+    by_script: bool,
     standing: Standing,
     identity: Identity,
     /// How many requests the server has taken notice of, and what it has written that is still on its way.
@@ -112,7 +119,8 @@ impl Run {
             session: Session::open(&greeting, dialect, Timestamp::ORIGIN),
             asked: Vec::new(),
             answered: 0,
-            unreleased: VecDeque::new(),
+            misunderstood: VecDeque::new(),
+            by_script: true,
             standing: Standing::Greeting,
             identity: Identity::default(),
             served: 0,
@@ -140,16 +148,24 @@ impl Run {
                 command::acquire(&mut request, KEY, &token(ticket), u64::from(ticket.generation));
                 self.session.acquire(ticket, &request, now);
             }
-            2 | 3 => {
+            2 => {
                 let (ticket, now) = self.ask(|ticket| Request::Release(ticket, 1));
                 let mut request = Vec::new();
                 command::release(&mut request, self.session.dialect(), KEY, &token(ticket));
                 self.session.release(ticket, &request, now);
             }
+            3 => {
+                let by_script = self.by_script;
+                let (ticket, now) = self.ask(|ticket| Request::Extend(ticket, 1, by_script));
+                self.session.extend(ticket, KEY, &token(ticket), u64::from(ticket.generation), now);
+            }
             4 => {
-                if let Some((again, attempt)) = self.unreleased.pop_front() {
-                    let (_, now) = self.ask(|_| Request::Release(again.ticket(), attempt));
-                    self.session.release_again(again, KEY, &token(again.ticket()), now);
+                if let Some((again, request)) = self.misunderstood.pop_front() {
+                    if let Request::Extend(_, _, by_script) = request {
+                        self.by_script = by_script;
+                    }
+                    let (_, now) = self.ask(|_| request);
+                    self.session.ask_again(again, KEY, &token(again.ticket()), now);
                 }
             }
             5 => {
@@ -206,6 +222,8 @@ impl Run {
         let replies: &[usize] = match self.asked.get(self.served).map(|asked| asked.request) {
             Some(Request::Acquire(_)) => &[0, 4, 8],
             Some(Request::Auth | Request::Select) => &[0, 0, 0, 10],
+            Some(Request::Extend(_, _, true)) => &[1, 5, 16, 6, 7, 9],
+            Some(Request::Extend(_, _, false)) => &[0, 4, 17, 7, 8, 9],
             Some(Request::InfoReplication) => &[3, 3, 7, 11],
             Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
             Some(Request::Release(..)) => &[1, 5, 6, 7, 9],
@@ -262,8 +280,8 @@ impl Run {
                     self.standing = Standing::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
-                (Meaning::WrongDialect(ticket, attempt), Ok(Some(Event::WrongDialect(again)))) => {
-                    self.unreleased.push_back((again, attempt + 1));
+                (Meaning::WrongDialect(ticket, request), Ok(Some(Event::WrongDialect(again)))) => {
+                    self.misunderstood.push_back((again, request));
                     return assert_eq!(again.ticket(), ticket);
                 }
                 (_, told) => panic!("{told:?} to {reply:?}"),
@@ -307,11 +325,34 @@ impl Run {
                     }
                 }
             }
+            (Request::Extend(ticket, attempt, by_script), reply) => {
+                let vote = match (by_script, reply) {
+                    (true, Tree::Integer(1)) => Some(Vote::Granted),
+                    (true, Tree::Integer(0)) => Some(Vote::Absent),
+                    (true, Tree::Integer(-1)) | (false, Tree::Bulk(None)) => Some(Vote::Refused),
+                    (false, Tree::Simple(text)) if text == b"OK" => Some(Vote::Granted),
+                    (_, Tree::Error(text)) if first_word(text) == b"WRONGTYPE" => Some(Vote::Refused),
+                    (_, Tree::Error(_)) => None,
+                    _ => return None,
+                };
+                let is_slip = matches!(reply, Tree::Error(text) if text.starts_with(b"ERR syntax error"));
+                let is_withheld = matches!(reply, Tree::Error(text) if is_withheld(text)) || is_slip && !by_script;
+                match (self.standing, vote) {
+                    (Standing::Rejected(fault), _) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    (_, Some(vote)) => Meaning::Event(Event::Answered(ticket, vote)),
+                    _ if is_withheld && attempt == 1 => {
+                        Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
+                    }
+                    _ => Meaning::Fault(ticket),
+                }
+            }
             (Request::Release(ticket, _), Tree::Integer(1)) => Meaning::Event(Event::Answered(ticket, Vote::Granted)),
             (Request::Release(ticket, _), Tree::Integer(0)) => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
             (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
                 text if first_word(text) == b"WRONGTYPE" => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
-                text if is_withheld(text) && attempt < Dialect::ALL.len() => Meaning::WrongDialect(ticket, attempt),
+                text if is_withheld(text) && attempt < Dialect::ALL.len() => {
+                    Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
+                }
                 _ => Meaning::Fault(ticket),
             },
             _ => return None,
@@ -334,6 +375,7 @@ impl Run {
 
         let unanswered = self.asked[self.answered..].iter().filter_map(|asked| match asked.request {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+            Request::Extend(ticket, ..) => Some((ticket, Abandoned::Extend)),
             Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
             _ => None,
         });
@@ -352,7 +394,7 @@ enum Meaning {
     Fault(Ticket),
     Nothing,
     Rejected,
-    WrongDialect(Ticket, usize),
+    WrongDialect(Ticket, Request),
 }
 
 /// Another token for each request, so that it shows when one is sent for another.
@@ -368,7 +410,8 @@ fn first_word(text: &[u8]) -> &[u8] {
 
 /// The user may not, or the server does not know how.
 fn is_withheld(text: &[u8]) -> bool {
-    first_word(text) == b"NOPERM" || text.starts_with(b"ERR unknown ")
+    let unknown = [b"ERR unknown ".as_slice(), b"ERR Could not find scripting engine"];
+    first_word(text) == b"NOPERM" || unknown.iter().any(|opening| text.starts_with(opening))
 }
 
 /// All that was sent, sent or not yet: one command for each request.
@@ -386,6 +429,15 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 (*key, *owner) == (KEY, &token(ticket).digits()[..]) && *ttl == ticket.generation.to_string().as_bytes()
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
+            (Request::Extend(ticket, _, by_script), words) => {
+                let (token, ttl) = (token(ticket), ticket.generation.to_string());
+                let (token, ttl) = (&token.digits(), ttl.as_bytes());
+                if by_script {
+                    *words == [b"EVAL", script::EXTEND.as_bytes(), b"1", KEY, token, ttl]
+                } else {
+                    *words == [b"SET", KEY, token, b"IFEQ", token, b"PX", ttl]
+                }
+            }
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
             (Request::Release(ticket, _), [dialect, arguments @ ..]) => {

@@ -248,7 +248,7 @@ impl Fleet {
         for (ticket, request) in abandoned {
             self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             match request {
-                Abandoned::Acquire => self.rounds.unrefer(ticket),
+                Abandoned::Acquire | Abandoned::Extend => self.rounds.unrefer(ticket),
                 Abandoned::Release => self.owe(node, ticket),
             }
         }
@@ -319,9 +319,9 @@ impl Fleet {
                 }
                 Event::Greeted => self.refuse_second_vote(node, now),
                 Event::Rejected(_) => {}
-                Event::WrongDialect(unreleased) => {
-                    if let Some(round) = self.rounds.round(unreleased.ticket()) {
-                        self.links[node.index()].session.release_again(unreleased, round.key(), round.token(), now);
+                Event::WrongDialect(again) => {
+                    if let Some(round) = self.rounds.round(again.ticket()) {
+                        self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);
                     }
                 }
             }

@@ -3,6 +3,7 @@
 //! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
 //! next reply on it might be taken for somebody else's.
 
+use super::dialect::{Answer, Dialects};
 use super::fault::{Cause, Fault, Phase};
 use super::lease::OwnerToken;
 use super::resp::{self, ProtocolError, Reply};
@@ -23,6 +24,14 @@ pub enum Dialect {
 impl Dialect {
     /// All of them, the likeliest first.
     pub const ALL: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
+}
+
+impl Dialects for Dialect {
+    const CHOICE: &'static [Dialect] = &Dialect::ALL;
+
+    fn number(self) -> u8 {
+        self as u8
+    }
 }
 
 /// Asks for the lock: `SET key token NX PX ttl`.
@@ -53,29 +62,20 @@ pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerTok
     }
 }
 
-/// What a node said to [`release`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReleaseReply {
-    /// Deleted, not ours, or an error that another dialect would meet as well.
-    Vote(Vote),
-    /// The node does not know this dialect, or the user may not speak it: worth another one.
-    WrongDialect(Cause),
-}
-
 /// The meaning of a reply to [`release`].
 ///
 /// # Errors
 /// A reply that none of the dialects gives.
-pub fn release_reply(reply: Reply<'_>) -> Result<ReleaseReply, ProtocolError> {
+pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match reply {
-        Reply::Integer(1) => Ok(ReleaseReply::Vote(Vote::Granted)),
-        Reply::Integer(0) => Ok(ReleaseReply::Vote(Vote::Refused)),
+        Reply::Integer(1) => Ok(Answer::Vote(Vote::Granted)),
+        Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
         Reply::Error(text) => Ok(match Cause::of_error_reply(text) {
             // Somebody's list or hash stands under our key: whatever it is, it is not our token.
-            Cause::Server("WRONGTYPE") => ReleaseReply::Vote(Vote::Refused),
-            Cause::NoPermission => ReleaseReply::WrongDialect(Cause::NoPermission),
-            cause if is_unknown_command(text) => ReleaseReply::WrongDialect(cause),
-            cause => ReleaseReply::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
+            Cause::Server("WRONGTYPE") => Answer::Vote(Vote::Refused),
+            Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
+            cause if is_unknown_command(text) => Answer::WrongDialect(cause),
+            cause => Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
     }
@@ -142,9 +142,10 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
     }
 }
 
-/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name.
-fn is_unknown_command(text: &[u8]) -> bool {
-    text.starts_with(b"ERR unknown ")
+/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A
+/// Valkey that was built without Lua has an `EVAL` that can run nothing.
+pub(super) fn is_unknown_command(text: &[u8]) -> bool {
+    text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine")
 }
 
 #[cfg(test)]
@@ -211,19 +212,23 @@ mod tests {
 
     #[test]
     fn a_release_tells_deleted_from_not_ours_from_wrong_dialect() {
-        let vote = |vote| Ok(ReleaseReply::Vote(vote));
-        let table: [(Reply<'_>, Result<ReleaseReply, ProtocolError>); 10] = [
+        let vote = |vote| Ok(Answer::Vote(vote));
+        let table: [(Reply<'_>, Result<Answer, ProtocolError>); 11] = [
             (Reply::Integer(1), vote(Vote::Granted)),
             (Reply::Integer(0), vote(Vote::Refused)),
             (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
             (
                 Reply::Error(b"ERR unknown command 'DELIFEQ', with args beginning with: 'k' "),
-                Ok(ReleaseReply::WrongDialect(Cause::Server("ERR"))),
+                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
             ),
-            (Reply::Error(b"ERR unknown command `DELEX`"), Ok(ReleaseReply::WrongDialect(Cause::Server("ERR")))),
+            (Reply::Error(b"ERR unknown command `DELEX`"), Ok(Answer::WrongDialect(Cause::Server("ERR")))),
+            (
+                Reply::Error(b"ERR Could not find scripting engine 'lua'"),
+                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
+            ),
             (
                 Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
-                Ok(ReleaseReply::WrongDialect(Cause::NoPermission)),
+                Ok(Answer::WrongDialect(Cause::NoPermission)),
             ),
             (Reply::Error(b"READONLY no"), vote(Vote::Fault(Fault::new(Phase::Reply, Cause::ReadOnly)))),
             (Reply::Integer(2), Err(ProtocolError::UnexpectedReply)),

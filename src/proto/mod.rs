@@ -26,6 +26,8 @@
 pub mod acquire;
 pub mod backoff;
 pub mod command;
+pub mod dialect;
+pub mod extension;
 pub mod fault;
 pub mod health;
 pub mod identity;

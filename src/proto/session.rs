@@ -15,13 +15,17 @@
 //! ```
 //!
 //! How to drive it:
-//! 1. [`Session::open`] queues the greeting; [`acquire`](Session::acquire) and [`release`](Session::release) queue more.
+//! 1. [`Session::open`] queues the greeting; [`acquire`](Session::acquire), [`extend`](Session::extend) and
+//!    [`release`](Session::release) queue more.
 //! 2. Write [`unsent`](Session::unsent), then say how much went out with [`sent`](Session::sent).
 //! 3. Read into [`space`](Session::space), then say how much came with [`received`](Session::received).
-//! 4. Call [`next_event`](Session::next_event) until it returns `None`.
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`. To [`Event::WrongDialect`] say
+//!    [`ask_again`](Session::ask_again).
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
-use super::command::{self, Dialect, InfoReply, ReleaseReply};
+use super::command::{self, Dialect, InfoReply};
+use super::dialect::Tried;
+use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
 use super::identity::Identity;
 use super::lease::OwnerToken;
@@ -76,18 +80,18 @@ pub enum Event {
     Greeted,
     /// The greeting was refused; no vote on this connection counts.
     Rejected(Fault),
-    /// The node does not speak the dialect that a release was sent in: call [`release_again`](Session::release_again).
-    WrongDialect(Unreleased),
+    /// The node does not speak the dialect that a request was sent in: call [`ask_again`](Session::ask_again).
+    WrongDialect(Misunderstood),
 }
 
-/// A release to be sent again in another dialect.
+/// A release or an extension, to be sent again in another dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreleased {
+pub struct Misunderstood {
     ticket: Ticket,
-    tried: Tried,
+    wish: Wish,
 }
 
-impl Unreleased {
+impl Misunderstood {
     /// The round it belongs to.
     pub fn ticket(self) -> Ticket {
         self.ticket
@@ -117,6 +121,7 @@ pub struct Session {
     standing: Standing,
     identity: Identity,
     dialect: Dialect,
+    extension_dialect: ExtensionDialect,
 }
 
 struct Expected {
@@ -130,16 +135,15 @@ enum Request {
     Auth,
     InfoReplication,
     InfoServer,
-    Release(Ticket, Tried),
     Select,
+    Wish(Ticket, Wish),
 }
 
-/// The dialects a release has been tried in, as a bit each; the last one; and whether permission was the trouble.
+/// What is to become of a key if it is ours. Both can be said in several dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tried {
-    last: Dialect,
-    set: u8,
-    denied: bool,
+enum Wish {
+    Extend { tried: Tried<ExtensionDialect>, ttl_millis: u64 },
+    Release { tried: Tried<Dialect> },
 }
 
 impl Session {
@@ -156,6 +160,8 @@ impl Session {
             standing: Standing::Greeting,
             identity: Identity::default(),
             dialect: dialect.unwrap_or(Dialect::Eval),
+            // Never carried over: where scripts work again, they are to be used again.
+            extension_dialect: ExtensionDialect::Eval,
         };
         if let Some(password) = &greeting.password {
             command::auth(&mut session.outgoing, greeting.user.as_deref(), password);
@@ -178,20 +184,34 @@ impl Session {
         self.expect(Request::Acquire(ticket), now);
     }
 
+    /// Queues a compare-and-extend.
+    pub fn extend(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, ttl_millis: u64, now: Timestamp) {
+        let tried = Tried::nothing(self.extension_dialect);
+        self.ask_again(Misunderstood { ticket, wish: Wish::Extend { tried, ttl_millis } }, key, token, now);
+    }
+
     /// Queues a compare-and-delete, as [`command::release`] wrote it in this session's [`dialect`](Session::dialect): it is
     /// the same for most nodes of a round.
     pub fn release(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.extend_from_slice(request);
-        let tried = Tried { last: self.dialect, set: 0, denied: false };
-        self.expect(Request::Release(ticket, tried.with(self.dialect)), now);
+        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        self.expect(Request::Wish(ticket, Wish::Release { tried }), now);
     }
 
-    /// Queues a compare-and-delete once more, in a dialect it has not been tried in.
-    pub fn release_again(&mut self, again: Unreleased, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let dialect = again.tried.next(self.dialect).unwrap_or(self.dialect);
-        self.dialect = dialect;
-        command::release(&mut self.outgoing, dialect, key, token);
-        self.expect(Request::Release(again.ticket, again.tried.with(dialect)), now);
+    /// Queues a release or an extension once more, in a dialect it has not been tried in.
+    pub fn ask_again(&mut self, again: Misunderstood, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let mut wish = again.wish;
+        match &mut wish {
+            Wish::Extend { tried, ttl_millis } => {
+                *tried = tried.in_next(&mut self.extension_dialect);
+                extension::extend(&mut self.outgoing, tried.last(), key, token, *ttl_millis);
+            }
+            Wish::Release { tried } => {
+                *tried = tried.in_next(&mut self.dialect);
+                command::release(&mut self.outgoing, tried.last(), key, token);
+            }
+        }
+        self.expect(Request::Wish(again.ticket, wish), now);
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -300,7 +320,7 @@ impl Session {
                     let vote = command::acquire_vote(reply)?;
                     Some(Event::Answered(ticket, counted(vote, self.standing)))
                 }
-                Request::Release(ticket, tried) => Some(understand_release(ticket, tried, reply)?),
+                Request::Wish(ticket, wish) => Some(understand(ticket, wish, self.standing, reply)?),
                 Request::Auth => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Auth)?),
                 Request::Select => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Database)?),
                 Request::InfoServer => introduce(&mut self.standing, &mut self.identity, reply)?,
@@ -318,11 +338,12 @@ impl Session {
         Ok(None)
     }
 
-    /// Ends the conversation: every request that is still unanswered, oldest first, and whether it was a release.
+    /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.expected.drain(..).filter_map(|expected| match expected.request {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
-            Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
+            Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
+            Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
             Request::Auth | Request::InfoReplication | Request::InfoServer | Request::Select => None,
         })
     }
@@ -337,21 +358,10 @@ impl Session {
 pub enum Abandoned {
     /// It may have set the key, now or later.
     Acquire,
+    /// It may make our key live longer, now or later. Nothing is owed: the release of the lock ends it wherever it is.
+    Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
-}
-
-impl Tried {
-    fn with(mut self, dialect: Dialect) -> Tried {
-        self.last = dialect;
-        self.set |= 1 << dialect as u8;
-        self
-    }
-
-    /// A dialect that has not been tried: `preferred`, or else the likeliest.
-    fn next(self, preferred: Dialect) -> Option<Dialect> {
-        std::iter::once(preferred).chain(Dialect::ALL).find(|&dialect| self.set & (1 << dialect as u8) == 0)
-    }
 }
 
 /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
@@ -363,18 +373,18 @@ fn counted(vote: Vote, standing: Standing) -> Vote {
     }
 }
 
-fn understand_release(ticket: Ticket, mut tried: Tried, reply: Reply<'_>) -> Result<Event, ProtocolError> {
-    let cause = match command::release_reply(reply)? {
-        ReleaseReply::Vote(vote) => return Ok(Event::Answered(ticket, vote)),
-        ReleaseReply::WrongDialect(cause) => cause,
-    };
-    tried.denied |= cause == Cause::NoPermission;
-    Ok(match tried.next(tried.last) {
-        Some(_) => Event::WrongDialect(Unreleased { ticket, tried }),
-        None => {
-            let cause = if tried.denied { Cause::NoPermission } else { cause };
-            Event::Answered(ticket, Vote::Fault(Fault::new(Phase::Reply, cause)))
+/// The event in the reply to a wish. What a release did counts whatever the node's standing; an extension is a vote.
+fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'_>) -> Result<Event, ProtocolError> {
+    let vote = match &mut wish {
+        Wish::Extend { tried, .. } => {
+            let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
+            if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
         }
+        Wish::Release { tried } => tried.vote(command::release_reply(reply)?),
+    };
+    Ok(match vote {
+        Some(vote) => Event::Answered(ticket, vote),
+        None => Event::WrongDialect(Misunderstood { ticket, wish }),
     })
 }
 

@@ -122,14 +122,16 @@ fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
     session.acquire(ticket(1), &set(b"a", &token(1)), NOW);
     // Nobody waits for ticket 1 any more; its reply is still the next one.
-    release(&mut session, ticket(2), b"a", &token(1), NOW);
-    session.acquire(ticket(3), &set(b"b", &token(3)), NOW);
+    session.extend(ticket(2), b"a", &token(1), 1000, NOW);
+    release(&mut session, ticket(3), b"a", &token(1), NOW);
+    session.acquire(ticket(4), &set(b"b", &token(3)), NOW);
     assert_eq!(
-        events(&mut session, "+OK\r\n:1\r\n$-1\r\n"),
+        events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
         [
             Event::Answered(ticket(1), Vote::Granted),
-            Event::Answered(ticket(2), Vote::Granted),
-            Event::Answered(ticket(3), Vote::Refused)
+            Event::Answered(ticket(2), Vote::Absent),
+            Event::Answered(ticket(3), Vote::Granted),
+            Event::Answered(ticket(4), Vote::Refused)
         ]
     );
 }
@@ -192,8 +194,8 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
     let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
         panic!("{again:?}")
     };
-    for (unreleased, byte) in [(first, 1), (second, 2)] {
-        session.release_again(unreleased, b"k", &token(byte), NOW);
+    for (again, byte) in [(first, 1), (second, 2)] {
+        session.ask_again(again, b"k", &token(byte), NOW);
         assert!(sent(&mut session).contains("DELIFEQ"));
     }
     assert_eq!(
@@ -214,9 +216,9 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
         let mut words = vec![sent(&mut session)];
         for reply in [denial, "-ERR unknown command x\r\n"] {
             let told = events(&mut session, reply);
-            let [Event::WrongDialect(unreleased)] = told[..] else { panic!("{told:?}") };
-            assert_eq!(unreleased.ticket(), ticket(0));
-            session.release_again(unreleased, b"k", &token(1), NOW);
+            let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+            assert_eq!(again.ticket(), ticket(0));
+            session.ask_again(again, b"k", &token(1), NOW);
             words.push(sent(&mut session));
         }
         for word in ["EVAL", "DELIFEQ", "DELEX"] {
@@ -231,9 +233,11 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let mut session = Session::open(&Greeting::default(), None, NOW);
     session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
-    release(&mut session, ticket(5), b"k", &token(1), NOW);
+    session.extend(ticket(5), b"k", &token(1), 1000, NOW);
+    release(&mut session, ticket(6), b"k", &token(1), NOW);
     let left: Vec<_> = session.abandon().collect();
-    assert_eq!(left, [(ticket(4), Abandoned::Acquire), (ticket(5), Abandoned::Release)]);
+    let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
+    assert_eq!(left, [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
     assert_eq!(session.backlog(), 0);
 }
 
@@ -278,4 +282,69 @@ fn secrets_do_not_show() {
     let session = Session::open(&greeting, None, NOW);
     let shown = format!("{greeting:?} {session:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
+}
+
+#[test]
+fn an_extension_goes_by_script_to_every_server() {
+    for version in ["redis_version:7.0.15", "redis_version:8.4.0", "redis_version:7.2.4\r\nvalkey_version:9.0.1", "x:y"]
+    {
+        let mut session = member(version);
+        for (slot, reply, vote) in
+            [(0, ":1\r\n", Vote::Granted), (1, ":0\r\n", Vote::Absent), (2, ":-1\r\n", Vote::Refused)]
+        {
+            session.extend(ticket(slot), b"k", &token(1), 30_000, NOW);
+            let command = sent(&mut session);
+            assert!(command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"), "{command}");
+            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), vote)]);
+        }
+    }
+}
+
+#[test]
+fn a_server_without_scripts_is_extended_by_comparing_set() {
+    let mut session = member("redis_version:8.4.0");
+    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+    session.extend(ticket(1), b"k", &token(2), 40_000, NOW);
+    // The release keeps to its own dialect, whatever becomes of the extension's.
+    release(&mut session, ticket(2), b"k", &token(2), NOW);
+    sent(&mut session);
+    let told = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
+    let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = told[..] else {
+        panic!("{told:?}")
+    };
+    for (again, byte, ttl) in [(first, 1, "30000"), (second, 2, "40000")] {
+        session.ask_again(again, b"k", &token(byte), NOW);
+        let command = sent(&mut session);
+        assert!(command.contains("\r\nIFEQ\r\n") && command.ends_with(&format!("\r\n{ttl}\r\n")), "{command}");
+    }
+    assert_eq!(
+        events(&mut session, "+OK\r\n$-1\r\n"),
+        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
+    );
+    session.extend(ticket(3), b"k", &token(1), 30_000, NOW);
+    assert!(sent(&mut session).contains("\r\nIFEQ\r\n"));
+    release(&mut session, ticket(4), b"k", &token(1), NOW);
+    assert!(sent(&mut session).contains("\r\nDELEX\r\n"));
+}
+
+#[test]
+fn an_extension_that_fits_no_dialect_is_a_fault() {
+    let mut session = member(INFO);
+    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+    let told = events(&mut session, "-NOPERM eval\r\n");
+    let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+    session.ask_again(again, b"k", &token(1), NOW);
+    let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::NoPermission));
+    assert_eq!(events(&mut session, "-ERR syntax error\r\n"), [Event::Answered(ticket(0), fault)]);
+}
+
+#[test]
+fn an_extension_counts_only_where_the_node_may_vote() {
+    let fault = Fault::new(Phase::Handshake, Cause::NotMaster);
+    for reply in [":1\r\n", ":0\r\n", ":-1\r\n", "-READONLY x\r\n", "-NOPERM x\r\n", "-ERR unknown command x\r\n"] {
+        let mut session = member(INFO);
+        session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+        session.reject(fault);
+        assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
+    }
 }
