@@ -1,15 +1,15 @@
 //! What an embedded node pretends to be, and to be going through.
 
-/// Which server a node pretends to be: what `INFO` says, and which compare-and-delete it has.
+/// Which server a node pretends to be: what `INFO` says, and which ways to compare and delete or extend it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flavour {
-    /// Redis 7.0: scripts are the only way to compare and delete. The default.
+    /// Redis 7.0: scripts are the only way to compare. The default.
     #[default]
     Redis,
-    /// Redis 8.4: has `DELEX key IFEQ value`.
+    /// Redis 8.4: has `DELEX key IFEQ value` and `SET … IFEQ`.
     Redis84,
-    /// Valkey 9.0: has `DELIFEQ key value`.
+    /// Valkey 9.0: has `DELIFEQ key value` and `SET … IFEQ`.
     Valkey9,
 }
 

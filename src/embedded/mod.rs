@@ -8,8 +8,8 @@
 //! into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
-//! `keyspace` its databases, `command` what it knows by name, `information` what it says about itself, `reply` how it
-//! writes; `server` is the thread, `connection` one client of it.
+//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `information` what it says
+//! about itself, `reply` how it writes; `server` is the thread, `connection` one client of it.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -28,10 +28,12 @@
 
 mod command;
 mod connection;
+mod deadline;
 mod guise;
 mod information;
 mod keyspace;
 mod reply;
+mod scripts;
 mod server;
 #[doc(hidden)]
 pub mod store;

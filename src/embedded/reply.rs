@@ -1,4 +1,4 @@
-//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing.
+//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing or have many users.
 //!
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
@@ -6,6 +6,11 @@ use crate::proto::resp::decimal;
 
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
 const ECHO_LIMIT: usize = 128;
+
+/// The error for what should be a number and is not, or does not fit.
+pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+/// The error for a write to a replica.
+pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 /// `+text`.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {

@@ -3,21 +3,22 @@
 //! Pure: no clock, socket or thread, so that a simulator can run many of these on time of its own. Replies are those
 //! of a real server byte for byte, error texts included; only strings exist, and only the commands and options that
 //! the library uses. Scripts are not interpreted: those of [`script`](crate::proto::script) are known by their text
-//! and written out in Rust (`Store::evaluate` is where another one goes), all others are refused.
+//! and written out in Rust in `scripts`, all others are refused.
 //!
-//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT or PXAT, `PEXPIRE`
-//! with a condition, `DELEX` by digest, publish and subscribe, RESP3.
+//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition on
+//! the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, publish and subscribe, RESP3.
 //!
 //! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
 
 use super::command::Command;
+use super::deadline::{self, integer, signed};
 use super::guise::{Condition, Flavour};
 use super::information::{self, Facts};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
-use super::reply;
-use crate::proto::script;
+use super::reply::{self, NOT_AN_INTEGER, READ_ONLY};
+use super::scripts;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -165,7 +166,8 @@ impl Store {
             (Command::Role, _) => information::role(out, self.condition),
             (Command::Select, [index]) => select(session, index, out),
             (Command::Set, [key, value, options @ ..]) => {
-                set(self.database(session), key, value, options, now, out);
+                let can_compare = self.flavour != Flavour::Redis;
+                set(self.database(session), key, value, options, can_compare, now, out);
             }
             (Command::Time, _) => {
                 reply::array(out, 2);
@@ -196,35 +198,11 @@ impl Store {
         let Some((keys, values)) = values.split_at_checked(key_count) else {
             return reply::error(out, "ERR Number of keys can't be greater than number of args");
         };
-        let result = match text {
-            text if text == script::RELEASE.as_bytes() => self.release(session, keys, values, now),
-            _ => Err("ERR the embedded node runs only quorumlock's own scripts"),
-        };
-        match result {
+        let is_replica = self.condition == Condition::Replica;
+        match scripts::run(text, self.database(session), keys, values, is_replica, now) {
             Ok(number) => reply::integer(out, number),
             Err(text) => reply::error(out, text),
         }
-    }
-
-    /// [`script::RELEASE`], with what a server does when a key or a value is missing.
-    fn release(
-        &mut self,
-        session: &Session,
-        keys: &[&[u8]],
-        values: &[&[u8]],
-        now: Millis,
-    ) -> Result<i64, &'static str> {
-        let Some(key) = keys.first() else {
-            return Err("ERR Lua redis lib command arguments must be strings or integers");
-        };
-        let Some(token) = values.first() else { return Ok(0) };
-        if self.database(session).value(key, now) != Some(token) {
-            return Ok(0);
-        }
-        if self.condition == Condition::Replica {
-            return Err(READ_ONLY);
-        }
-        Ok(i64::from(self.database(session).remove(key, now)))
     }
 
     fn authenticate(&self, session: &mut Session, rest: &[&[u8]], out: &mut Vec<u8>) {
@@ -286,19 +264,25 @@ impl Store {
     }
 }
 
-const BAD_EXPIRE_IN_PEXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
 const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";
 const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
-const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
-const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 const SYNTAX: &str = "ERR syntax error";
 
-/// `SET key value [NX | XX] [PX ms | EX s]`, the options in any order. All of them are read before the number is.
-fn set(database: &mut Keyspace, key: &[u8], value: &[u8], options: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
-    let (mut only_new, mut only_old) = (false, false);
+/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the number
+/// is. Not every server can compare.
+fn set(
+    database: &mut Keyspace,
+    key: &[u8],
+    value: &[u8],
+    options: &[&[u8]],
+    can_compare: bool,
+    now: Millis,
+    out: &mut Vec<u8>,
+) {
+    let (mut only_new, mut only_old, mut only_equal) = (false, false, None);
     // The unit that was used, in milliseconds, and the number as text.
     let mut expire: Option<(i64, &[u8])> = None;
     let mut options = options.iter();
@@ -307,11 +291,17 @@ fn set(database: &mut Keyspace, key: &[u8], value: &[u8], options: &[&[u8]], now
             1
         } else if option.eq_ignore_ascii_case(b"EX") {
             1000
-        } else if option.eq_ignore_ascii_case(b"NX") && !only_old {
+        } else if option.eq_ignore_ascii_case(b"NX") && !only_old && only_equal.is_none() {
             only_new = true;
             continue;
-        } else if option.eq_ignore_ascii_case(b"XX") && !only_new {
+        } else if option.eq_ignore_ascii_case(b"XX") && !only_new && only_equal.is_none() {
             only_old = true;
+            continue;
+        } else if option.eq_ignore_ascii_case(b"IFEQ") && can_compare && !only_new && !only_old {
+            let Some(&expected) = options.next() else {
+                return reply::error(out, SYNTAX);
+            };
+            only_equal = Some(expected);
             continue;
         } else {
             return reply::error(out, SYNTAX);
@@ -335,11 +325,13 @@ fn set(database: &mut Keyspace, key: &[u8], value: &[u8], options: &[&[u8]], now
             Some(deadline.unsigned_abs())
         }
     };
-    if only_new || only_old {
-        let present = database.value(key, now).is_some();
-        if present != only_old {
-            return reply::null(out);
-        }
+    let present = database.value(key, now);
+    let unfit = match only_equal {
+        Some(_) => present != only_equal,
+        None => (only_new || only_old) && present.is_some() != only_old,
+    };
+    if unfit {
+        return reply::null(out);
     }
     database.set(key, value, deadline, now);
     reply::simple(out, "OK");
@@ -352,14 +344,10 @@ fn expire(database: &mut Keyspace, key: &[u8], milliseconds: &[u8], options: &[&
         out.extend(option.iter().filter(|byte| !byte.is_ascii_control()));
         return out.extend_from_slice(b"\r\n");
     }
-    let Some(milliseconds) = integer(milliseconds) else {
-        return reply::error(out, NOT_AN_INTEGER);
-    };
-    let Some(deadline) = signed(now).checked_add(milliseconds) else {
-        return reply::error(out, BAD_EXPIRE_IN_PEXPIRE);
-    };
-    let moved = database.expire(key, deadline.max(0).unsigned_abs(), now);
-    reply::integer(out, i64::from(moved));
+    match deadline::expire(database, key, milliseconds, now) {
+        Ok(moved) => reply::integer(out, i64::from(moved)),
+        Err(text) => reply::error(out, text),
+    }
 }
 
 /// `DELEX key [IFEQ value | IFNE value]`, without the conditions on digests.
@@ -399,20 +387,8 @@ fn select(session: &mut Session, index: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
-fn integer(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
-    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
-}
-
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// Time as servers calculate with it. The latest time that fits stands for all that is later.
-fn signed(time: Millis) -> i64 {
-    i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

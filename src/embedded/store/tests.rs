@@ -1,6 +1,7 @@
 //! Tests of the embedded node without sockets: tables of commands and replies.
 
 use super::*;
+use crate::proto::script;
 
 const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const NOW: Millis = 1_700_000_000_123;
@@ -9,12 +10,14 @@ fn store(flavour: Flavour) -> Store {
     Store::new(flavour, RUN_ID.to_owned(), NOW)
 }
 
-/// The reply to a request written as words with spaces between them; `''` is the empty word, `RELEASE` the script.
+/// The reply to a request written as words with spaces between them; `''` is the empty word, `EXTEND` and `RELEASE` the
+/// scripts.
 fn ask_at(store: &mut Store, session: &mut Session, request: &str, now: Millis) -> String {
     let words: Vec<&[u8]> = request
         .split(' ')
         .map(|word| match word {
             "''" => b"".as_slice(),
+            "EXTEND" => script::EXTEND.as_bytes(),
             "RELEASE" => script::RELEASE.as_bytes(),
             word => word.as_bytes(),
         })
@@ -37,7 +40,7 @@ const INVALID_PEXPIRE: &str = "-ERR invalid expire time in 'pexpire' command";
 const NO_INTEGER: &str = "-ERR value is not an integer or out of range";
 const NO_SYNTAX: &str = "-ERR syntax error";
 
-// Every row of the tables below was observed on a real server, but for those of DELEX.
+// Every row of the tables below was observed on a real server, but for those of DELEX and IFEQ.
 
 #[test]
 fn plain_commands() {
@@ -169,7 +172,7 @@ fn databases_are_apart() {
 }
 
 #[test]
-fn the_known_script_and_no_other() {
+fn the_known_scripts_and_no_other() {
     converse(
         &mut store(Flavour::Redis),
         &[
@@ -184,12 +187,54 @@ fn the_known_script_and_no_other() {
             ("EVAL RELEASE 1 k", ":0"),
             ("eval RELEASE 1 k v", ":1"),
             ("EVAL RELEASE 1 k v", ":0"),
+            ("EVAL EXTEND 1 k v 500", ":0"),
+            ("EVAL EXTEND 1 k", ":0"),
+            ("SET k v PX 100", "+OK"),
+            ("EVAL EXTEND 1 k", ":-1"),
+            ("EVAL EXTEND 1 k w 500", ":-1"),
+            ("PTTL k", ":100"),
+            ("eval EXTEND 1 k v 500", ":1"),
+            ("PTTL k", ":500"),
+            ("EVAL EXTEND 1 k v 50", ":1"),
+            ("PTTL k", ":50"),
+            ("GET k", "$1\r\nv"),
+            ("EVAL EXTEND 1 k v 0", ":1"),
+            ("EXISTS k", ":0"),
             ("EVAL return 0", "-ERR the embedded node runs only quorumlock's own scripts"),
         ],
     );
     let mut without = store(Flavour::Redis);
     without.set_scripts(false);
     converse(&mut without, &[("EVAL x 0", "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ")]);
+}
+
+#[test]
+fn set_compares_where_servers_can() {
+    converse(
+        &mut store(Flavour::Redis),
+        &[("SET k v", "+OK"), ("SET k v IFEQ v", NO_SYNTAX), ("SET k v IFEQ v PX 500", NO_SYNTAX)],
+    );
+    for flavour in [Flavour::Redis84, Flavour::Valkey9] {
+        converse(
+            &mut store(flavour),
+            &[
+                ("SET k v IFEQ v PX 500", "$-1"),
+                ("EXISTS k", ":0"),
+                ("SET k v PX 100", "+OK"),
+                ("SET k w IFEQ w PX 500", "$-1"),
+                ("PTTL k", ":100"),
+                ("SET k v ifeq v px 500", "+OK"),
+                ("PTTL k", ":500"),
+                ("SET k w PX 700 IFEQ v", "+OK"),
+                ("GET k", "$1\r\nw"),
+                ("PTTL k", ":700"),
+                ("SET k v IFEQ", NO_SYNTAX),
+                ("SET k v IFEQ v NX", NO_SYNTAX),
+                ("SET k v XX IFEQ v", NO_SYNTAX),
+                ("SET k v IFEQ v PX 0", INVALID_SET),
+            ],
+        );
+    }
 }
 
 #[test]
@@ -278,6 +323,10 @@ fn conditions() {
             ("DELIFEQ k w", read_only),
             ("EVAL RELEASE 1 k w", ":0"),
             ("EVAL RELEASE 1 k v", read_only),
+            ("EVAL EXTEND 1 zz v 5", ":0"),
+            ("EVAL EXTEND 1 k w 5", ":-1"),
+            ("EVAL EXTEND 1 k v 5", read_only),
+            ("SET k v IFEQ v PX 5", read_only),
             ("GET k", "$1\r\nv"),
             ("ROLE", "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:1\r\n$7\r\nconnect\r\n:-1"),
         ],
@@ -289,6 +338,9 @@ fn conditions() {
             ("SET k v NX PX 0", "-OOM command not allowed when used memory > 'maxmemory'."),
             ("SET k", "-ERR wrong number of arguments for 'set' command"),
             ("PEXPIRE k 5", ":1"),
+            ("EVAL EXTEND 1 k v 500", ":1"),
+            ("PTTL k", ":500"),
+            ("SET k v IFEQ v PX 5", "-OOM command not allowed when used memory > 'maxmemory'."),
             ("EVAL RELEASE 1 k v", ":1"),
         ],
     );
@@ -340,6 +392,7 @@ fn keys_end_at_an_exact_millisecond() {
     assert_eq!(ask("SET k w NX PX 100", NOW + 100), "$-1\r\n");
     assert_eq!(ask("PTTL k", NOW + 101), ":-2\r\n");
     assert_eq!(ask("EVAL RELEASE 1 k v", NOW + 101), ":0\r\n");
+    assert_eq!(ask("EVAL EXTEND 1 k v 500", NOW + 101), ":0\r\n");
     assert_eq!(ask("PEXPIRE k 100", NOW + 101), ":0\r\n");
     assert_eq!(ask("DBSIZE", NOW + 101), ":0\r\n");
     assert_eq!(ask("SET k w NX PX 100", NOW + 101), "+OK\r\n");

@@ -1,0 +1,33 @@
+//! When a key is to end: numbers and times as servers read them.
+
+use super::keyspace::{Keyspace, Millis};
+use super::reply::NOT_AN_INTEGER;
+
+const BAD_EXPIRE: &str = "ERR invalid expire time in 'pexpire' command";
+
+/// Does what `PEXPIRE` does; false without a key. An end that is not in the future deletes it.
+///
+/// # Errors
+/// What a server says to a number that it cannot use.
+pub(super) fn expire(
+    database: &mut Keyspace,
+    key: &[u8],
+    milliseconds: &[u8],
+    now: Millis,
+) -> Result<bool, &'static str> {
+    let milliseconds = integer(milliseconds).ok_or(NOT_AN_INTEGER)?;
+    let deadline = signed(now).checked_add(milliseconds).ok_or(BAD_EXPIRE)?;
+    Ok(database.expire(key, deadline.max(0).unsigned_abs(), now))
+}
+
+/// A number as servers accept it: an optional minus and digits without leading zeros, within 64 bits.
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let canonical = matches!(digits, [b'1'..=b'9', ..]) || text == b"0";
+    if canonical { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+}
+
+/// Time as servers calculate with it. The latest time that fits stands for all that is later.
+pub(super) fn signed(time: Millis) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
+}
