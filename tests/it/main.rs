@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod addresses;
+mod alike;
 mod cancelling;
 mod clients;
 mod dialects;
