@@ -22,8 +22,10 @@
 //! 2. For each connection make a [`session::Session`] and follow the steps in its module; its events are votes.
 //! 3. Count votes in a [`vote::Tally`]; when it is decided, hand it to the `Acquire`.
 //! 4. Between rounds, ask each node's [`health::Health`] whether it may be asked.
+//! 5. For leases that are to be extended in time, keep a [`renewal::Renewals`] and follow the steps in its module.
 
 pub mod acquire;
+mod agenda;
 pub mod backoff;
 pub mod command;
 pub mod dialect;
@@ -33,6 +35,7 @@ pub mod health;
 pub mod identity;
 pub mod lease;
 pub mod node;
+pub mod renewal;
 pub mod resp;
 pub mod script;
 pub mod session;

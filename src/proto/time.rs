@@ -38,6 +38,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    /// The time `duration` earlier, or [`ORIGIN`](Timestamp::ORIGIN).
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// How long after `earlier` this is; zero when it is not later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -58,6 +64,9 @@ mod tests {
     fn arithmetic_saturates() {
         assert_eq!(Timestamp::from_nanos(5).after(Duration::MAX), Timestamp::NEVER);
         assert_eq!(Timestamp::NEVER.after(Duration::from_nanos(1)), Timestamp::NEVER);
+        assert_eq!(Timestamp::from_nanos(5).before(Duration::from_nanos(6)), Timestamp::ORIGIN);
+        assert_eq!(Timestamp::NEVER.before(Duration::MAX), Timestamp::ORIGIN);
+        assert_eq!(Timestamp::from_nanos(7).before(Duration::from_nanos(3)), Timestamp::from_nanos(4));
         assert_eq!(Timestamp::ORIGIN.since(Timestamp::NEVER), Duration::ZERO);
         assert_eq!(Timestamp::from_nanos(7).since(Timestamp::from_nanos(3)), Duration::from_nanos(4));
     }
