@@ -1,9 +1,11 @@
 //! What every handle of one client shares: the engine, the queues of waiting threads, the settings.
 
-use crate::error::{Error, ErrorKind, NodeFault};
+use crate::error::{Error, ErrorKind, NodeFault, Result};
+use crate::keeper::Keeper;
 use crate::net::engine::{Count, Engine};
 use crate::proto::backoff::Backoff;
 use crate::proto::fault::Fault;
+use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::NodeId;
 use crate::queue::{Queues, Trouble};
 use std::sync::Arc;
@@ -16,8 +18,9 @@ pub(crate) struct Client {
 }
 
 struct Shared {
-    engine: Engine,
+    engine: Arc<Engine>,
     queues: Queues,
+    keeper: Keeper,
     settings: Settings,
 }
 
@@ -34,7 +37,9 @@ pub(crate) struct Settings {
 
 impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings) -> Client {
-        Client { shared: Arc::new(Shared { engine, queues: Queues::default(), settings }) }
+        let engine = Arc::new(engine);
+        let keeper = Keeper::new(Arc::clone(&engine));
+        Client { shared: Arc::new(Shared { engine, queues: Queues::default(), keeper, settings }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -43,6 +48,32 @@ impl Client {
 
     pub(crate) fn queues(&self) -> &Queues {
         &self.shared.queues
+    }
+
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.shared.keeper
+    }
+
+    /// Starts the thread that extends locks, unless it runs.
+    pub(crate) fn start_keeper(&self) -> Result<()> {
+        self.keeper().start().map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot start the watchdog's thread: {}", error.kind()))
+        })
+    }
+
+    /// Checks a time to live against the settings.
+    pub(crate) fn checked_ttl(&self, ttl: Duration) -> Result<Ttl> {
+        let settings = self.settings();
+        Ttl::new(ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
+            let why = match error {
+                TtlError::TooShort => "is shorter than 1 ms".to_owned(),
+                TtlError::TooLong => format!("is longer than max_ttl, {:?}", settings.max_ttl),
+                TtlError::EatenByDrift => {
+                    "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
+                }
+            };
+            Error::new(ErrorKind::Config, format!("a time to live of {ttl:?} {why}"))
+        })
     }
 
     pub(crate) fn settings(&self) -> &Settings {

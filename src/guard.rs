@@ -2,13 +2,16 @@
 
 use crate::client::Client;
 use crate::error::Result;
-use crate::net::engine::Claim;
-use crate::proto::lease::Lease;
+use crate::extension::Extension;
+use crate::keeper::Watched;
+use crate::net::engine::{Claim, Order, Straggler};
+use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
 use crate::proto::vote::ReleaseOutcome;
 use crate::queue::HoldId;
+use crossbeam_channel::Receiver;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A lock that was taken, until it is released or its lease ends.
@@ -24,9 +27,11 @@ pub struct MutexGuard {
     client: Client,
     key: Arc<str>,
     claim: Claim,
+    /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
     lease: Lease,
-    hold: HoldId,
-    released: bool,
+    /// None when the lock has been released.
+    hold: Option<HoldId>,
+    watched: OnceLock<Arc<Watched>>,
 }
 
 /// How a release ended. Neither is a failure.
@@ -40,8 +45,16 @@ pub enum Release {
 }
 
 impl MutexGuard {
-    pub(crate) fn new(client: Client, key: Arc<str>, claim: Claim, lease: Lease, hold: HoldId) -> MutexGuard {
-        MutexGuard { client, key, claim, lease, hold, released: false }
+    pub(crate) fn new(
+        client: Client,
+        key: Arc<str>,
+        claim: Claim,
+        lease: Lease,
+        hold: HoldId,
+        watched: Option<Arc<Watched>>,
+    ) -> MutexGuard {
+        let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+        MutexGuard { client, key, claim, lease, hold: Some(hold), watched }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -49,7 +62,7 @@ impl MutexGuard {
     /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and goes
     /// on while the machine sleeps.
     pub fn remaining(&self) -> Duration {
-        self.lease.remaining(self.client.engine().now())
+        self.lease().remaining(self.client.engine().now())
     }
 
     /// The name of the resource.
@@ -81,11 +94,11 @@ impl MutexGuard {
     /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
     /// time to live.
     pub fn unlock(mut self) -> Result<Release> {
-        self.released = true;
+        let (lease, claim) = self.leave_watch();
         let mut was_valid = false;
-        let count = self.client.engine().release(self.key.as_bytes(), &self.claim, |now| {
-            was_valid = self.lease.is_valid(now);
-            self.leave_queue(now);
+        let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
+            was_valid = lease.is_valid(now);
+            self.hold.take().into_iter().for_each(|hold| self.client.queues().release(&self.key, hold, now));
         });
         match count.tally.release() {
             ReleaseOutcome::Released if was_valid => Ok(Release::Released),
@@ -96,16 +109,131 @@ impl MutexGuard {
         }
     }
 
-    /// Lets the next thread in the queue go on. It need not wait for the answers: its `SET` goes behind the release.
-    fn leave_queue(&self, now: Timestamp) {
-        self.client.queues().release(&self.key, self.hold, now);
+    /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those of
+    /// other nodes that answer, for the node timeout at most.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::Extension;
+    /// use std::time::Duration;
+    ///
+    /// let mut guard = redlock.mutex("orders/42").ttl(Duration::from_secs(5)).lock()?;
+    /// match guard.extend(Duration::from_secs(60))? {
+    ///     Extension::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
+    ///     Extension::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
+    ///     Extension::Lost => println!("stop: somebody else may hold it"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a lease
+    /// that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum answers.
+    /// Nodes that have lost the key, because they were restarted, say, get it again.
+    ///
+    /// # Errors
+    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live.
+    pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
+        let ttl = self.client.checked_ttl(ttl)?;
+        let begun = self.client.engine().now();
+        let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
+        if is_over || !self.lease().is_valid(begun) {
+            return Ok(Extension::Lost);
+        }
+        let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
+        if ends_sooner && !self.rely_on(begun, ttl) {
+            return Ok(Extension::Lost);
+        }
+        let (engine, old) = (self.client.engine(), self.lease());
+        let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
+        // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
+        let is_long = old.remaining(begun) > engine.node_timeout() * 2;
+        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
+        let (start, count) = engine.extend(&order, straggler);
+        let now = engine.now();
+        if count.is_extended() && old.is_valid(now) {
+            let repaired = engine.repair(&order, count.tally.absent());
+            self.claim.reached = self.claim.reached.union(repaired);
+            return Ok(if self.rely_on(start, ttl) { Extension::Extended } else { Extension::Lost });
+        }
+        if !count.tally.may_be_extended() {
+            self.lose(now);
+        }
+        if self.lease().is_valid(now) {
+            return Ok(Extension::Failed(self.client.trouble(&count).causes));
+        }
+        Ok(Extension::Lost)
+    }
+
+    /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
+    /// a majority of nodes says that it is not ours any more. The message comes before the end of the validity; how long
+    /// before, [`Watchdog::margin`](crate::Watchdog::margin) says. Without a watchdog it comes at the end.
+    ///
+    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is gone.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(50)).lock()?;
+    /// assert!(guard.lost()?.recv_timeout(Duration::from_secs(1)).is_ok(), "nobody extends it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it cannot be
+    /// started.
+    pub fn lost(&self) -> Result<Receiver<()>> {
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched.lost());
+        }
+        self.client.start_keeper()?;
+        let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
+        Ok(self.watched.get_or_init(watch).lost())
+    }
+
+    fn lease(&self) -> Lease {
+        self.watched.get().map_or(self.lease, |watched| watched.lease())
+    }
+
+    /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
+    fn rely_on(&mut self, start: Timestamp, ttl: Ttl) -> bool {
+        match self.watched.get() {
+            Some(watched) => self.client.keeper().extended(watched, start, ttl),
+            None => {
+                self.lease = ttl.lease_from(start);
+                true
+            }
+        }
+    }
+
+    /// A majority of nodes says that the lock is not ours.
+    fn lose(&mut self, now: Timestamp) {
+        match self.watched.get() {
+            Some(watched) => self.client.keeper().lose(watched),
+            None => self.lease = Lease::until(now),
+        }
+    }
+
+    /// Sees to it that nothing more is sent for this lock, and gives what is held.
+    fn leave_watch(&self) -> (Lease, Claim) {
+        match self.watched.get() {
+            Some(watched) => {
+                let (lease, reached) = self.client.keeper().leave(watched);
+                (lease, Claim { reached: self.claim.reached.union(reached), ..self.claim })
+            }
+            None => (self.lease, self.claim),
+        }
     }
 }
 
 impl Drop for MutexGuard {
     fn drop(&mut self) {
-        if !self.released {
-            self.client.engine().post_release(self.key.as_bytes(), &self.claim, |now| self.leave_queue(now));
+        if let Some(hold) = self.hold.take() {
+            let (_, claim) = self.leave_watch();
+            let (client, key) = (&self.client, &self.key);
+            client.engine().post_release(key.as_bytes(), &claim, |now| client.queues().release(key, hold, now));
         }
     }
 }

@@ -90,7 +90,9 @@ mod client;
 mod clock;
 mod config;
 mod error;
+mod extension;
 mod guard;
+mod keeper;
 mod mutex;
 mod net;
 mod queue;
@@ -99,9 +101,11 @@ mod sync;
 mod token;
 mod wait;
 mod waker;
+mod watchdog;
 
 pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
+pub use extension::Extension;
 pub use guard::{MutexGuard, Release};
 pub use mutex::Mutex;
 pub use proto::fault::{Cause, Phase};
@@ -109,6 +113,7 @@ pub use proto::node::NodeId;
 pub use proto::resp::ProtocolError;
 pub use redlock::Redlock;
 pub use wait::{CancelHandle, Wait};
+pub use watchdog::Watchdog;
 
 #[doc(hidden)]
 pub use net::endpoint::{Address, Endpoint, EndpointError};

@@ -5,11 +5,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
 use crate::net::engine::{Claim, Count};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
-use crate::proto::lease::{Lease, Ttl, TtlError};
+use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
 use crate::queue::{Place, Turn};
 use crate::token;
 use crate::wait::{Limit, Wait};
+use crate::watchdog::Watchdog;
 use getrandom::SysRng;
 use std::fmt;
 use std::sync::Arc;
@@ -34,23 +35,48 @@ pub struct Mutex {
     client: Client,
     key: Arc<str>,
     ttl: Duration,
+    watchdog: Option<Watchdog>,
 }
 
 impl Mutex {
     pub(crate) fn new(client: Client, resource: &str) -> Mutex {
         let key = format!("{}{resource}", client.settings().prefix).into();
-        Mutex { client, key, ttl: DEFAULT_TTL }
+        Mutex { client, key, ttl: DEFAULT_TTL, watchdog: None }
     }
 
     /// How long the lock lasts unless it is released: the servers free it then, whatever became of its holder. Default:
     /// 10 s.
     ///
-    /// Choose it longer than the work takes, with room for a slow day; nothing extends it. At least 1 ms and more than the
-    /// allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 24 h by default; fractions of a
+    /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend it. At
+    /// least 1 ms and more than the allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 24 h by default; fractions of a
     /// millisecond are dropped. A value that cannot be used is reported when the mutex is locked.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Mutex {
         self.ttl = ttl;
+        self
+    }
+
+    /// Extends the lock automatically for as long as its guard lives, and tells the guard when it is
+    /// [`lost`](MutexGuard::lost) all the same. Default: no watchdog; the lock ends with its time to live.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::Watchdog;
+    /// use std::{thread, time::Duration};
+    ///
+    /// let mutex = redlock.mutex("reports/2024-02").ttl(Duration::from_millis(200)).watchdog(Watchdog::new());
+    /// let guard = mutex.lock()?;
+    /// thread::sleep(Duration::from_millis(500));
+    /// assert!(!guard.remaining().is_zero(), "the work took longer than the time to live, and is still alone");
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Settings that cannot be used are reported when the mutex is locked.
+    #[must_use]
+    pub fn watchdog(mut self, watchdog: Watchdog) -> Mutex {
+        self.watchdog = Some(watchdog);
         self
     }
 
@@ -164,23 +190,19 @@ impl Mutex {
         }
     }
 
-    fn checked_ttl(&self) -> Result<Ttl> {
-        let settings = self.client.settings();
+    /// Checks the name and the times, and sees to it that there is a thread for the watchdog.
+    fn prepare(&self) -> Result<Ttl> {
         let resource = self.resource();
         if resource.is_empty() || resource.len() > MAX_RESOURCE {
             let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
             return Err(Error::new(ErrorKind::Config, message));
         }
-        Ttl::new(self.ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
-            let why = match error {
-                TtlError::TooShort => "is shorter than 1 ms".to_owned(),
-                TtlError::TooLong => format!("is longer than max_ttl, {:?}", settings.max_ttl),
-                TtlError::EatenByDrift => {
-                    "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
-                }
-            };
-            Error::new(ErrorKind::Config, format!("a time to live of {:?} {why}", self.ttl))
-        })
+        let ttl = self.client.checked_ttl(self.ttl)?;
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.check(ttl)?;
+            self.client.start_keeper()?;
+        }
+        Ok(ttl)
     }
 }
 
@@ -205,7 +227,7 @@ enum Queued {
 
 impl<'m> Acquisition<'m> {
     fn new(mutex: &'m Mutex, patience: Patience, started: Timestamp) -> Result<Acquisition<'m>> {
-        Ok(Acquisition { mutex, ttl: mutex.checked_ttl()?, patience, started })
+        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, started })
     }
 
     /// Waits to become the first of this process's queue, with no guard of this process in front.
@@ -315,12 +337,13 @@ impl<'m> Acquisition<'m> {
     }
 
     fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Timestamp) -> MutexGuard {
-        let Mutex { client, key, .. } = self.mutex;
+        let Mutex { client, key, watchdog, .. } = self.mutex;
         let hold = match place {
             Some(place) => place.hold(lease.end(), now),
             None => client.queues().hold(key, lease.end(), now),
         };
-        MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold)
+        let watched = watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog))));
+        MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold, watched)
     }
 
     fn cancelled(&self) -> Error {

@@ -4,13 +4,15 @@
 //! waits, polls ([`relay`](super::relay)).
 
 use super::endpoint::Endpoint;
-pub(crate) use super::fleet::Claim;
-use super::fleet::{Extent, Fleet};
+use super::fleet::Fleet;
+use super::fleet::requests::Extent;
+pub(crate) use super::fleet::requests::{Claim, Order};
 use super::link::Link;
 use super::relay::Relay;
-pub(crate) use super::rounds::Count;
+pub(crate) use super::rounds::{Count, Straggler};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::session::Ticket;
 use crate::proto::time::{Clock, Timestamp};
 use crate::waker::Waker;
 use std::io;
@@ -81,6 +83,49 @@ impl Engine {
             },
             |fleet, ticket| fleet.rounds().conclude(ticket),
         )
+    }
+
+    /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
+    /// first byte was written.
+    pub(crate) fn extend(&self, order: &Order<'_>, straggler: Straggler) -> (Timestamp, Count) {
+        let mut start = Timestamp::ORIGIN;
+        let count = self.relay.run(
+            |fleet, now, bells| {
+                start = now;
+                (fleet.extend(order, straggler, now, bells), now.after(self.node_timeout))
+            },
+            |fleet, ticket| fleet.rounds().conclude(ticket),
+        );
+        (start, count)
+    }
+
+    /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
+    /// and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
+    pub(crate) fn begin_to_extend<'o>(
+        &self,
+        orders: impl Iterator<Item = (Order<'o>, Straggler)>,
+        tickets: &mut Vec<Ticket>,
+    ) -> Timestamp {
+        self.relay.enter(|fleet, now, bells| {
+            tickets.extend(orders.map(|(order, straggler)| fleet.extend(&order, straggler, now, bells)));
+            now
+        })
+    }
+
+    /// Waits for the verdict on an extension, until then at most.
+    pub(crate) fn extended(&self, ticket: Ticket, deadline: Timestamp) -> Count {
+        self.relay.run(|_, _, _| (ticket, deadline), |fleet, ticket| fleet.rounds().conclude(ticket))
+    }
+
+    /// Sets the key of a lock that is held anew on nodes that have lost it, and waits for nothing. Gives the nodes that it
+    /// may reach.
+    pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
+        self.relay.enter(|fleet, now, bells| fleet.repair(order, nodes, now, bells))
+    }
+
+    /// How long a node has to answer.
+    pub(crate) fn node_timeout(&self) -> Duration {
+        self.node_timeout
     }
 
     /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release).

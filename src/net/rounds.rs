@@ -9,7 +9,7 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
-use crate::proto::vote::{Outcome, ReleaseOutcome, Tally, Vote};
+use crate::proto::vote::{ExtensionOutcome, Outcome, ReleaseOutcome, Tally, Vote};
 
 /// Longest key buffer that an unused slot keeps.
 const KEPT_KEY: usize = 256;
@@ -18,7 +18,16 @@ const KEPT_KEY: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Acquire,
+    /// With [`Straggler::Awaited`] it has no verdict before everybody has voted, unless it is lost.
+    Extend(Straggler),
     Release,
+}
+
+/// What becomes of nodes that have not answered when a quorum has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Straggler {
+    Awaited,
+    LeftBehind,
 }
 
 /// One round.
@@ -53,6 +62,11 @@ impl Round {
     fn has_verdict(&self) -> bool {
         match self.purpose {
             Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
+            Purpose::Extend(straggler) => match self.tally.extension() {
+                ExtensionOutcome::Pending => false,
+                ExtensionOutcome::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
+                ExtensionOutcome::Lost | ExtensionOutcome::Unavailable => true,
+            },
             Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
         }
     }
@@ -70,6 +84,11 @@ pub(crate) struct Count {
 }
 
 impl Count {
+    /// Whether an extension was won.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.tally.extension() == ExtensionOutcome::Extended
+    }
+
     /// Whether a quorum granted.
     pub(crate) fn is_won(&self) -> bool {
         self.tally.acquisition() == Outcome::Won

@@ -54,6 +54,11 @@ impl Ttl {
         self.millis
     }
 
+    /// How long a lease can be relied on at most.
+    pub fn validity(self) -> Duration {
+        self.validity
+    }
+
     /// The lease of an attempt that began at `t0`, before its first byte was written.
     pub fn lease_from(self, t0: Timestamp) -> Lease {
         Lease { end: t0.after(self.validity) }
@@ -78,6 +83,11 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// A lease that ends then.
+    pub fn until(end: Timestamp) -> Lease {
+        Lease { end }
+    }
+
     /// When it ends.
     pub fn end(self) -> Timestamp {
         self.end

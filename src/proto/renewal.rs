@@ -94,6 +94,9 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Never extended: there to be told when it ends.
+    pub const NEVER: Terms = Terms { period: Duration::MAX, margin: Duration::ZERO, at_most: Some(0), until: None };
+
     /// The default for leases of this time to live: extended after a third of it, without limit, tried to the very end.
     pub fn of(ttl: Ttl) -> Terms {
         Terms { period: Duration::from_millis(ttl.millis()) / 3, margin: Duration::ZERO, at_most: None, until: None }
@@ -168,6 +171,11 @@ impl Renewals {
     pub fn next_at(&self) -> Timestamp {
         let moments = [self.tries.first(), self.ends.first()];
         moments.into_iter().flatten().map(|(at, _)| at).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// When the first of all leases ends. Without leases, never.
+    pub fn next_end(&self) -> Timestamp {
+        self.ends.first().map_or(Timestamp::NEVER, |(at, _)| at)
     }
 
     /// Appends the leases to be extended now, at most `limit` of them, those that have waited longest first. They are in

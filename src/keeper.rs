@@ -1,0 +1,335 @@
+//! The thread that extends locks automatically and tells their loss, one for each client that needs it.
+//!
+//! ```text
+//!   guard ── watch ──► schedule ──► thread: ended? tell it. due? one batch: extend, wait, note, repair.
+//!         ◄─ lease ───  leases
+//!         ── leave ──►  (lock state first, then the wire)
+//! ```
+//!
+//! A lock that is watched has its lease here, where guard and thread both see it. Invariants:
+//! 1. Whoever wants to release a lock leaves first. From then on nothing more is sent for it from here: a repair is queued
+//!    while the lock's own state is held, so it goes before the release on every connection, or not at all.
+//! 2. A loss is told once: by whoever takes the lock out of the schedule, and not if its owner was first.
+//! 3. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
+//!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
+
+use crate::net::engine::{Claim, Count, Engine, Order, Straggler};
+use crate::proto::lease::{Lease, OwnerToken, Ttl};
+use crate::proto::node::NodeSet;
+use crate::proto::renewal::{Id, Renewals, Terms};
+use crate::proto::session::Ticket;
+use crate::proto::time::Timestamp;
+use crate::sync::{Condvar, Mutex, MutexGuard, block_signals, lock};
+use crate::watchdog::Watchdog;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Most locks that are extended in one batch: half of what a node may have to answer, so that others can be served.
+const BATCH: usize = 512;
+/// Longest sleep. A machine that was suspended wakes up without the time having passed for whoever sleeps.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// The locks of one client that are watched.
+pub(crate) struct Keeper {
+    engine: Arc<Engine>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    schedule: Mutex<Schedule>,
+    /// Rung when the schedule has something earlier, or the end has come.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Schedule {
+    renewals: Renewals,
+    locks: HashMap<Id, Arc<Watched>>,
+    thread: Option<JoinHandle<()>>,
+    closing: bool,
+}
+
+/// A lock that is watched.
+pub(crate) struct Watched {
+    key: Arc<str>,
+    token: OwnerToken,
+    margin: Duration,
+    id: Id,
+    held: Mutex<Held>,
+    loss: Sender<()>,
+    lost: Receiver<()>,
+}
+
+/// What is held, as guard and thread agree on it.
+#[derive(Clone, Copy)]
+struct Held {
+    /// For how long it is extended: as asked for last. None when it is not extended.
+    ttl: Option<Ttl>,
+    reached: NodeSet,
+    lease: Lease,
+    /// The owner has left, or the loss was told.
+    over: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(engine: Arc<Engine>) -> Keeper {
+        let shared = Shared { schedule: Mutex::default(), changed: Condvar::new() };
+        Keeper { engine, shared: Arc::new(shared) }
+    }
+
+    /// Starts the thread, unless it runs.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn start(&self) -> io::Result<()> {
+        let mut schedule = lock(&self.shared.schedule);
+        if schedule.thread.is_none() {
+            let (engine, shared) = (Arc::clone(&self.engine), Arc::clone(&self.shared));
+            let thread = std::thread::Builder::new().name("quorumlock watchdog".to_owned());
+            schedule.thread = Some(thread.spawn(move || {
+                block_signals();
+                Thread { engine, shared, batch: Batch::default() }.run();
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Watches a lock from now on: extends it as a watchdog says, or only tells its loss. The thread must have been
+    /// [`start`](Keeper::start)ed.
+    pub(crate) fn watch(
+        &self,
+        key: &Arc<str>,
+        claim: &Claim,
+        lease: Lease,
+        renewal: Option<(Ttl, &Watchdog)>,
+    ) -> Arc<Watched> {
+        let ttl = renewal.map(|(ttl, _)| ttl);
+        let margin = renewal.map_or(Duration::ZERO, |(ttl, dog)| dog.margin_for(ttl));
+        let terms = renewal.map_or(Terms::NEVER, |(ttl, dog)| dog.terms(ttl, claim.t0));
+        let mut schedule = lock(&self.shared.schedule);
+        let next_at = schedule.renewals.next_at();
+        let short = Lease::until(lease.end().before(margin));
+        let id = schedule.renewals.insert(terms, claim.t0, short, self.engine.now());
+        let (loss, lost) = bounded(1);
+        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, over: false });
+        let watched = Arc::new(Watched { key: Arc::clone(key), token: claim.token, margin, id, held, loss, lost });
+        schedule.locks.insert(id, Arc::clone(&watched));
+        if schedule.renewals.next_at() < next_at {
+            self.shared.changed.notify_one();
+        }
+        watched
+    }
+
+    /// The owner is about to release the lock: from now on nothing is sent for it. Gives what is held.
+    pub(crate) fn leave(&self, watched: &Watched) -> (Lease, NodeSet) {
+        {
+            let mut schedule = lock(&self.shared.schedule);
+            schedule.renewals.remove(watched.id);
+            schedule.locks.remove(&watched.id);
+        }
+        let mut held = lock(&watched.held);
+        held.over = true;
+        (held.lease, held.reached)
+    }
+
+    /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
+    /// told.
+    pub(crate) fn extended(&self, watched: &Watched, start: Timestamp, ttl: Ttl) -> bool {
+        let lease = ttl.lease_from(start);
+        let (now, short) = (self.engine.now(), watched.short(lease, ttl));
+        let counted = lock(&self.shared.schedule).renewals.extended(watched.id, start, short, now);
+        self.shared.changed.notify_one();
+        let present = &mut lock(&watched.held).ttl;
+        *present = present.and(Some(ttl));
+        watched.renew(lease, counted == Some(short)) && counted.is_some()
+    }
+
+    /// Nodes say that the lock is gone: tells its loss, unless somebody was first.
+    pub(crate) fn lose(&self, watched: &Watched) {
+        let mut schedule = lock(&self.shared.schedule);
+        if schedule.renewals.remove(watched.id) {
+            schedule.locks.remove(&watched.id);
+            drop(schedule);
+            watched.end(self.engine.now());
+        }
+    }
+}
+
+impl Drop for Keeper {
+    /// Ends the thread, and waits for that: for the answers to its last batch at most.
+    fn drop(&mut self) {
+        let thread = {
+            let mut schedule = lock(&self.shared.schedule);
+            schedule.closing = true;
+            schedule.thread.take()
+        };
+        self.shared.changed.notify_one();
+        if let Some(thread) = thread {
+            // It does not panic; and if it did, this would not be the place to pass that on.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Watched {
+    /// The lease as it is now.
+    pub(crate) fn lease(&self) -> Lease {
+        lock(&self.held).lease
+    }
+
+    /// A channel that brings one message when the lock is lost.
+    pub(crate) fn lost(&self) -> Receiver<()> {
+        self.lost.clone()
+    }
+
+    /// Whether the lock is lost, or its owner has left.
+    pub(crate) fn is_over(&self) -> bool {
+        lock(&self.held).over
+    }
+
+    /// Goes by another lease, if it counts and the lock is not over. False when it is over.
+    fn renew(&self, lease: Lease, counts: bool) -> bool {
+        let mut held = lock(&self.held);
+        if counts && !held.over {
+            held.lease = lease;
+        }
+        !held.over
+    }
+
+    /// The lease as the schedule has it: it ends earlier, by the margin.
+    fn short(&self, lease: Lease, ttl: Ttl) -> Lease {
+        Lease::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
+    }
+
+    fn order(&self, ttl: Ttl) -> Order<'_> {
+        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis() }
+    }
+
+    /// Whatever its lease says, the lock is gone.
+    fn end(&self, now: Timestamp) {
+        lock(&self.held).lease = Lease::until(now);
+        self.tell_loss();
+    }
+
+    /// Tells that the lock is lost. The caller has taken it out of the schedule.
+    fn tell_loss(&self) {
+        lock(&self.held).over = true;
+        // There is room for one, and nobody else sends.
+        let _ = self.loss.try_send(());
+    }
+}
+
+/// What the thread works on, kept for its memory.
+struct Thread {
+    engine: Arc<Engine>,
+    shared: Arc<Shared>,
+    batch: Batch,
+}
+
+#[derive(Default)]
+struct Batch {
+    ended: Vec<Id>,
+    due: Vec<Id>,
+    lost: Vec<Arc<Watched>>,
+    extending: Vec<(Arc<Watched>, Ttl)>,
+    tickets: Vec<Ticket>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut schedule = lock(&shared.schedule);
+        while !schedule.closing {
+            let now = self.engine.now();
+            self.batch.take(&mut schedule, now);
+            if self.batch.is_empty() {
+                let sleep = schedule.renewals.next_at().since(now).min(LONGEST_SLEEP);
+                schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(schedule);
+            for watched in self.batch.lost.drain(..) {
+                watched.tell_loss();
+            }
+            self.extend();
+            schedule = lock(&shared.schedule);
+        }
+    }
+
+    /// Extends all that are due, in one batch.
+    fn extend(&mut self) {
+        let extending = std::mem::take(&mut self.batch.extending);
+        let mut tickets = std::mem::take(&mut self.batch.tickets);
+        let orders = extending.iter().map(|(watched, ttl)| (watched.order(*ttl), Straggler::Awaited));
+        let start = self.engine.begin_to_extend(orders, &mut tickets);
+        let answered_by = start.after(self.engine.node_timeout());
+        for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
+            let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
+            let count = self.engine.extended(ticket, deadline);
+            self.note(watched, *ttl, start, &count);
+        }
+        (self.batch.extending, self.batch.tickets) = (extending, tickets);
+        self.batch.extending.clear();
+    }
+
+    /// Takes in how an extension went.
+    fn note(&self, watched: &Watched, ttl: Ttl, start: Timestamp, count: &Count) {
+        let lease = ttl.lease_from(start);
+        let now = self.engine.now();
+        let mut schedule = lock(&self.shared.schedule);
+        if count.is_extended() {
+            let short = watched.short(lease, ttl);
+            let counted = schedule.renewals.renewed(watched.id, start, short, now);
+            drop(schedule);
+            if counted.is_some() && watched.renew(lease, counted == Some(short)) {
+                self.repair(watched, ttl, count.tally.absent());
+            }
+        } else if count.tally.may_be_extended() {
+            schedule.renewals.failed(watched.id, now);
+            if lease.end() < watched.lease().end() {
+                // The owner has meanwhile asked for more by hand. Nodes that did not answer may still go by this.
+                let short = watched.short(lease, ttl);
+                let counted = schedule.renewals.extended(watched.id, start, short, now);
+                drop(schedule);
+                watched.renew(lease, counted == Some(short));
+            }
+        } else if schedule.renewals.remove(watched.id) {
+            // A majority says that the key is not ours: whatever the clock says, the lock is gone.
+            schedule.locks.remove(&watched.id);
+            drop(schedule);
+            watched.end(now);
+        }
+    }
+
+    fn repair(&self, watched: &Watched, ttl: Ttl, nodes: NodeSet) {
+        if nodes.is_empty() {
+            return;
+        }
+        let mut held = lock(&watched.held);
+        if !held.over {
+            held.reached = held.reached.union(self.engine.repair(&watched.order(ttl), nodes));
+        }
+    }
+}
+
+impl Batch {
+    /// Takes what is to be done now out of the schedule.
+    fn take(&mut self, schedule: &mut MutexGuard<'_, Schedule>, now: Timestamp) {
+        schedule.renewals.ended(now, &mut self.ended);
+        self.lost.extend(self.ended.drain(..).filter_map(|id| schedule.locks.remove(&id)));
+        schedule.renewals.due(now, BATCH, &mut self.due);
+        self.extending.extend(self.due.drain(..).filter_map(|id| {
+            let watched = schedule.locks.get(&id)?;
+            let ttl = lock(&watched.held).ttl?;
+            Some((Arc::clone(watched), ttl))
+        }));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lost.is_empty() && self.extending.is_empty()
+    }
+}

@@ -1,0 +1,205 @@
+//! What is asked of all nodes at once: take, extend, repair, release.
+//!
+//! Each is queued on every link that it can be queued on. A node that cannot be asked votes with its fault at once.
+
+use super::Fleet;
+use crate::net::relay::Bells;
+use crate::net::rounds::{Purpose, Straggler};
+use crate::proto::command;
+use crate::proto::fault::Fault;
+use crate::proto::lease::OwnerToken;
+use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::session::Ticket;
+use crate::proto::time::Timestamp;
+use crate::proto::vote::Vote;
+
+/// Where a release goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::net) enum Extent {
+    /// To every node that can answer: the verdict is wanted.
+    Everywhere,
+    /// To the nodes that the `SET` may have reached, and no other: the undo of a lost attempt.
+    Reached,
+}
+
+/// What is to be extended, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Order<'o> {
+    pub(crate) key: &'o [u8],
+    pub(crate) token: &'o OwnerToken,
+    pub(crate) ttl_millis: u64,
+}
+
+/// What a release needs to know of the attempt that it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// The attempt's token.
+    pub(crate) token: OwnerToken,
+    /// When the attempt began, read before its first byte was written.
+    pub(crate) t0: Timestamp,
+    /// The nodes where the key may have been set.
+    pub(crate) reached: NodeSet,
+}
+
+impl Fleet {
+    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written.
+    pub(in crate::net) fn acquire(
+        &mut self,
+        key: &[u8],
+        token: &OwnerToken,
+        ttl_millis: u64,
+        t0: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Acquire, key, token);
+        let mut asked = NodeSet::EMPTY;
+        for node in self.nodes() {
+            match self.prepare_to_ask(node, t0, bells) {
+                Ok(()) => {
+                    asked.insert(node);
+                }
+                Err(fault) => self.rounds.vote(ticket, node, Vote::Fault(fault), bells),
+            }
+        }
+        // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
+        if !self.rounds.is_decided(ticket) {
+            self.request.clear();
+            command::acquire(&mut self.request, key, token, ttl_millis);
+            for node in asked.iter() {
+                self.links[node.index()].session.acquire(ticket, &self.request, t0);
+            }
+            self.rounds.refer(ticket, asked);
+            self.queued(asked, t0);
+        }
+        ticket
+    }
+
+    /// Queues an extension for every node that may be asked.
+    pub(in crate::net) fn extend(
+        &mut self,
+        order: &Order<'_>,
+        straggler: Straggler,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Extend(straggler), order.key, order.token);
+        let mut asked = NodeSet::EMPTY;
+        for node in self.nodes() {
+            match self.prepare_to_ask(node, now, bells) {
+                Ok(()) => {
+                    let session = &mut self.links[node.index()].session;
+                    session.extend(ticket, order.key, order.token, order.ttl_millis, now);
+                    asked.insert(node);
+                }
+                Err(fault) => self.rounds.vote(ticket, node, Vote::Fault(fault), bells),
+            }
+        }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
+        ticket
+    }
+
+    /// Queues a `SET NX PX` with the token of a lock that is held, for nodes that have lost its key. Nobody waits for it.
+    /// Gives the nodes that it may reach.
+    pub(in crate::net) fn repair(
+        &mut self,
+        order: &Order<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> NodeSet {
+        let ticket = self.rounds.open(Purpose::Acquire, order.key, order.token);
+        self.request.clear();
+        command::acquire(&mut self.request, order.key, order.token, order.ttl_millis);
+        let mut asked = NodeSet::EMPTY;
+        for node in nodes.iter() {
+            let link = &mut self.links[node.index()];
+            if link.is_in_order(now) {
+                link.session.acquire(ticket, &self.request, now);
+                asked.insert(node);
+            } else {
+                self.rounds.vote(ticket, node, Vote::Fault(link.fault()), bells);
+            }
+        }
+        self.rounds.refer(ticket, asked);
+        self.rounds.unrefer(ticket);
+        self.queued(asked, now);
+        asked
+    }
+
+    /// Queues a compare-and-delete for what an attempt may have set. To a node whose connection is lost it is owed, if
+    /// anything can have reached it at all.
+    pub(in crate::net) fn release(
+        &mut self,
+        key: &[u8],
+        claim: &Claim,
+        extent: Extent,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
+        let Claim { token, t0, reached } = claim;
+        let ticket = self.rounds.open(Purpose::Release, key, token);
+        let mut asked = NodeSet::EMPTY;
+        let mut written_in = None;
+        for node in self.nodes() {
+            if reached.contains(node) {
+                self.prepare_to_release(node, now, bells);
+            }
+            let link = &mut self.links[node.index()];
+            let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
+            if wanted && !link.is_closed() {
+                let dialect = link.session.dialect();
+                if written_in.replace(dialect) != Some(dialect) {
+                    self.request.clear();
+                    command::release(&mut self.request, dialect, key, token);
+                }
+                link.session.release(ticket, &self.request, now);
+                asked.insert(node);
+                continue;
+            }
+            let fault = link.fault();
+            if wanted && link.wrote_since(*t0) {
+                self.rounds.refer(ticket, NodeSet::from_iter([node]));
+                self.owe(node, ticket);
+            }
+            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+        }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
+        ticket
+    }
+
+    /// Sees to it that a `SET` can be queued for the node, or says why not.
+    fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+        if self.links[node.index()].is_in_order(now) {
+            return Ok(());
+        }
+        self.look(node, now, bells);
+        if let Some(fault) = self.links[node.index()].deserves_another_chance(now) {
+            self.lose(node, fault, now, bells);
+        }
+        if self.links[node.index()].is_closed() {
+            self.links[node.index()].may_open(now)?;
+            self.open(node, now, bells)?;
+        }
+        self.links[node.index()].admit(now)
+    }
+
+    /// Sees to it that a release can be queued for the node, if that is possible at present.
+    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+        if self.links[node.index()].is_in_order(now) {
+            return;
+        }
+        self.look(node, now, bells);
+        let link = &self.links[node.index()];
+        if link.is_closed() && link.may_open(now).is_ok() {
+            // What went wrong is the link's fault from now on, and the caller asks for that.
+            let _ = self.open(node, now, bells);
+        }
+    }
+
+    fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
+        self.unsent = self.unsent.union(nodes);
+        self.queued_at = self.queued_at.max(now);
+    }
+}
