@@ -39,7 +39,7 @@ pub(crate) fn command(
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
     let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
-    let subject = Subject::named(subject).expect("ours, floor-eval, floor-delifeq or floor-delex");
+    let subject = Subject::named(subject).expect("ours, floor-eval, floor-evalsha, floor-delifeq or floor-delex");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().expect("an address")).collect();
     let (threads, pairs): (usize, usize) = (threads.parse().expect("a number"), pairs.parse().expect("a number"));
     let client = ours::client(&addresses);
@@ -62,10 +62,11 @@ pub(crate) fn run(order: &[&str]) {
 }
 
 impl Subject {
-    const ALL: [Subject; 4] = [
+    const ALL: [Subject; 5] = [
         Subject::Floor(Dialect::Delex),
         Subject::Floor(Dialect::Delifeq),
         Subject::Floor(Dialect::Eval),
+        Subject::Floor(Dialect::Evalsha),
         Subject::Ours,
     ];
 
@@ -74,6 +75,7 @@ impl Subject {
             Subject::Floor(Dialect::Delex) => "floor-delex",
             Subject::Floor(Dialect::Delifeq) => "floor-delifeq",
             Subject::Floor(Dialect::Eval) => "floor-eval",
+            Subject::Floor(Dialect::Evalsha) => "floor-evalsha",
             Subject::Ours => "ours",
         }
     }

@@ -3,6 +3,7 @@
 use crate::Setting;
 use crate::server::{Answer, Server};
 use quorumlock::proto::command::Dialect;
+use quorumlock::proto::script;
 use std::net::SocketAddr;
 
 /// Servers that end with this value.
@@ -21,7 +22,7 @@ impl Stand {
         self.servers[..count].iter().map(|server| ([127, 0, 0, 1], server.port()).into()).collect()
     }
 
-    /// How this kind of server is best asked to compare and delete.
+    /// How this kind of server is best asked to compare and delete, and sees to it that it can be.
     pub(crate) fn dialect(&self) -> Dialect {
         let knows = |words: &[&str]| matches!(self.servers[0].command(words), Ok(Answer::Number(_)));
         if knows(&["DELIFEQ", "none", "none"]) {
@@ -29,7 +30,10 @@ impl Stand {
         } else if knows(&["DELEX", "none", "IFEQ", "none"]) {
             Dialect::Delex
         } else {
-            Dialect::Eval
+            for server in &self.servers {
+                server.command(&["SCRIPT", "LOAD", script::RELEASE]).expect("a server that takes a script");
+            }
+            Dialect::Evalsha
         }
     }
 

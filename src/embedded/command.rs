@@ -17,6 +17,7 @@ pub(super) enum Command {
     Delifeq,
     Echo,
     Eval,
+    Evalsha,
     Exists,
     Flushall,
     Get,
@@ -45,6 +46,7 @@ impl Command {
             b"DELIFEQ" => Command::Delifeq,
             b"ECHO" => Command::Echo,
             b"EVAL" => Command::Eval,
+            b"EVALSHA" => Command::Evalsha,
             b"EXISTS" => Command::Exists,
             b"FLUSHALL" => Command::Flushall,
             b"GET" => Command::Get,
@@ -70,7 +72,7 @@ impl Command {
             Command::Auth | Command::Del | Command::Exists => 2..=usize::MAX,
             Command::Delex => 2..=4,
             Command::Delifeq => 3..=3,
-            Command::Eval | Command::Pexpire | Command::Set => 3..=usize::MAX,
+            Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set => 3..=usize::MAX,
         }
     }
 

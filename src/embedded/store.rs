@@ -19,6 +19,7 @@ use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 use super::reply::{self, NOT_AN_INTEGER, READ_ONLY};
 use super::scripts;
+use crate::proto::script;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -39,6 +40,8 @@ pub struct Store {
     password: Option<String>,
     run_id: String,
     scripts: bool,
+    /// The release script was run here, and can be called by its hash.
+    knows_release: bool,
     started: Millis,
 }
 
@@ -52,6 +55,7 @@ impl Store {
             password: None,
             run_id,
             scripts: true,
+            knows_release: false,
             started: now,
         }
     }
@@ -75,6 +79,7 @@ impl Store {
     pub fn restart(&mut self, run_id: String, now: Millis) {
         self.run_id = run_id;
         self.started = now;
+        self.knows_release = false;
     }
 
     /// Deletes every key of every database, like a restart without persistence.
@@ -132,7 +137,15 @@ impl Store {
             }
             (Command::Echo, [text]) => reply::bulk(out, text),
             (Command::Eval, [text, key_count, values @ ..]) => {
+                self.knows_release |= *text == script::RELEASE.as_bytes();
                 self.evaluate(session, text, key_count, values, now, out);
+            }
+            (Command::Evalsha, [hash, key_count, values @ ..]) => {
+                if self.knows_release && hash.eq_ignore_ascii_case(script::RELEASE_SHA1.as_bytes()) {
+                    self.evaluate(session, script::RELEASE.as_bytes(), key_count, values, now, out);
+                } else {
+                    reply::error(out, "NOSCRIPT No matching script. Please use EVAL.");
+                }
             }
             (Command::Exists, keys) => {
                 let database = self.database(session);
@@ -243,7 +256,7 @@ impl Store {
         match command {
             Command::Delex => self.flavour == Flavour::Redis84,
             Command::Delifeq => self.flavour == Flavour::Valkey9,
-            Command::Eval => self.scripts,
+            Command::Eval | Command::Evalsha => self.scripts,
             _ => true,
         }
     }

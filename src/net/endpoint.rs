@@ -8,7 +8,7 @@
 //! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`. Errors
 //! say what is wrong without quoting the URL, because the password is in it; neither `Debug` nor `Display` shows it.
 
-use crate::proto::session::Greeting;
+use crate::proto::greeting::Greeting;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 

@@ -350,7 +350,8 @@ impl Link {
             stream.reset_on_close();
         }
         if worked {
-            self.dialect = Some(self.session.dialect());
+            // The server may have forgotten its scripts by then.
+            self.dialect = Some(self.session.dialect().by_text());
         } else if !self.addresses.is_empty() {
             // The next address, and after the last one another look-up: the name may have moved.
             self.addresses.pop_front();

@@ -31,6 +31,7 @@ pub mod command;
 pub mod dialect;
 pub mod extension;
 pub mod fault;
+pub mod greeting;
 pub mod health;
 pub mod identity;
 pub mod lease;

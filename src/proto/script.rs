@@ -8,6 +8,10 @@ pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token` → `:1` or `:0`.
 pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 
+/// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
+/// server whether it still is.
+pub const RELEASE_SHA1: &str = "c89cee65b7ab260d98c281f3c3eb6fa7c992cdd2";
+
 /// The script without the comment lines that it opens with.
 const fn body(file: &'static str) -> &'static str {
     let mut rest = file;

@@ -27,6 +27,7 @@ use super::command::{self, Dialect, InfoReply};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
+use super::greeting::Greeting;
 use super::identity::Identity;
 use super::lease::OwnerToken;
 use super::resp::{Decoder, ProtocolError, Reply};
@@ -47,28 +48,6 @@ pub struct Ticket {
     pub slot: u32,
     /// Which use of that slot.
     pub generation: u32,
-}
-
-/// What to send first on a connection.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Greeting {
-    /// The ACL user; none is the default user.
-    pub user: Option<String>,
-    /// The password; none sends no `AUTH`.
-    pub password: Option<String>,
-    /// The database; 0 sends no `SELECT`.
-    pub database: u32,
-}
-
-/// Shows whether there is a password, never which.
-impl fmt::Debug for Greeting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Greeting")
-            .field("user", &self.user.as_ref().map(|_| "…"))
-            .field("password", &self.password.as_ref().map(|_| "…"))
-            .field("database", &self.database)
-            .finish()
-    }
 }
 
 /// What the bytes received so far amount to.
@@ -121,6 +100,8 @@ pub struct Session {
     standing: Standing,
     identity: Identity,
     dialect: Dialect,
+    /// How often the server did not know the script by its hash, or did not let us call it so.
+    hash_refusals: u8,
     extension_dialect: ExtensionDialect,
 }
 
@@ -160,6 +141,7 @@ impl Session {
             standing: Standing::Greeting,
             identity: Identity::default(),
             dialect: dialect.unwrap_or(Dialect::Eval),
+            hash_refusals: 0,
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: ExtensionDialect::Eval,
         };
@@ -207,6 +189,7 @@ impl Session {
                 extension::extend(&mut self.outgoing, tried.last(), key, token, *ttl_millis);
             }
             Wish::Release { tried } => {
+                self.dialect = self.dialect.by_text();
                 *tried = tried.in_next(&mut self.dialect);
                 command::release(&mut self.outgoing, tried.last(), key, token);
             }
@@ -320,7 +303,14 @@ impl Session {
                     let vote = command::acquire_vote(reply)?;
                     Some(Event::Answered(ticket, counted(vote, self.standing)))
                 }
-                Request::Wish(ticket, wish) => Some(understand(ticket, wish, self.standing, reply)?),
+                Request::Wish(ticket, wish) => {
+                    let event = understand(ticket, wish, self.standing, reply)?;
+                    if let Wish::Release { tried } = wish {
+                        let hash_refusals = &mut self.hash_refusals;
+                        self.dialect = self.dialect.after(tried.last(), vote_of(event), hash_refusals);
+                    }
+                    Some(event)
+                }
                 Request::Auth => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Auth)?),
                 Request::Select => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Database)?),
                 Request::InfoServer => introduce(&mut self.standing, &mut self.identity, reply)?,
@@ -386,6 +376,10 @@ fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'
         Some(vote) => Event::Answered(ticket, vote),
         None => Event::WrongDialect(Misunderstood { ticket, wish }),
     })
+}
+
+fn vote_of(event: Event) -> Option<Vote> {
+    if let Event::Answered(_, vote) = event { Some(vote) } else { None }
 }
 
 /// Takes one part of the greeting's answer. Only the first refusal is told.

@@ -348,3 +348,26 @@ fn an_extension_counts_only_where_the_node_may_vote() {
         assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
     }
 }
+
+#[test]
+fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often() {
+    let mut session = member(INFO);
+    let mut release_with = |answers: &[&str]| {
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        let mut ways = Vec::new();
+        for answer in answers {
+            ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
+            if let [Event::WrongDialect(again)] = events(&mut session, answer)[..] {
+                session.ask_again(again, b"k", &token(1), NOW);
+            }
+        }
+        ways
+    };
+    assert_eq!(release_with(&["-OOM none left\r\n"]), ["text"]);
+    assert_eq!(release_with(&[":0\r\n"]), ["text"], "a fault says nothing of scripts");
+    for _ in 0..3 {
+        assert_eq!(release_with(&[":1\r\n"]), ["hash"]);
+        assert_eq!(release_with(&["-NOSCRIPT No matching script.\r\n", ":1\r\n"]), ["hash", "text"]);
+    }
+    assert_eq!(release_with(&[":1\r\n"]), ["text"]);
+}

@@ -5,6 +5,7 @@
 
 use crate::clients::{calls, causes, client, client_of, gone_for_good, lasting, take};
 use crate::support::server::{Answer, Server, binaries};
+use quorumlock::proto::script;
 use quorumlock::{Cause, Phase, Redlock, Release};
 
 /// What a server's version lets expect.
@@ -45,7 +46,15 @@ fn servers() -> Vec<Server> {
 }
 
 fn releases(server: &Server) -> Vec<(&'static str, u64)> {
-    ["delex", "delifeq", "eval"].map(|command| (command, calls(server, command))).to_vec()
+    ["delex", "delifeq", "eval", "evalsha"].map(|command| (command, calls(server, command))).to_vec()
+}
+
+/// What so many releases on one connection are sent as: scripts by their text once, and by their hash from then on.
+fn expected(best: Best, releases: u64) -> Vec<(&'static str, u64)> {
+    match best {
+        Best::Eval => vec![("eval", 1), ("evalsha", releases - 1)],
+        Best::Delex | Best::Delifeq => vec![(best.command(), releases)],
+    }
 }
 
 #[track_caller]
@@ -67,7 +76,42 @@ fn every_server_is_released_in_its_best_dialect() {
         works(&client([&server]), &server, 5);
         let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
         println!("{version:?}: {used:?}");
-        assert_eq!(used, [(best.command(), 5)], "{version:?}");
+        assert_eq!(used, expected(best, 5), "{version:?}");
+    }
+}
+
+#[test]
+fn servers_call_the_release_script_what_we_call_it() {
+    for server in servers() {
+        let hash = server.command(&["SCRIPT", "LOAD", script::RELEASE]).unwrap();
+        assert_eq!(hash, Answer::Text(script::RELEASE_SHA1.to_owned()));
+    }
+}
+
+#[test]
+fn a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call() {
+    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval) {
+        let mutex = lasting(&client([&server]), "k");
+        for _ in 0..5 {
+            let guard = take(&mutex);
+            server.command(&["SCRIPT", "FLUSH"]).unwrap();
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        }
+        gone_for_good([&server], "k");
+        // By text the first one, the three whose hash was not known any more, and all after that; by hash three that were
+        // known, and those three.
+        let sent = ["eval", "evalsha"].map(|command| calls(&server, command));
+        assert_eq!(sent, [7, 6]);
+    }
+}
+
+#[test]
+fn a_user_who_may_not_call_scripts_by_their_hash_releases_by_their_text() {
+    for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval) {
+        let url = user(&server, &["~*", "+@all", "-evalsha"]);
+        works(&client_of([url]), &server, 6);
+        assert_eq!(calls(&server, "eval"), 6);
     }
 }
 
@@ -102,7 +146,7 @@ fn a_denied_dialect_falls_back_to_another_one() {
         let url = user(&server, &["~*", "+@all", &format!("-{best}")]);
         works(&client_of([url]), &server, 3);
         let used: Vec<_> = releases(&server).into_iter().filter(|&(_, calls)| calls > 0).collect();
-        assert_eq!(used, [("eval", 3)]);
+        assert_eq!(used, [("eval", 1), ("evalsha", 2)]);
     }
 }
 
@@ -124,7 +168,7 @@ fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
         } else {
             let server = start(best.command());
             works(&client([&server]), &server, 3);
-            assert_eq!(calls(&server, "eval"), 3, "{binary:?}");
+            assert_eq!(calls(&server, "eval") + calls(&server, "evalsha"), 3, "{binary:?}");
             let server = start("EVAL");
             works(&client([&server]), &server, 3);
             assert_eq!(calls(&server, best.command()), 3, "{binary:?}");
