@@ -143,8 +143,7 @@ impl Keeper {
         let (now, short) = (self.engine.now(), watched.short(lease, ttl));
         let counted = lock(&self.shared.schedule).renewals.extended(watched.id, start, short, now);
         self.shared.changed.notify_one();
-        let present = &mut lock(&watched.held).ttl;
-        *present = present.and(Some(ttl));
+        watched.extend_for(ttl);
         watched.renew(lease, counted == Some(short)) && counted.is_some()
     }
 
@@ -189,6 +188,12 @@ impl Watched {
     /// Whether the lock is lost, or its owner has left.
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.held).over
+    }
+
+    /// Extends it for so long from now on, if it is extended at all.
+    fn extend_for(&self, ttl: Ttl) {
+        let mut held = lock(&self.held);
+        held.ttl = held.ttl.and(Some(ttl));
     }
 
     /// Goes by another lease, if it counts and the lock is not over. False when it is over.

@@ -110,6 +110,10 @@ impl World for Nodes {
 
     fn expire(&mut self, _ticket: Ticket, _bells: &mut Bells) {}
 
+    fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     fn flush(&mut self, _bells: &mut Bells) {
         let mut state = lock(&self.wire.state);
         for (key, line, ticket) in self.unsent.drain(..) {
@@ -128,10 +132,10 @@ impl World for Nodes {
         Watch { wire: Arc::clone(&self.wire), lines: self.lines }
     }
 
-    fn poll(watch: &mut Watch, _patience: Duration) {
+    fn poll(watch: &mut Watch, patience: Duration) {
         let wire = &watch.wire;
         let mut state = lock(&wire.state);
-        while !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
+        while !patience.is_zero() && !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
             state = wire.to_driver.wait(state).unwrap();
         }
         state.woken = false;

@@ -247,6 +247,10 @@ impl World for Fleet {
         }
     }
 
+    fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     fn flush(&mut self, bells: &mut Bells) {
         for node in std::mem::take(&mut self.unsent).iter() {
             self.write(node, self.queued_at, bells);

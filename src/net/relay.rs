@@ -34,6 +34,8 @@ use std::time::Duration;
 /// How long a thread that waits for a reply trusts in another one's promise to send its command. A promise is kept in
 /// microseconds, unless the processor is given to others; then the thread sends for itself.
 const TRUST: Duration = Duration::from_micros(500);
+/// How often a driver looks for more answers before it sends and sleeps. It stops at the first look that brings none.
+const LOOKS: u32 = 4;
 /// How many bells there are. Each flush moves on to the next; who sleeps longer than it takes to come round may be woken
 /// for nothing.
 const BELLS: usize = 32;
@@ -53,11 +55,13 @@ pub(super) trait World {
     fn assign(&mut self, ticket: Self::Ticket, bell: Bell);
     /// The owner's deadline has come: decides the ticket.
     fn expire(&mut self, ticket: Self::Ticket, bells: &mut Bells);
+    /// Whether something was begun that was not sent.
+    fn has_unsent(&self) -> bool;
     /// Sends what was begun.
     fn flush(&mut self, bells: &mut Bells);
     /// Says what to wait for. `alone`: no other thread is here.
     fn watch(&mut self, alone: bool) -> Self::Watch;
-    /// Waits, with the mutex free, until something is ready or the time is up.
+    /// Waits, with the mutex free, until something is ready or the time is up. No time is a look.
     fn poll(watch: &mut Self::Watch, patience: Duration);
     /// Takes in what is ready.
     fn absorb(&mut self, watch: Self::Watch, bells: &mut Bells);
@@ -188,6 +192,7 @@ impl<W: World> Relay<W> {
         let bell = state.bell;
         state.world.assign(ticket, bell);
         let mut trusting = true;
+        let mut looks = LOOKS;
         while !state.world.is_decided(ticket) {
             if now >= deadline {
                 state.act(|world, bells| world.expire(ticket, bells));
@@ -197,6 +202,15 @@ impl<W: World> Relay<W> {
             // Sending may decide something by itself, when a connection turns out to be broken.
             if state.is_driven() && trusting && self.is_promised(&state) {
                 patience = patience.min(TRUST);
+            } else if !state.is_driven() && looks > 0 && !state.slept_on.is_empty() && state.world.has_unsent() {
+                // What has been answered meanwhile lets others begin something that can be sent with this.
+                let was_rung;
+                (state, was_rung) = self.drive(state, Duration::ZERO);
+                looks = if was_rung { looks - 1 } else { 0 };
+                if !state.world.is_decided(ticket) {
+                    now = state.world.now();
+                }
+                continue;
             } else {
                 state.flush();
             }
@@ -208,7 +222,8 @@ impl<W: World> Relay<W> {
                 trusting = false;
                 self.park(state, bell, patience)
             } else {
-                self.drive(state, patience)
+                looks = LOOKS;
+                self.drive(state, patience).0
             };
             if !state.world.is_decided(ticket) {
                 now = state.world.now();
@@ -223,8 +238,13 @@ impl<W: World> Relay<W> {
         result
     }
 
-    /// One turn at driving: poll, absorb, ring, gather. Everything that was begun has been sent.
-    fn drive<'a>(&'a self, mut state: MutexGuard<'a, State<W>>, patience: Duration) -> MutexGuard<'a, State<W>> {
+    /// One turn at driving: poll, absorb, ring, gather. Everything that was begun has been sent, or this is but a look. True
+    /// when somebody was rung.
+    fn drive<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State<W>>,
+        patience: Duration,
+    ) -> (MutexGuard<'a, State<W>>, bool) {
         let alone = state.slept_on.is_empty() && !self.is_promised(&state);
         let mut watch = state.world.watch(alone);
         state.driver = Driver::Polling;
@@ -233,11 +253,12 @@ impl<W: World> Relay<W> {
         let mut state = self.arrive();
         state.driver = Driver::Gathering;
         state.act(|world, bells| world.absorb(watch, bells));
-        if !state.ringing.is_empty() {
+        let was_rung = !state.ringing.is_empty();
+        if was_rung {
             state = self.gather(state);
         }
         state.driver = Driver::Absent;
-        state
+        (state, was_rung)
     }
 
     /// Rings with the mutex free, so that nobody wakes up only to wait for it; and when several were rung, lets them go
