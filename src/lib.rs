@@ -2,8 +2,8 @@
 //!
 //! Threads of any number of programs take turns with a resource. To lock is to ask all nodes at once; a majority must
 //! agree, and nobody waits for the others. A lock is a lease: it ends when its guard is dropped, or with its time to live,
-//! whatever became of its holder. There is no async runtime, and no thread of the library's own between the caller and the
-//! servers.
+//! whatever became of its holder; it can be extended while it is held. There is no async runtime, and no thread of the
+//! library's own between the caller and the servers.
 //!
 //! ```
 //! use quorumlock::{Redlock, Release};
@@ -57,8 +57,8 @@
 //! * Order among programs. Threads that share a client queue up, first come, first served; programs compete.
 //! * Anything after `fork`. A child must neither use nor drop what its parent has: they share connections.
 //!
-//! Not in this version: extension of a lease, by hand or automatic; wake-up of waiting programs by publish/subscribe;
-//! fencing tokens; fair or reentrant locks; TLS; a C interface.
+//! Not in this version: wake-up of waiting programs by publish/subscribe; fencing tokens; fair or reentrant locks; TLS; a C
+//! interface.
 //!
 //! # In reading order
 //!
@@ -67,12 +67,13 @@
 //!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it.
 //! 3. [`Wait`] says how long to wait, [`CancelHandle`] ends waits from another thread.
 //! 4. [`MutexGuard`] is the lock, taken. Dropping it lets go; [`unlock`](MutexGuard::unlock) also says how that went, by a
-//!    [`Release`].
-//! 5. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
+//!    [`Release`]. [`extend`](MutexGuard::extend) makes it last longer, and [`Extension`] says what came of it.
+//! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) tells in time when one is lost all the same.
+//! 6. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
 #![cfg_attr(
     feature = "embedded",
-    doc = "6. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
+    doc = "7. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
 )]
 //!
 //! # Features

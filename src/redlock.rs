@@ -8,8 +8,8 @@ use std::fmt;
 ///
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a program
 /// usually has one client and clones it into its threads. The connections are made when first needed, made again when
-/// lost, and closed with the last clone, guard and mutex. There is no background thread (a host name is looked up in a
-/// short-lived one).
+/// lost, and closed with the last clone, guard and mutex. There is no background thread, unless a lock has
+/// a [`Watchdog`](crate::Watchdog); that one ends with them (and a host name is looked up in a short-lived one).
 #[derive(Clone)]
 pub struct Redlock {
     client: Client,
