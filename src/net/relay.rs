@@ -32,8 +32,9 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How long a thread that waits for a reply trusts in another one's promise to send its command. A promise is kept in
-/// microseconds, unless the processor is given to others; then the thread sends for itself.
-const TRUST: Duration = Duration::from_micros(500);
+/// microseconds, unless the processor is given to others; then the thread sends for itself. Longer than the answers of
+/// many threads take together, because a thread that looks after its command is woken for nothing.
+const TRUST: Duration = Duration::from_millis(5);
 /// How often a driver looks for more answers before it sends and sleeps. It stops at the first look that brings none.
 const LOOKS: u32 = 4;
 /// How many bells there are. Each flush moves on to the next; who sleeps longer than it takes to come round may be woken
