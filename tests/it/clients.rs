@@ -62,6 +62,15 @@ pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
     }
 }
 
+/// How long a key will live by itself; none when it has no end. It must be there.
+pub(crate) fn left(server: &Server, key: &str) -> Option<Duration> {
+    match server.command(&["PTTL", key]).unwrap() {
+        Answer::Number(-1) => None,
+        Answer::Number(millis @ 0..) => Some(Duration::from_millis(millis as u64)),
+        answer => panic!("PTTL {key}: {answer:?}"),
+    }
+}
+
 /// How often a server has run a command, by its own count.
 pub(crate) fn calls(server: &Server, command: &str) -> u64 {
     let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };

@@ -11,6 +11,7 @@ mod alike;
 mod cancelling;
 mod clients;
 mod dialects;
+mod extension;
 mod faults;
 mod fuzz_bodies;
 mod guards;
