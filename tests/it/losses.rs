@@ -1,0 +1,256 @@
+//! The loss of a lock is told once, in time and for a reason.
+//!
+//! Whether it is told in time also depends on when the machine lets the threads run. So the best of three tries counts;
+//! what the library does late is late every time.
+
+use crate::clients::{LASTING, SLACK, SOON, builder, client, gone_for_good, hasty_client_of, lasting, take, value};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use crossbeam_channel::{RecvTimeoutError, TryRecvError};
+use quorumlock::{ErrorKind, Extension, MutexGuard, Redlock, Release, Watchdog};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "k";
+const TTL: Duration = Duration::from_millis(400);
+const MARGIN: Duration = Duration::from_millis(80);
+const LOCKS: usize = 8;
+const ROUNDS: u64 = 20;
+
+#[test]
+fn a_loss_is_told_between_the_margin_and_the_end_when_all_nodes_hang() {
+    let mut servers = Server::several(3).unwrap();
+    for round in 0..ROUNDS {
+        told_in_time(&mut servers, round, |servers| {
+            for server in servers {
+                server.pause().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_loss_is_told_between_the_margin_and_the_end_when_all_nodes_are_killed() {
+    let mut servers = Server::several(3).unwrap();
+    for round in 0..ROUNDS {
+        told_in_time(&mut servers, round, |servers| servers.iter_mut().for_each(Server::kill));
+    }
+}
+
+/// Several locks are held, something happens to the nodes at another phase of their renewal each round, and every guard
+/// hears of it while there is time.
+#[track_caller]
+fn told_in_time(servers: &mut [Server], round: u64, mut strike: impl FnMut(&mut [Server])) {
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        for server in &mut *servers {
+            server.restart().unwrap();
+        }
+        let client = hasty_client_of(servers.iter().map(Server::url));
+        let mutex = |number: usize| {
+            let watchdog = Watchdog::new().margin(MARGIN);
+            client.mutex(&format!("{KEY}/{number}")).ttl(TTL).watchdog(watchdog)
+        };
+        let guards: Vec<MutexGuard> = (0..LOCKS).map(|number| take(&mutex(number))).collect();
+        thread::sleep(Duration::from_millis(round * 17 % 300));
+        strike(servers);
+        let remaining: Vec<Duration> = thread::scope(|scope| {
+            let waiting: Vec<_> = guards.iter().map(|guard| scope.spawn(|| remaining_when_told(guard))).collect();
+            waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
+        });
+        // It came once. What follows is not another message, but the end of the channel, with the guard's.
+        let receivers: Vec<_> = guards.iter().map(|guard| guard.lost().unwrap()).collect();
+        let ends: Vec<Duration> = guards.iter().map(MutexGuard::remaining).collect();
+        thread::sleep(ends.into_iter().max().unwrap() + SLACK);
+        for (guard, receiver) in guards.into_iter().zip(receivers) {
+            assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "told twice");
+            assert!(guard.remaining().is_zero());
+            drop(guard);
+            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+        }
+        assert!(remaining.iter().all(|remaining| *remaining <= MARGIN), "round {round}: too early: {remaining:?}");
+        if remaining.iter().all(|remaining| !remaining.is_zero()) {
+            return;
+        }
+        seen.push(remaining);
+    }
+    panic!("round {round}: told when it was too late: {seen:?}");
+}
+
+fn remaining_when_told(guard: &MutexGuard) -> Duration {
+    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
+    guard.remaining()
+}
+
+#[test]
+fn a_lock_that_a_majority_has_lost_is_told_at_the_next_renewal() {
+    let servers = Server::several(5).unwrap();
+    let client = client(&servers);
+    let ttl = Duration::from_secs(9);
+    for gone in [2, 3, 5] {
+        let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new().period(TTL)));
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        let start = Instant::now();
+        for server in &servers[..gone] {
+            server.command(&["DEL", KEY]).unwrap();
+        }
+        let lost = guard.lost().unwrap();
+        if gone < 3 {
+            assert_eq!(lost.recv_timeout(TTL * 2), Err(RecvTimeoutError::Timeout));
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+        } else {
+            assert_eq!(lost.recv_timeout(SOON), Ok(()));
+            assert!(start.elapsed() < ttl / 2, "not before its end");
+            assert_eq!(guard.remaining(), Duration::ZERO);
+            assert_eq!(guard.unlock().unwrap(), Release::Expired);
+            assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+        }
+        gone_for_good(&servers, KEY);
+    }
+}
+
+#[test]
+fn a_loss_that_an_extension_by_hand_finds_out_is_told() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    for is_watched in [true, false] {
+        let mutex = lasting(&client, KEY);
+        let mut guard = take(&if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex });
+        let lost = guard.lost().unwrap();
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        for server in &servers[..2] {
+            server.command(&["DEL", KEY]).unwrap();
+        }
+        assert_eq!(lost.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+        assert_eq!(lost.try_recv(), Ok(()));
+        assert_eq!(guard.remaining(), Duration::ZERO);
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+        assert_eq!(guard.unlock().unwrap(), Release::Expired);
+        assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+        gone_for_good(&servers, KEY);
+    }
+}
+
+#[test]
+fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
+    let servers = Server::several(3).unwrap();
+    let client = hasty_client_of(servers.iter().map(Server::url));
+    let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().margin(TTL * 2 / 5)));
+    for server in &servers {
+        server.pause().unwrap();
+    }
+    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
+    for server in &servers {
+        server.resume().unwrap();
+    }
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    assert!(eventually(SOON, || guard.remaining().is_zero()));
+    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    gone_for_good(&servers, KEY);
+}
+
+/// A lock is lost in time though the thread is waiting for a hung node on behalf of another one.
+#[test]
+fn a_short_lock_is_told_in_time_while_a_long_one_waits_for_its_answers() {
+    let servers = Server::several(3).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
+        let watchdog = || Watchdog::new().margin(MARGIN);
+        let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(watchdog()));
+        thread::sleep(Duration::from_millis(800));
+        // Taken at last, and never extended: only its end is to be told.
+        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(watchdog().at_most(0)));
+        for server in &servers {
+            server.pause().unwrap();
+        }
+        let remaining = remaining_when_told(&short);
+        for server in &servers {
+            server.resume().unwrap();
+        }
+        drop((short, long));
+        gone_for_good(&servers, KEY);
+        if !remaining.is_zero() {
+            return;
+        }
+        seen.push(remaining);
+    }
+    panic!("told when it was too late: {seen:?}");
+}
+
+/// The same for one that is taken when the wait has begun.
+#[test]
+fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
+    let servers = Server::several(3).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
+        let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(Watchdog::new().period(TTL)));
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
+        servers[0].pause().unwrap();
+        thread::sleep(TTL + SLACK);
+        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().margin(MARGIN).at_most(0)));
+        let remaining = remaining_when_told(&short);
+        servers[0].resume().unwrap();
+        drop((short, long));
+        gone_for_good(&servers, KEY);
+        if !remaining.is_zero() {
+            return;
+        }
+        seen.push(remaining);
+    }
+    panic!("told when it was too late: {seen:?}");
+}
+
+#[test]
+fn without_a_watchdog_the_loss_is_told_at_the_end() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let start = Instant::now();
+    let guard = take(&client.mutex(KEY).ttl(TTL));
+    let lost = guard.lost().unwrap();
+    assert_eq!(lost.recv_timeout(SOON), Ok(()));
+    let taken = start.elapsed();
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert!(taken > TTL * 9 / 10 && taken < TTL + SOON / 10, "{taken:?}");
+    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "told twice");
+    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
+
+    // Asked for when it is over, it is told at once.
+    let guard = take(&client.mutex(KEY).ttl(TTL));
+    thread::sleep(TTL);
+    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
+}
+
+#[test]
+fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
+    let servers = Server::several(3).unwrap();
+    let client: Redlock = client(&servers);
+    let mut guard = take(&client.mutex(KEY).ttl(TTL));
+    let lost = guard.lost().unwrap();
+    assert_eq!(guard.extend(TTL * 3).unwrap(), Extension::Extended);
+    assert_eq!(lost.recv_timeout(TTL * 3 / 2), Err(RecvTimeoutError::Timeout));
+    assert!(!guard.remaining().is_zero());
+    assert_eq!(lost.recv_timeout(SOON), Ok(()));
+    assert_eq!(guard.remaining(), Duration::ZERO, "nobody extends it but by hand");
+
+    // And the other way round.
+    drop(guard);
+    let mut guard = take(&lasting(&client, KEY));
+    let lost = guard.lost().unwrap();
+    assert_eq!(guard.extend(TTL).unwrap(), Extension::Extended);
+    assert_eq!(lost.recv_timeout(SOON), Ok(()));
+}
+
+#[test]
+fn unusable_watchdogs_are_refused_before_anything_is_sent() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    for watchdog in [Watchdog::new().period(Duration::ZERO), Watchdog::new().margin(TTL / 2)] {
+        let error = client.mutex(KEY).ttl(TTL).watchdog(watchdog).lock().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+    }
+    assert!(servers.iter().all(|server| value(server, KEY).is_none()));
+}

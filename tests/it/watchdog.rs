@@ -1,0 +1,345 @@
+//! Automatic extension: locks that are watched outlive their time to live, whatever befalls a minority of the nodes, for
+//! as long as they are wanted and no longer.
+//!
+//! What a watchdog has sent is told by the servers' own counts: only an extension runs `PEXPIRE`.
+
+use crate::clients::{
+    LASTING, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, gone_for_good, hasty_client_of, lasting, left, take,
+    value,
+};
+use crate::support::process::{alone, eventually, threads_named};
+use crate::support::server::{Answer, Server};
+use crossbeam_channel::TryRecvError;
+use quorumlock::{Extension, Mutex, MutexGuard, Redlock, Release, Watchdog};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "k";
+const TTL: Duration = Duration::from_millis(300);
+/// As the kernel shows the name of the watchdog's thread.
+const THREAD: &str = "quorumlock watc";
+/// The soonest that an extension follows the lock, whatever the period.
+const SHORTEST_DELAY: Duration = Duration::from_millis(10);
+
+fn hasty(servers: &[Server]) -> Redlock {
+    hasty_client_of(servers.iter().map(Server::url))
+}
+
+fn watched(client: &Redlock, ttl: Duration) -> Mutex {
+    client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new())
+}
+
+fn extensions(servers: &[Server]) -> u64 {
+    servers.iter().map(|server| calls(server, "pexpire")).sum()
+}
+
+/// Lets a lock be held for a while, and says what became of it: one of three, as the machine may hold up any of them.
+#[track_caller]
+fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
+    for _ in 0..3 {
+        let guard = take(mutex);
+        let lost = guard.lost().unwrap();
+        if lost.recv_timeout(time).is_err() && !guard.remaining().is_zero() {
+            assert_eq!(lost.try_recv(), Err(TryRecvError::Empty));
+            return guard;
+        }
+        assert!(eventually(SOON, || guard.remaining().is_zero()));
+    }
+    panic!("lost three times");
+}
+
+#[test]
+fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
+    let mut servers = Server::several(5).unwrap();
+    let (mine, theirs) = (hasty(&servers), client(&servers));
+    assert_eq!(take(&lasting(&mine, "before")).unlock().unwrap(), Release::Released);
+    servers[0].pause().unwrap();
+    servers[1].kill();
+    let guard = is_held_for(Duration::from_secs(2), &watched(&mine, TTL));
+    assert!(guard.remaining() <= TTL);
+    assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers[2..], KEY);
+}
+
+#[test]
+fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() {
+    let servers = Server::several(5).unwrap();
+    let client = builder(&servers).node_timeout(TTL).build().unwrap();
+    assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), Release::Released);
+    for hung in &servers[..2] {
+        hung.pause().unwrap();
+        let guard = is_held_for(TTL * 4, &watched(&client, TTL));
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+}
+
+/// While the answer of a hung node is waited for on behalf of one lock, others are not forgotten.
+#[test]
+fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
+    let servers = Server::several(3).unwrap();
+    // A batch waits for this long.
+    let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
+    thread::sleep(Duration::from_millis(950));
+    servers[0].pause().unwrap();
+    let before = extensions(&servers[1..]);
+    assert!(eventually(SOON, || extensions(&servers[1..]) > before));
+    let guard = is_held_for(TTL * 3, &watched(&client, TTL));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(long.unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_restarted_node_is_repaired_automatically() {
+    let mut servers = Server::several(3).unwrap();
+    let client = hasty(&servers);
+    let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    let token = value(&servers[0], KEY);
+    for restarted in 0..3 {
+        servers[restarted].restart().unwrap();
+        assert!(eventually(SOON, || value(&servers[restarted], KEY) == token), "node {restarted}");
+    }
+    // No node has seen the beginning.
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    for at_most in [0, 1, 4] {
+        let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().at_most(at_most));
+        let (before, start) = (extensions(&servers), Instant::now());
+        let guard = take(&mutex);
+        runs_out(&guard);
+        // The last one begins at so many periods, and holds for a whole time to live less drift and margin.
+        let expected = TTL / 3 * at_most + TTL * 9 / 10;
+        let taken = start.elapsed();
+        assert!(taken + TTL / 20 >= expected && taken < expected + SOON / 10, "{taken:?}, not {expected:?}");
+        assert!(extensions(&servers) - before <= u64::from(at_most) * 3);
+        assert!(extensions(&servers) - before >= u64::from(at_most) * 2);
+        drop(guard);
+        gone_for_good(&servers, KEY);
+    }
+}
+
+#[test]
+fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let limit = TTL * 3 / 2;
+    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().at_most_for(limit)));
+    let start = Instant::now();
+    runs_out(&guard);
+    let taken = start.elapsed();
+    // No extension begins after the limit, and the last one does not begin long before.
+    assert!(taken < limit + TTL + SLACK, "{taken:?}");
+    assert!(taken > limit + TTL / 3, "{taken:?}");
+    drop(guard);
+    gone_for_good(&servers, KEY);
+}
+
+#[track_caller]
+fn runs_out(guard: &MutexGuard) {
+    let lost = guard.lost().unwrap();
+    assert_eq!(lost.recv_timeout(SOON), Ok(()));
+    assert_eq!(lost.recv_timeout(TTL), Err(crossbeam_channel::RecvTimeoutError::Timeout), "told twice");
+    assert!(guard.remaining().is_zero(), "extended after its loss was told");
+}
+
+#[test]
+fn extensions_by_hand_and_by_a_watchdog_get_along() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mut guard = take(&watched(&client, TTL));
+    // From now on it is extended for this long.
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert!(guard.remaining() > LASTING / 2);
+    thread::sleep(TTL * 2);
+    assert!(guard.remaining() > LASTING / 2);
+    // And now for that long. Whenever one looks, it is no longer than asked for last.
+    for round in 0..20_u32 {
+        let ttl = TTL + TTL * (round * 7 % 20) / 10;
+        assert_eq!(guard.extend(ttl).unwrap(), Extension::Extended, "round {round}");
+        let until = Instant::now() + Duration::from_millis(u64::from(round) * 13);
+        while Instant::now() < until {
+            let remaining = guard.remaining();
+            assert!(remaining <= ttl && !remaining.is_zero(), "{remaining:?} of {ttl:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(guard.lost().unwrap().try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, KEY);
+}
+
+/// A renewal is under way, for long; a shorter time is asked for; the nodes that do not answer may go by that.
+#[test]
+fn a_shorter_time_by_hand_holds_at_once_while_a_renewal_is_under_way() {
+    let servers = Server::several(5).unwrap();
+    let (long, short) = (Duration::from_secs(3), Duration::from_millis(2900));
+    let node_timeout = NODE_TIMEOUT * 8;
+    let client = builder(&servers).node_timeout(node_timeout).build().unwrap();
+    let mut guard = take(&watched(&client, long));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    thread::sleep(Duration::from_millis(800));
+    // Its answer to the renewal is waited for, while a majority has agreed.
+    servers[4].pause().unwrap();
+    let before = extensions(&servers[..4]);
+    assert!(eventually(SOON, || extensions(&servers[..4]) >= before + 4));
+    for server in &servers[..4] {
+        server.pause().unwrap();
+    }
+    let start = Instant::now();
+    let extension = guard.extend(short).unwrap();
+    assert!(matches!(extension, Extension::Failed(_)), "{extension:?}");
+    thread::sleep(node_timeout);
+    let (remaining, elapsed) = (guard.remaining(), start.elapsed());
+    assert!(remaining + elapsed <= short + SLACK / 10, "{remaining:?} after {elapsed:?} of {short:?}");
+    for server in &servers {
+        server.resume().unwrap();
+    }
+    // Nobody believes in the lock for longer than a majority of nodes.
+    assert!(eventually(SOON, || extensions(&servers[..4]) >= before + 8));
+    drop(guard);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let ends: [fn(MutexGuard); 3] =
+        [|guard| assert_eq!(guard.unlock().unwrap(), Release::Released), drop, |guard| {
+            let outcome = catch_unwind(AssertUnwindSafe(move || {
+                let _guard = guard;
+                // Not panic!, which would only add a message to the test's output.
+                resume_unwind(Box::new("in the critical section"));
+            }));
+            assert!(outcome.is_err());
+        }];
+    for end in ends {
+        let before = extensions(&servers);
+        let guard = take(&watched(&client, TTL));
+        assert!(eventually(SOON, || extensions(&servers) >= before + 6), "it was not extended at all");
+        let lost = guard.lost().unwrap();
+        end(guard);
+        gone_for_good(&servers, KEY);
+        let sent = [extensions(&servers), servers.iter().map(|server| calls(server, "eval")).sum()];
+        thread::sleep(TTL);
+        let later = [extensions(&servers), servers.iter().map(|server| calls(server, "eval")).sum()];
+        assert_eq!(sent, later, "something was sent after the release");
+        assert_eq!(lost.try_recv(), Err(TryRecvError::Disconnected));
+    }
+}
+
+/// Threads lock, wait until an extension is under way, and unlock; a node has meanwhile lost the key, so that a repair
+/// follows. How many times: `QUORUMLOCK_RACES`, 2000 by default.
+#[test]
+fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
+    const THREADS: usize = 16;
+    let races: usize = std::env::var("QUORUMLOCK_RACES").map_or(2000, |races| races.parse().unwrap());
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let sets = || servers.iter().map(|server| calls(server, "set")).sum::<u64>();
+    let (next, released) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let number = next.fetch_add(1, Ordering::Relaxed)
+                    && number < races
+                {
+                    let resource = format!("race/{number}");
+                    let mutex = lasting(&client, &resource).watchdog(Watchdog::new().period(Duration::from_micros(1)));
+                    let guard = mutex.lock().unwrap();
+                    let extended_at = Instant::now() + SHORTEST_DELAY;
+                    servers[number % 3].command(&["DEL", &resource]).unwrap();
+                    // Before, during and after what the watchdog does then.
+                    let moment = Duration::from_micros(number as u64 * 7 % 3000);
+                    thread::sleep((extended_at + moment).saturating_duration_since(Instant::now() + SLACK / 20));
+                    match number % 4 {
+                        0 => drop(guard),
+                        _ if guard.unlock().unwrap() == Release::Released => {
+                            released.fetch_add(1, Ordering::Relaxed);
+                        }
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    let released = released.into_inner();
+    assert!(released >= races * 3 / 4 - races / 100, "only {released} of {races} were ours to the end");
+    let repairs = sets() - 3 * races as u64;
+    println!("{races} races, {} extensions, {repairs} repairs", extensions(&servers));
+    assert!(repairs > 0, "nothing was shown");
+    thread::sleep(NODE_TIMEOUT * 2);
+    for server in &servers {
+        let is_empty = || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0);
+        assert!(eventually(SOON, is_empty), "{:?}", server.command(&["KEYS", "*"]));
+    }
+}
+
+#[test]
+fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
+    alone("watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs", || {
+        const LOCKS: usize = 2000;
+        let servers = Server::several(5).unwrap();
+        let client = hasty(&servers);
+        assert!(threads_named(THREAD).is_empty());
+        let take = |number| {
+            let mutex = client.mutex(&format!("many/{number}")).ttl(Duration::from_secs(1)).watchdog(Watchdog::new());
+            mutex.try_lock().unwrap().expect("nobody holds it")
+        };
+        let mut guards: Vec<MutexGuard> = (0..LOCKS / 2).map(take).collect();
+        servers[0].pause().unwrap();
+        guards.extend((LOCKS / 2..LOCKS).map(take));
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut least = Duration::MAX;
+        while Instant::now() < until {
+            least = guards.iter().map(MutexGuard::remaining).min().unwrap().min(least);
+            assert_eq!(threads_named(THREAD).len(), 1);
+            thread::sleep(Duration::from_millis(10));
+        }
+        let lost = guards.iter().filter(|guard| guard.lost().unwrap().try_recv().is_ok()).count();
+        println!("{LOCKS} locks for 5 s: {lost} lost, at least {least:?} left");
+        assert_eq!(lost, 0);
+        servers[0].resume().unwrap();
+        for guard in guards {
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+        }
+        let clone = client.clone();
+        drop(client);
+        assert_eq!(threads_named(THREAD).len(), 1);
+        drop(clone);
+        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
+    });
+}
+
+#[test]
+fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
+    alone("watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle", || {
+        let servers = Server::several(3).unwrap();
+        let client = hasty(&servers);
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+        assert!(threads_named(THREAD).is_empty(), "nobody has asked for it");
+        let guard = take(&watched(&client, TTL));
+        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        let mutex = watched(&client, TTL);
+        drop(client);
+        assert_eq!(left(&servers[0], KEY).map(|left| left <= TTL), Some(true));
+        thread::sleep(TTL);
+        assert!(!guard.remaining().is_zero(), "a guard is handle enough");
+        drop(guard);
+        assert_eq!(threads_named(THREAD).len(), 1);
+        drop(mutex);
+        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
+        gone_for_good(&servers, KEY);
+    });
+}
