@@ -143,7 +143,10 @@ impl Keeper {
         let (now, short) = (self.engine.now(), watched.short(lease, ttl));
         let counted = lock(&self.shared.schedule).renewals.extended(watched.id, start, short, now);
         self.shared.changed.notify_one();
-        watched.extend_for(ttl);
+        {
+            let mut held = lock(&watched.held);
+            held.ttl = held.ttl.and(Some(ttl));
+        }
         watched.renew(lease, counted == Some(short)) && counted.is_some()
     }
 
@@ -188,12 +191,6 @@ impl Watched {
     /// Whether the lock is lost, or its owner has left.
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.held).over
-    }
-
-    /// Extends it for so long from now on, if it is extended at all.
-    fn extend_for(&self, ttl: Ttl) {
-        let mut held = lock(&self.held);
-        held.ttl = held.ttl.and(Some(ttl));
     }
 
     /// Goes by another lease, if it counts and the lock is not over. False when it is over.
