@@ -142,8 +142,7 @@ fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
     let start = Instant::now();
     let Extension::Failed(causes) = guard.extend(LONGER).unwrap() else { panic!("two of five are no quorum") };
     assert!(start.elapsed() < NODE_TIMEOUT * 4 + SOON / 10);
-    let named: Vec<_> =
-        causes.iter().map(|cause| (cause.address().to_owned(), cause.phase(), cause.cause())).collect();
+    let named: Vec<_> = causes.iter().map(|cause| (cause.address().to_owned(), cause.phase(), cause.cause())).collect();
     let expected: Vec<_> = hung.iter().map(|server| (server.address(), Phase::Reply, Cause::TimedOut)).collect();
     assert_eq!(named, expected);
     assert_same_end(before, end(&guard));
@@ -279,8 +278,7 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
 
 #[test]
 fn a_full_memory_prevents_neither_extension_nor_release() {
-    let servers: Vec<Server> =
-        (0..3).map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap()).collect();
+    let servers: Vec<Server> = (0..3).map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap()).collect();
     let client = client(&servers);
     let (mut guard, token) = take_everywhere(&client, LASTING, &servers);
     for server in &servers {
