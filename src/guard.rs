@@ -158,6 +158,7 @@ impl MutexGuard {
         }
         if !count.tally.may_be_extended() {
             self.lose(now);
+            return Ok(Extension::Lost);
         }
         if self.lease().is_valid(now) {
             return Ok(Extension::Failed(self.client.trouble(&count).causes));
