@@ -135,35 +135,12 @@ impl MutexGuard {
     /// [`Config`](crate::ErrorKind::Config) for an unusable time to live.
     pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
         let ttl = self.client.checked_ttl(ttl)?;
-        let begun = self.client.engine().now();
-        let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
-        if is_over || !self.lease().is_valid(begun) {
-            return Ok(Extension::Lost);
+        let extension = self.extend_by(ttl);
+        if let Some(hold) = self.hold {
+            // Threads of this client that wait for it may have to wait less.
+            self.client.queues().hold_until(&self.key, hold, self.lease().end());
         }
-        let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
-        if ends_sooner && !self.rely_on(begun, ttl) {
-            return Ok(Extension::Lost);
-        }
-        let (engine, old) = (self.client.engine(), self.lease());
-        let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
-        // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
-        let is_long = old.remaining(begun) > engine.node_timeout() * 2;
-        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
-        let (start, count) = engine.extend(&order, straggler);
-        let now = engine.now();
-        if count.is_extended() && old.is_valid(now) {
-            let repaired = engine.repair(&order, count.tally.absent());
-            self.claim.reached = self.claim.reached.union(repaired);
-            return Ok(if self.rely_on(start, ttl) { Extension::Extended } else { Extension::Lost });
-        }
-        if !count.tally.may_be_extended() {
-            self.lose(now);
-            return Ok(Extension::Lost);
-        }
-        if self.lease().is_valid(now) {
-            return Ok(Extension::Failed(self.client.trouble(&count).causes));
-        }
-        Ok(Extension::Lost)
+        Ok(extension)
     }
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
@@ -192,6 +169,38 @@ impl MutexGuard {
         self.client.start_keeper()?;
         let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
         Ok(self.watched.get_or_init(watch).lost())
+    }
+
+    fn extend_by(&mut self, ttl: Ttl) -> Extension {
+        let begun = self.client.engine().now();
+        let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
+        if is_over || !self.lease().is_valid(begun) {
+            return Extension::Lost;
+        }
+        let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
+        if ends_sooner && !self.rely_on(begun, ttl) {
+            return Extension::Lost;
+        }
+        let (engine, old) = (self.client.engine(), self.lease());
+        let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
+        // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
+        let is_long = old.remaining(begun) > engine.node_timeout() * 2;
+        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
+        let (start, count) = engine.extend(&order, straggler);
+        let now = engine.now();
+        if count.is_extended() && old.is_valid(now) {
+            let repaired = engine.repair(&order, count.tally.absent());
+            self.claim.reached = self.claim.reached.union(repaired);
+            return if self.rely_on(start, ttl) { Extension::Extended } else { Extension::Lost };
+        }
+        if !count.tally.may_be_extended() {
+            self.lose(now);
+            return Extension::Lost;
+        }
+        if self.lease().is_valid(now) {
+            return Extension::Failed(self.client.trouble(&count).causes);
+        }
+        Extension::Lost
     }
 
     fn lease(&self) -> Lease {

@@ -109,6 +109,19 @@ impl Queues {
         id
     }
 
+    /// A holder's lease ends then; whoever waits for a later end, of an older lease, looks again.
+    pub(crate) fn hold_until(&self, key: &Arc<str>, hold: HoldId, until: Timestamp) {
+        let mut inner = lock(&self.inner);
+        let Some(queue) = inner.queues.get_mut(key) else { return };
+        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == hold && until < holder.until) else {
+            return;
+        };
+        holder.until = until;
+        if let Some(line) = &mut queue.line {
+            line.ring_head();
+        }
+    }
+
     /// Strikes a holder out, and wakes the head of the queue.
     pub(crate) fn release(&self, key: &Arc<str>, hold: HoldId, now: Timestamp) {
         let mut inner = lock(&self.inner);
