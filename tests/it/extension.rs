@@ -8,7 +8,7 @@ use crate::clients::{
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Extension, MutexGuard, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Extension, MutexGuard, Phase, Redlock, Release, Watchdog};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -255,6 +255,28 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     assert!(eventually(SOON, asked), "nobody has asked the nodes that were lost");
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_node_is_repaired_though_another_one_hangs() {
+    let servers = Server::several(5).unwrap();
+    let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
+    for by_a_watchdog in [false, true] {
+        let mutex = lasting(&client, KEY);
+        let watchdog = Watchdog::new().period(NODE_TIMEOUT * 4);
+        let mut guard = take(&if by_a_watchdog { mutex.watchdog(watchdog) } else { mutex });
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+        servers[0].command(&["DEL", KEY]).unwrap();
+        servers[4].pause().unwrap();
+        if !by_a_watchdog {
+            assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        }
+        let is_repaired = || value(&servers[0], KEY).is_some();
+        assert!(eventually(NODE_TIMEOUT * 10, is_repaired), "by a watchdog: {by_a_watchdog}");
+        servers[4].resume().unwrap();
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        gone_for_good(&servers, KEY);
+    }
 }
 
 #[test]
