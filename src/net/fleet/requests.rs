@@ -113,6 +113,10 @@ impl Fleet {
         command::acquire(&mut self.request, order.key, order.token, order.ttl_millis);
         let mut asked = NodeSet::EMPTY;
         for node in nodes.iter() {
+            if !self.links[node.index()].is_in_order(now) {
+                // It answered, and others have been waited for since.
+                self.look(node, now, bells);
+            }
             let link = &mut self.links[node.index()];
             if link.is_in_order(now) {
                 link.session.acquire(ticket, &self.request, now);
