@@ -181,6 +181,9 @@ impl MutexGuard {
         if ends_sooner && !self.rely_on(begun, ttl) {
             return Extension::Lost;
         }
+        if let Some(watched) = self.watched.get() {
+            watched.ask(begun, ttl);
+        }
         let (engine, old) = (self.client.engine(), self.lease());
         let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
         // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
@@ -196,6 +199,13 @@ impl MutexGuard {
         if !count.tally.may_be_extended() {
             self.lose(now);
             return Extension::Lost;
+        }
+        // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
+        if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
+            return Extension::Lost;
+        }
+        if let Some(watched) = self.watched.get() {
+            watched.asked(start, ttl);
         }
         if self.lease().is_valid(now) {
             return Extension::Failed(self.client.trouble(&count).causes);

@@ -71,6 +71,9 @@ struct Held {
     ttl: Option<Ttl>,
     reached: NodeSet,
     lease: Lease,
+    /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
+    /// lock last longer.
+    asked: Option<(Timestamp, Lease)>,
     /// The owner has left, or the loss was told.
     over: bool,
 }
@@ -115,7 +118,7 @@ impl Keeper {
         let short = Lease::until(lease.end().before(margin));
         let id = schedule.renewals.insert(terms, claim.t0, short, self.engine.now());
         let (loss, lost) = bounded(1);
-        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, over: false });
+        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false });
         let watched = Arc::new(Watched { key: Arc::clone(key), token: claim.token, margin, id, held, loss, lost });
         schedule.locks.insert(id, Arc::clone(&watched));
         if schedule.renewals.next_at() < next_at {
@@ -146,6 +149,7 @@ impl Keeper {
         {
             let mut held = lock(&watched.held);
             held.ttl = held.ttl.and(Some(ttl));
+            held.asked = None;
         }
         watched.renew(lease, counted == Some(short)) && counted.is_some()
     }
@@ -200,6 +204,24 @@ impl Watched {
             held.lease = lease;
         }
         !held.over
+    }
+
+    /// The owner is about to extend the lock by hand.
+    pub(crate) fn ask(&self, now: Timestamp, ttl: Ttl) {
+        lock(&self.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
+    }
+
+    /// The owner has asked at `start`, and it is not known what came of it.
+    pub(crate) fn asked(&self, start: Timestamp, ttl: Ttl) {
+        lock(&self.held).asked = Some((start, ttl.lease_from(start)));
+    }
+
+    /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
+    fn allowed(&self, start: Timestamp, lease: Lease) -> Lease {
+        match lock(&self.held).asked {
+            Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
+            _ => lease,
+        }
     }
 
     /// The lease as the schedule has it: it ends earlier, by the margin.
@@ -284,6 +306,7 @@ impl Thread {
         let now = self.engine.now();
         let mut schedule = lock(&self.shared.schedule);
         if count.is_extended() {
+            let lease = watched.allowed(start, lease);
             let short = watched.short(lease, ttl);
             let counted = schedule.renewals.renewed(watched.id, start, short, now);
             drop(schedule);
