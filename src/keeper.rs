@@ -288,7 +288,11 @@ impl Thread {
     fn extend(&mut self) {
         let extending = std::mem::take(&mut self.batch.extending);
         let mut tickets = std::mem::take(&mut self.batch.tickets);
-        let orders = extending.iter().map(|(watched, ttl)| (watched.order(*ttl), Straggler::Awaited));
+        // There is time to wait for everybody, and to learn who has lost a key, unless the end of a lock is near.
+        let first_end = lock(&self.shared.schedule).renewals.next_end();
+        let is_long = first_end.since(self.engine.now()) > self.engine.node_timeout() * 2;
+        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
+        let orders = extending.iter().map(|(watched, ttl)| (watched.order(*ttl), straggler));
         let start = self.engine.begin_to_extend(orders, &mut tickets);
         let answered_by = start.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
