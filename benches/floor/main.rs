@@ -1,7 +1,7 @@
 //! What a lock costs, as a ratio to what the system calls cost.
 //!
 //! ```text
-//! cargo bench                       everything, about four minutes; Markdown on standard output
+//! cargo bench                       everything, about three minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, cost, growth
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
 //! cargo bench -- --unpinned         leaves client and servers to the scheduler
