@@ -48,8 +48,8 @@ fn told_in_time(servers: &mut [Server], round: u64, mut strike: impl FnMut(&mut 
         }
         let client = hasty_client_of(servers.iter().map(Server::url));
         let mutex = |number: usize| {
-            let watchdog = Watchdog::new().margin(MARGIN);
-            client.mutex(&format!("{KEY}/{number}")).ttl(TTL).watchdog(watchdog)
+            let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().margin(MARGIN));
+            client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
         let guards: Vec<MutexGuard> = (0..LOCKS).map(|number| take(&mutex(number))).collect();
         thread::sleep(Duration::from_millis(round * 17 % 300));
@@ -186,7 +186,7 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
     let mut seen = Vec::new();
     for _ in 0..3 {
         let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
-        let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(Watchdog::new().period(TTL)));
+        let long = take(&lasting(&client, "long").watchdog(Watchdog::new().period(TTL)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
         servers[0].pause().unwrap();
         thread::sleep(TTL + SLACK);

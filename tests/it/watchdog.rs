@@ -83,13 +83,14 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     let servers = Server::several(3).unwrap();
     // A batch waits for this long.
     let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
-    let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
+    let long = take(&lasting(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
     thread::sleep(Duration::from_millis(950));
     servers[0].pause().unwrap();
     let before = extensions(&servers[1..]);
     assert!(eventually(SOON, || extensions(&servers[1..]) > before));
-    let guard = is_held_for(TTL * 3, &watched(&client, TTL));
+    let guard = take(&watched(&client, TTL));
+    assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 3), Err(RecvTimeoutError::Timeout), "{guard:?}");
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     assert_eq!(long.unlock().unwrap(), Release::Released);
 }
@@ -101,9 +102,9 @@ fn a_restarted_node_is_repaired_automatically() {
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     let token = value(&servers[0], KEY);
-    for restarted in 0..3 {
-        servers[restarted].restart().unwrap();
-        assert!(eventually(SOON, || value(&servers[restarted], KEY) == token), "node {restarted}");
+    for server in &mut servers {
+        server.restart().unwrap();
+        assert!(eventually(SOON, || value(server, KEY) == token));
     }
     // No node has seen the beginning.
     assert_eq!(guard.unlock().unwrap(), Release::Released);
@@ -250,6 +251,7 @@ fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
 /// Threads lock, wait until an extension is under way, and unlock; a node has meanwhile lost the key, so that a repair
 /// follows. How many times: `QUORUMLOCK_RACES`, 2000 by default.
 #[test]
+#[allow(clippy::print_stdout)]
 fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
     const THREADS: usize = 16;
     let races: usize = std::env::var("QUORUMLOCK_RACES").map_or(2000, |races| races.parse().unwrap());
@@ -295,6 +297,7 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
 }
 
 #[test]
+#[allow(clippy::print_stdout)]
 fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
     alone("watchdog::thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs", || {
         const LOCKS: usize = 2000;
@@ -302,7 +305,8 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
         let client = hasty(&servers);
         assert!(threads_named(THREAD).is_empty());
         let take = |number| {
-            let mutex = client.mutex(&format!("many/{number}")).ttl(Duration::from_secs(1)).watchdog(Watchdog::new());
+            let resource = format!("many/{number}");
+            let mutex = client.mutex(&resource).ttl(Duration::from_secs(1)).watchdog(Watchdog::new());
             // Of so many, some attempts come while a batch is answered.
             mutex.lock_timeout(SOON).unwrap().expect("nobody holds it")
         };
