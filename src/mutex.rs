@@ -7,7 +7,7 @@ use crate::net::engine::{Claim, Count};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
-use crate::queue::{Place, Turn};
+use crate::queue::{Place, Trouble, Turn};
 use crate::token;
 use crate::wait::{Limit, Wait};
 use crate::watchdog::Watchdog;
@@ -183,10 +183,8 @@ impl Mutex {
         let (place, turn) = self.client.queues().join(&self.key, now);
         match acquisition.queue(&place, turn, wait)? {
             Queued::FirstInLine => acquisition.drive(Some(place), wait),
-            Queued::OutOfTime => match place.trouble() {
-                None => Ok(None),
-                Some(trouble) => Err(self.client.unavailable("lock", self.resource(), trouble)),
-            },
+            Queued::OutOfTime(None) => Ok(None),
+            Queued::OutOfTime(Some(trouble)) => Err(self.client.unavailable("lock", self.resource(), trouble)),
         }
     }
 
@@ -222,7 +220,8 @@ struct Acquisition<'m> {
 
 enum Queued {
     FirstInLine,
-    OutOfTime,
+    /// And why it is not known that the lock is held, if it is not.
+    OutOfTime(Option<Trouble>),
 }
 
 impl<'m> Acquisition<'m> {
@@ -244,6 +243,7 @@ impl<'m> Acquisition<'m> {
         let mut now = self.started;
         loop {
             let until = match turn {
+                Turn::Head(_) if now >= deadline => return Ok(Queued::OutOfTime(place.trouble())),
                 Turn::Head(available_at) => {
                     // While a guard of this process held the lock, nobody asked whether the nodes were there.
                     self.started = if held_here { now } else { available_at };
@@ -253,10 +253,20 @@ impl<'m> Acquisition<'m> {
                     held_here = true;
                     until.min(deadline)
                 }
-                Turn::Behind => deadline,
+                Turn::Behind(available_at) => match self.patience {
+                    // Whoever is in front may have more patience.
+                    Patience::WhileAvailable(limit) => {
+                        let until = available_at.after(limit);
+                        match place.trouble() {
+                            Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
+                            _ => until.max(now.after(engine.node_timeout())),
+                        }
+                    }
+                    Patience::Once | Patience::Until(_) => deadline,
+                },
             };
             if now >= deadline {
-                return Ok(Queued::OutOfTime);
+                return Ok(Queued::OutOfTime(place.trouble()));
             }
             match &bell {
                 // Look again with the bell in place, before relying on it.

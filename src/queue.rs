@@ -53,6 +53,8 @@ struct Line {
     waiting: VecDeque<Waiter>,
     /// When a quorum last answered anybody here.
     available_at: Timestamp,
+    /// Somebody here was told that the lock is held, or holds it.
+    was_held: bool,
     /// What the last attempt ran into, if too few nodes could answer it.
     trouble: Option<Trouble>,
 }
@@ -72,8 +74,9 @@ pub(crate) struct Trouble {
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Others are in front.
-    Behind,
+    /// Others are in front. A quorum was last known to answer at that time; while a guard of this process holds the lock,
+    /// nobody asks.
+    Behind(Timestamp),
     /// First in line, but a guard of this process holds the lock until then at the latest.
     HeldHere(Timestamp),
     /// First in line. A quorum was last known to answer at that time.
@@ -94,6 +97,7 @@ impl Queues {
         let line = queue.line.get_or_insert_with(|| {
             let mut line = spare.pop().unwrap_or_default();
             line.available_at = now;
+            line.was_held = queue.holder.is_some();
             line
         });
         line.waiting.push_back(Waiter { id, bell: None });
@@ -200,9 +204,14 @@ impl Place<'_> {
         self.with_line(|line| line.trouble = Some(trouble));
     }
 
-    /// What the last attempt of the head ran into, if too few nodes could answer it.
+    /// Why it is not known that the lock is held, if it is not: what the last attempt of the head ran into, or that no
+    /// attempt has ended yet.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.with_line(|line| line.trouble.clone()).flatten()
+        self.with_line(|line| match &line.trouble {
+            None if line.was_held => None,
+            trouble => Some(trouble.clone().unwrap_or_default()),
+        })
+        .flatten()
     }
 
     fn with_line<R>(&self, act: impl FnOnce(&mut Line) -> R) -> Option<R> {
@@ -242,7 +251,10 @@ impl Queue {
     fn turn(&self, id: u64, joined_at: Timestamp, now: Timestamp) -> Turn {
         let Some(line) = &self.line else { return Turn::Head(joined_at) };
         match &self.holder {
-            _ if line.waiting.front().is_some_and(|head| head.id != id) => Turn::Behind,
+            holder if line.waiting.front().is_some_and(|head| head.id != id) => {
+                let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until);
+                Turn::Behind(line.available_at.max(joined_at).max(held_until))
+            }
             Some(holder) if now < holder.until => Turn::HeldHere(holder.until),
             _ => Turn::Head(line.available_at.max(joined_at)),
         }
@@ -284,6 +296,7 @@ impl Queue {
 impl Line {
     fn answered(&mut self, now: Timestamp) {
         self.available_at = now;
+        self.was_held = true;
         self.trouble = None;
     }
 
@@ -310,7 +323,7 @@ mod tests {
         let places: Vec<_> = (0..3).map(|millis| queues.join(&key, at(millis)).0).collect();
         let bells: Vec<_> = places.iter().map(Place::bell).collect();
         let turns = || -> Vec<_> { places.iter().map(|place| place.turn(at(9))).collect() };
-        assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind, Turn::Behind]));
+        assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind(_), Turn::Behind(_)]));
         assert!(bells.iter().all(|bell| bell.try_recv().is_err()));
         let mut places = places.into_iter();
         drop(places.next());
@@ -359,6 +372,23 @@ mod tests {
     }
 
     #[test]
+    fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
+        let (queues, key) = (Queues::default(), Arc::from("k"));
+        let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
+        assert!(behind.trouble().is_some());
+        let hold = head.hold(at(50), at(5));
+        assert!(behind.trouble().is_none());
+        let last = queues.join(&key, at(6)).0;
+        assert_eq!(last.turn(at(7)), Turn::Behind(at(50)), "nobody asks while the lock is held here");
+        queues.release(&key, hold, at(9));
+        assert_eq!(last.turn(at(9)), Turn::Behind(at(9)));
+        drop((behind, last));
+        // A guard that was taken without a queue.
+        queues.hold(&key, at(99), at(10));
+        assert!(queues.join(&key, at(11)).0.trouble().is_none());
+    }
+
+    #[test]
     fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
         let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
@@ -366,6 +396,7 @@ mod tests {
         assert_eq!(behind.trouble().unwrap().answered, 1);
         head.answered(at(7));
         assert!(behind.trouble().is_none());
+        assert_eq!(behind.turn(at(8)), Turn::Behind(at(7)));
         drop(head);
         assert_eq!(behind.turn(at(8)), Turn::Head(at(7)));
     }

@@ -88,6 +88,7 @@ pub struct Acquire {
     terms: Terms,
     state: State,
     attempts: u32,
+    started: Timestamp,
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
@@ -111,7 +112,7 @@ enum After {
 impl Acquire {
     /// Begins at `now`.
     pub fn new(terms: Terms, now: Timestamp) -> Acquire {
-        Acquire { terms, state: State::Attempting, attempts: 0, held: false, available_at: now }
+        Acquire { terms, state: State::Attempting, attempts: 0, started: now, held: false, available_at: now }
     }
 
     /// What to do next.
@@ -135,8 +136,8 @@ impl Acquire {
     pub fn attempt_deadline(&self, t0: Timestamp) -> Timestamp {
         let answer = t0.after(self.terms.node_timeout).min(self.terms.ttl.lease_from(t0).end());
         match self.terms.patience {
-            // Patience that had run out before the start still buys one attempt.
-            Patience::Until(deadline) if deadline > t0 => answer.min(deadline),
+            // Patience that had run out when the call was made still buys one attempt.
+            Patience::Until(deadline) if deadline > self.started => answer.min(deadline),
             _ => answer,
         }
     }

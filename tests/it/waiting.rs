@@ -1,11 +1,12 @@
 //! How long a call waits: never less than it was told, never much more, and not at all when it was told not to.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, promptly_from,
+    take,
 };
 use crate::support::fake::Fake;
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, MutexGuard, Phase, Release, Wait};
+use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -196,4 +197,52 @@ fn a_limit_shorter_than_the_node_timeout_holds_for_hung_nodes_too() {
     let limit = Duration::from_millis(10);
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
     promptly(limit + SLACK, || assert!(lasting(&client, "k").lock_timeout(limit).is_err()));
+}
+
+#[test]
+fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster() {
+    let limit = Duration::from_millis(300);
+    let ports = [0; 3].map(|_| free_port().unwrap());
+    let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
+    let client = Redlock::builder().nodes(urls).unavailable_after(limit).build().unwrap();
+    let shutdown = CancelHandle::new();
+    let patient = Wait::timeout(SOON).cancelled_by(&shutdown);
+    thread::scope(|scope| {
+        scope.spawn(|| assert!(lasting(&client, "k").lock_with(&patient).is_err()));
+        thread::sleep(LATE);
+        let begun = Instant::now();
+        let error = lasting(&client, "k").lock().unwrap_err();
+        let took = begun.elapsed();
+        shutdown.cancel();
+        assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 3));
+        assert!(limit <= took && took < SOON / 2, "{took:?}");
+    });
+}
+
+#[test]
+fn whoever_waits_behind_others_is_not_told_that_a_lock_is_held_before_any_node_has_answered() {
+    let fake = Fake::silent();
+    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+    thread::scope(|scope| {
+        let head = scope.spawn(|| lasting(&client, "k").lock_timeout(4 * LATE).is_err());
+        thread::sleep(LATE);
+        let error = lasting(&client, "k").lock_timeout(LATE).expect_err("nobody knows");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(head.join().unwrap());
+    });
+}
+
+#[test]
+fn several_waits_with_one_deadline_end_at_it() {
+    // The head of the queue leaves at the deadline, and the next one gets its turn when there is no time left.
+    promptly_from(2 * LATE, Fake::silent, |fake| {
+        let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+        let deadline = Instant::now() + LATE;
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert!(lasting(&client, "k").lock_deadline(deadline).is_err()));
+            }
+        });
+        thread::sleep(deadline.saturating_duration_since(Instant::now()));
+    });
 }
