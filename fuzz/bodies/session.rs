@@ -350,17 +350,28 @@ impl Run {
                     _ => Meaning::Fault(ticket),
                 }
             }
-            (Request::Release(ticket, _), Tree::Integer(1)) => Meaning::Event(Event::Answered(ticket, Vote::Granted)),
-            (Request::Release(ticket, _), Tree::Integer(0)) => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
+            (Request::Release(ticket, _), Tree::Integer(1)) => self.released(ticket, Vote::Granted),
+            (Request::Release(ticket, _), Tree::Integer(0)) => self.released(ticket, Vote::Refused),
             (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
-                text if first_word(text) == b"WRONGTYPE" => Meaning::Event(Event::Answered(ticket, Vote::Refused)),
+                text if first_word(text) == b"WRONGTYPE" => self.released(ticket, Vote::Refused),
                 text if (is_withheld(text) || first_word(text) == b"NOSCRIPT") && attempt < Dialect::ALL.len() => {
                     Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
                 }
-                _ => Meaning::Fault(ticket),
+                _ => match self.standing {
+                    Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    Standing::Greeting | Standing::Member => Meaning::Fault(ticket),
+                },
             },
             _ => return None,
         })
+    }
+
+    /// A node that may not vote releases, and its answer counts as a fault.
+    fn released(&self, ticket: Ticket, vote: Vote) -> Meaning {
+        match self.standing {
+            Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+            Standing::Greeting | Standing::Member => Meaning::Event(Event::Answered(ticket, vote)),
+        }
     }
 
     /// What can be seen of the session is what the model says.

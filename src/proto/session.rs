@@ -180,6 +180,13 @@ impl Session {
         self.expect(Request::Wish(ticket, Wish::Release { tried }), now);
     }
 
+    /// Queues a compare-and-delete that an earlier connection left unanswered.
+    pub fn release_owed(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        command::release(&mut self.outgoing, tried.last(), key, token);
+        self.expect(Request::Wish(ticket, Wish::Release { tried }), now);
+    }
+
     /// Queues a release or an extension once more, in a dialect it has not been tried in.
     pub fn ask_again(&mut self, again: Misunderstood, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let mut wish = again.wish;
@@ -370,7 +377,7 @@ fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
             if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
         }
-        Wish::Release { tried } => tried.vote(command::release_reply(reply)?),
+        Wish::Release { tried } => tried.vote(command::release_reply(reply)?).map(|vote| counted(vote, standing)),
     };
     Ok(match vote {
         Some(vote) => Event::Answered(ticket, vote),
