@@ -19,9 +19,10 @@ use std::time::Duration;
 /// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop time:
 /// when the lease ends, somebody else may take the lock, whether this guard is still there or not.
 ///
-/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns.
-/// [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were. A guard may be sent to another
-/// thread and dropped there.
+/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. To a
+/// far node whose connection was lost meanwhile it goes with the next call that uses the client, or the node frees the
+/// lock after its time to live. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were. A
+/// guard may be sent to another thread and dropped there.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     client: Client,

@@ -19,7 +19,7 @@ use crate::proto::node::NodeSet;
 use crate::proto::renewal::{Id, Renewals, Terms};
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
-use crate::sync::{Condvar, Mutex, MutexGuard, block_signals, lock};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, spawn};
 use crate::watchdog::Watchdog;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::HashMap;
@@ -92,11 +92,8 @@ impl Keeper {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
             let (engine, shared) = (Arc::clone(&self.engine), Arc::clone(&self.shared));
-            let thread = std::thread::Builder::new().name("quorumlock watchdog".to_owned());
-            schedule.thread = Some(thread.spawn(move || {
-                block_signals();
-                Thread { engine, shared, batch: Batch::default() }.run();
-            })?);
+            let thread = Thread { engine, shared, batch: Batch::default() };
+            schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
     }
@@ -297,7 +294,7 @@ impl Thread {
         let answered_by = start.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
             let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
-            let count = self.engine.extended(ticket, deadline);
+            let count = self.engine.extended(ticket, straggler, start, deadline);
             self.note(watched, *ttl, start, &count);
         }
         (self.batch.extending, self.batch.tickets) = (extending, tickets);

@@ -19,6 +19,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long an extension waits for nodes that have not answered when a quorum has: to learn who has lost the key, and must
+/// get it again. Whoever is slower is asked again with the next one.
+const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
+
 /// The network of one client.
 pub(crate) struct Engine {
     relay: Relay<Fleet>,
@@ -88,15 +92,8 @@ impl Engine {
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
     /// first byte was written.
     pub(crate) fn extend(&self, order: &Order<'_>, straggler: Straggler) -> (Timestamp, Count) {
-        let mut start = Timestamp::ORIGIN;
-        let count = self.relay.run(
-            |fleet, now, bells| {
-                start = now;
-                (fleet.extend(order, straggler, now, bells), now.after(self.node_timeout))
-            },
-            |fleet, ticket| fleet.rounds().conclude(ticket),
-        );
-        (start, count)
+        let (start, ticket) = self.relay.enter(|fleet, now, bells| (now, fleet.extend(order, straggler, now, bells)));
+        (start, self.extended(ticket, straggler, start, start.after(self.node_timeout)))
     }
 
     /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
@@ -112,8 +109,22 @@ impl Engine {
         })
     }
 
-    /// Waits for the verdict on an extension, until then at most.
-    pub(crate) fn extended(&self, ticket: Ticket, deadline: Timestamp) -> Count {
+    /// Waits for the verdict on an extension that began at `start`, until the deadline at most, and for stragglers no longer
+    /// than a moment.
+    pub(crate) fn extended(
+        &self,
+        ticket: Ticket,
+        straggler: Straggler,
+        start: Timestamp,
+        deadline: Timestamp,
+    ) -> Count {
+        if straggler == Straggler::Awaited {
+            let until = deadline.min(start.after(STRAGGLER_LIMIT));
+            let conclude = |fleet: &mut Fleet, ticket| fleet.rounds().conclude_if_decided(ticket);
+            if let Some(count) = self.relay.run(|_, _, _| (ticket, until), conclude) {
+                return count;
+            }
+        }
         self.relay.run(|_, _, _| (ticket, deadline), |fleet, ticket| fleet.rounds().conclude(ticket))
     }
 

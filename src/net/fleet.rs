@@ -6,12 +6,11 @@
 
 pub(crate) mod requests;
 
-use super::link::Link;
+use super::link::{Link, Received};
 use super::relay::{Bell, Bells, World};
-use super::rounds::Rounds;
+use super::rounds::{Purpose, Rounds};
 use super::spin::Spin;
 use super::watch::Watch;
-use crate::proto::command;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
@@ -23,6 +22,10 @@ use std::time::Duration;
 
 /// Most releases owed to a node that is away; beyond that the oldest are left to expire.
 const DEBT_LIMIT: usize = 65_536;
+/// Unanswered requests, and unsent bytes, up to which more of what is owed is queued: half of what a node may have to
+/// answer, so that it can be asked other things, and far from where its connection is given up.
+const PAYMENT_LIMIT: usize = 512;
+const PAYMENT_BYTES: usize = 1024 * 1024;
 
 /// The links and rounds of one client.
 pub(super) struct Fleet {
@@ -83,7 +86,8 @@ impl Fleet {
             self.unsent.insert(node);
         }
         if self.links[node.index()].needs_look(now) {
-            self.read(node, now, bells);
+            // The end of a connection shows only when nothing is left before it.
+            self.read_while(|received| received != Received::Nothing, node, now, bells);
         }
         if let Some(fault) = self.links[node.index()].hopeless(now) {
             self.lose(node, fault, now, bells);
@@ -92,20 +96,31 @@ impl Fleet {
 
     /// Begins to connect, and queues what is owed.
     fn open(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
-        if let Err(fault) = self.links[node.index()].open(now) {
+        // A server that is near is connected to at once. A guard that is dropped waits for none, and is the last to look.
+        let opened = self.links[node.index()].open(now).and_then(|()| self.links[node.index()].advance(now));
+        if let Err(fault) = opened {
             self.lose(node, fault, now, bells);
             return Err(fault);
         }
         self.changed = true;
-        let link = &mut self.links[node.index()];
-        for ticket in std::mem::take(link.debts()) {
-            if let Some(round) = self.rounds.round(ticket) {
-                self.request.clear();
-                command::release(&mut self.request, link.session.dialect(), round.key(), round.token());
-                link.session.release(ticket, &self.request, now);
-            }
+        self.pay(node, now);
+        if self.links[node.index()].is_open() {
+            self.unsent.insert(node);
         }
         Ok(())
+    }
+
+    /// Queues what is owed to a node, as much as it can take at once.
+    fn pay(&mut self, node: NodeId, now: Timestamp) {
+        let link = &mut self.links[node.index()];
+        while link.session.backlog() < PAYMENT_LIMIT
+            && link.session.unsent().len() < PAYMENT_BYTES
+            && let Some(ticket) = link.debts().pop_front()
+        {
+            if let Some(round) = self.rounds.round(ticket) {
+                link.session.release_owed(ticket, round.key(), round.token(), now);
+            }
+        }
     }
 
     /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
@@ -164,19 +179,26 @@ impl Fleet {
         }
     }
 
-    /// Reads a link to the end, and hands out what came.
+    /// Reads all that is there, and hands it out.
     fn read(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+        self.read_while(|received| received == Received::Much, node, now, bells);
+    }
+
+    fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp, bells: &mut Bells) {
         loop {
-            let more = self.links[node.index()].read(now);
-            if let Err(fault) = more.and_then(|more| self.hand_out(node, now, bells).map(|()| more)) {
+            let received = self.links[node.index()].read(now);
+            if let Err(fault) = received.and_then(|_| self.hand_out(node, now, bells)) {
                 return self.lose(node, fault, now, bells);
             }
-            if more != Ok(true) {
+            if !received.is_ok_and(goes_on) {
                 break;
             }
         }
+        if !self.links[node.index()].debts().is_empty() {
+            self.pay(node, now);
+        }
         if !self.links[node.index()].session.unsent().is_empty() {
-            // A release is on its way again in another dialect. An error shows at the next read.
+            // A release is on its way again in another dialect, or one that was owed. An error shows at the next read.
             self.changed |= self.links[node.index()].flush(now).unwrap_or(false);
         }
     }
@@ -187,7 +209,10 @@ impl Fleet {
         {
             match event {
                 Event::Answered(ticket, vote) => {
-                    self.rounds.vote(ticket, node, vote, bells);
+                    let purpose = self.rounds.vote(ticket, node, vote, bells);
+                    if purpose != Some(Purpose::Release) {
+                        self.links[node.index()].answered();
+                    }
                     self.rounds.unrefer(ticket);
                 }
                 Event::Greeted => self.refuse_second_vote(node, now),
@@ -230,6 +255,9 @@ impl World for Fleet {
     }
 
     fn expire(&mut self, ticket: Ticket, bells: &mut Bells) {
+        if self.rounds.leave_stragglers(ticket) {
+            return;
+        }
         let now = self.clock.now();
         let undecided =
             |fleet: &Fleet| fleet.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
@@ -281,7 +309,7 @@ impl World for Fleet {
         if watch.woken {
             self.waker.drain();
             for node in self.nodes() {
-                if let Err(fault) = self.links[node.index()].resolved() {
+                if let Err(fault) = self.links[node.index()].resolved(now) {
                     self.lose(node, fault, now, bells);
                 }
             }

@@ -76,6 +76,16 @@ enum Connection {
     Open(Arc<Stream>),
 }
 
+/// What one read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    Nothing,
+    /// All there was, or all before the end of the connection.
+    Something,
+    /// As much as there was room for: there may be more.
+    Much,
+}
+
 /// What to poll a link's stream for.
 pub(super) struct Interest {
     pub(super) stream: Arc<Stream>,
@@ -220,10 +230,10 @@ impl Link {
         self.opened_at = now;
         self.checked_at = now;
         match self.endpoint.address().clone() {
-            Address::Unix(path) => self.begin_connecting(Stream::connect_unix(&path)),
+            Address::Unix(path) => self.begin_connecting(Stream::connect_unix(&path), now),
             Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())
             {
-                Some(address) => self.begin_connecting(Stream::connect_tcp(address)),
+                Some(address) => self.begin_connecting(Stream::connect_tcp(address), now),
                 None => {
                     if self.resolution.is_none() {
                         let resolution = Resolution::begin(&host, port, Arc::clone(&self.waker));
@@ -231,20 +241,20 @@ impl Link {
                         self.resolution = Some(resolution.map_err(failed)?);
                     }
                     self.connection = Connection::Resolving;
-                    self.resolved()
+                    self.resolved(now)
                 }
             },
         }
     }
 
     /// Goes on to connect when the host name has been looked up.
-    pub(super) fn resolved(&mut self) -> Result<(), Fault> {
+    pub(super) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
         let (Connection::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
         self.resolution = None;
         self.addresses = addresses.into();
         match self.addresses.front() {
-            Some(&address) => self.begin_connecting(Stream::connect_tcp(address)),
+            Some(&address) => self.begin_connecting(Stream::connect_tcp(address), now),
             None => Err(Fault::new(Phase::Resolve, Cause::UnknownHost)),
         }
     }
@@ -252,7 +262,7 @@ impl Link {
     /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never poll,
     /// and must not leave it halfway for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
-        self.resolved()?;
+        self.resolved(now)?;
         match &self.connection {
             Connection::Connecting(stream) if stream.is_settled() => self.writable(now),
             _ => Ok(()),
@@ -285,19 +295,19 @@ impl Link {
         Ok(false)
     }
 
-    /// Reads once. True when there may be more to read.
-    pub(super) fn read(&mut self, now: Timestamp) -> Result<bool, Fault> {
+    /// Reads once.
+    pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let Connection::Open(stream) = &self.connection else { return Ok(false) };
+        let Connection::Open(stream) = &self.connection else { return Ok(Received::Nothing) };
         let space = self.session.space();
         let size = space.len();
         match stream.read(space) {
             Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
             Ok(count) => {
                 self.session.received(count);
-                Ok(count == size)
+                Ok(if count == size { Received::Much } else { Received::Something })
             }
-            Err(error) if stream::would_block(&error) => Ok(false),
+            Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
             Err(error) => Err(self.broken(&error)),
         }
     }
@@ -308,12 +318,18 @@ impl Link {
             .session
             .next_event()
             .map_err(|error: ProtocolError| Fault::new(self.phase(), Cause::Protocol(error)))?;
-        match event {
-            Some(Event::Rejected(fault)) => self.health.failed(fault, now, self.salt()),
-            Some(_) if self.session.standing() == Standing::Member => self.health.answered(),
-            _ => {}
+        if let Some(Event::Rejected(fault)) = event {
+            self.health.failed(fault, now, self.salt());
         }
         Ok(event)
+    }
+
+    /// The node did what it is there for: it answered whether a lock may be had or kept. To greet is not enough, nor are
+    /// the releases that follow at once: a node that can do no more would be asked for ever without a delay.
+    pub(super) fn answered(&mut self) {
+        if self.session.standing() == Standing::Member {
+            self.health.answered();
+        }
     }
 
     /// Lets the node not vote on this connection.
@@ -397,9 +413,11 @@ impl Link {
         }
     }
 
-    fn begin_connecting(&mut self, stream: io::Result<Stream>) -> Result<(), Fault> {
+    fn begin_connecting(&mut self, stream: io::Result<Stream>, now: Timestamp) -> Result<(), Fault> {
         match stream {
             Ok(stream) => {
+                // What the look-up of its name took is not the connection's time.
+                self.opened_at = now;
                 self.connection = Connection::Connecting(Arc::new(stream));
                 Ok(())
             }

@@ -54,7 +54,7 @@ pub(super) trait World {
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
     /// Says which bell to ring when the ticket is decided.
     fn assign(&mut self, ticket: Self::Ticket, bell: Bell);
-    /// The owner's deadline has come: decides the ticket.
+    /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
     fn expire(&mut self, ticket: Self::Ticket, bells: &mut Bells);
     /// Whether something was begun that was not sent.
     fn has_unsent(&self) -> bool;

@@ -3,7 +3,7 @@
 //! The system's resolver blocks, for seconds if it pleases. So each look-up runs in a thread of its own that ends with it,
 //! takes no signals, and wakes the driver. An address in numbers needs none of this.
 
-use crate::sync::lock;
+use crate::sync::{self, lock};
 use crate::waker::Waker;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -23,8 +23,7 @@ impl Resolution {
     pub(super) fn begin(host: &str, port: u16, waker: Arc<Waker>) -> io::Result<Resolution> {
         let answer = Arc::new(Mutex::new(None));
         let (slot, host) = (Arc::clone(&answer), host.to_owned());
-        std::thread::Builder::new().name("quorumlock-dns".into()).spawn(move || {
-            crate::sync::block_signals();
+        sync::spawn("quorumlock-dns", move || {
             let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
             *lock(&slot) = Some(addresses);
             waker.wake();

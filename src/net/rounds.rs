@@ -173,9 +173,9 @@ impl Rounds {
         }
     }
 
-    /// Counts a vote, and notes the bell of a round that it decides.
-    pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut Bells) {
-        let Some(round) = self.round_mut(ticket) else { return };
+    /// Counts a vote, and notes the bell of a round that it decides. Gives what the round is for.
+    pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut Bells) -> Option<Purpose> {
+        let round = self.round_mut(ticket)?;
         if round.tally.record(node, vote)
             && let Vote::Fault(fault) = vote
         {
@@ -187,6 +187,23 @@ impl Rounds {
                 bells.insert(bell);
             }
         }
+        Some(round.purpose)
+    }
+
+    /// Waits for no straggler any more, if the round did; false when it did not. It may be decided by that.
+    pub(super) fn leave_stragglers(&mut self, ticket: Ticket) -> bool {
+        let Some(round) = self.round_mut(ticket) else { return false };
+        if round.purpose != Purpose::Extend(Straggler::Awaited) {
+            return false;
+        }
+        round.purpose = Purpose::Extend(Straggler::LeftBehind);
+        round.decided = round.has_verdict();
+        true
+    }
+
+    /// As [`conclude`](Rounds::conclude), if there is a verdict. If not, the owner goes on to wait.
+    pub(super) fn conclude_if_decided(&mut self, ticket: Ticket) -> Option<Count> {
+        self.is_decided(ticket).then(|| self.conclude(ticket))
     }
 
     /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.

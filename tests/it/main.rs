@@ -25,6 +25,7 @@ mod lock;
 mod losses;
 mod quorum;
 mod reconnect;
+mod recovery;
 mod sick_nodes;
 mod strangers;
 mod support;

@@ -58,7 +58,9 @@ impl Fleet {
                 Ok(()) => {
                     asked.insert(node);
                 }
-                Err(fault) => self.rounds.vote(ticket, node, Vote::Fault(fault), bells),
+                Err(fault) => {
+                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                }
             }
         }
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
@@ -91,7 +93,9 @@ impl Fleet {
                     session.extend(ticket, order.key, order.token, order.ttl_millis, now);
                     asked.insert(node);
                 }
-                Err(fault) => self.rounds.vote(ticket, node, Vote::Fault(fault), bells),
+                Err(fault) => {
+                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                }
             }
         }
         self.rounds.refer(ticket, asked);
