@@ -19,7 +19,7 @@ pub(crate) struct Client {
 
 struct Shared {
     engine: Arc<Engine>,
-    queues: Queues,
+    queues: Arc<Queues>,
     keeper: Keeper,
     settings: Settings,
 }
@@ -38,8 +38,9 @@ pub(crate) struct Settings {
 impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings) -> Client {
         let engine = Arc::new(engine);
-        let keeper = Keeper::new(Arc::clone(&engine));
-        Client { shared: Arc::new(Shared { engine, queues: Queues::default(), keeper, settings }) }
+        let queues = Arc::new(Queues::default());
+        let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues));
+        Client { shared: Arc::new(Shared { engine, queues, keeper, settings }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {

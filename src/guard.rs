@@ -138,7 +138,7 @@ impl MutexGuard {
         let ttl = self.client.checked_ttl(ttl)?;
         let extension = self.extend_by(ttl);
         if let Some(hold) = self.hold {
-            // Threads of this client that wait for it may have to wait less.
+            // Threads of this client that wait for it may have to wait less, or longer.
             self.client.queues().hold_until(&self.key, hold, self.lease().end());
         }
         Ok(extension)

@@ -19,6 +19,7 @@ use crate::proto::node::NodeSet;
 use crate::proto::renewal::{Id, Renewals, Terms};
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
+use crate::queue::{HoldId, Queues};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, spawn};
 use crate::watchdog::Watchdog;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -36,6 +37,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The locks of one client that are watched.
 pub(crate) struct Keeper {
     engine: Arc<Engine>,
+    queues: Arc<Queues>,
     shared: Arc<Shared>,
 }
 
@@ -56,6 +58,8 @@ struct Schedule {
 /// A lock that is watched.
 pub(crate) struct Watched {
     key: Arc<str>,
+    /// Its entry in the local queue, if it is extended from here.
+    hold: Option<HoldId>,
     token: OwnerToken,
     margin: Duration,
     id: Id,
@@ -79,9 +83,9 @@ struct Held {
 }
 
 impl Keeper {
-    pub(crate) fn new(engine: Arc<Engine>) -> Keeper {
+    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>) -> Keeper {
         let shared = Shared { schedule: Mutex::default(), changed: Condvar::new() };
-        Keeper { engine, shared: Arc::new(shared) }
+        Keeper { engine, queues, shared: Arc::new(shared) }
     }
 
     /// Starts the thread, unless it runs.
@@ -91,8 +95,9 @@ impl Keeper {
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
-            let (engine, shared) = (Arc::clone(&self.engine), Arc::clone(&self.shared));
-            let thread = Thread { engine, shared, batch: Batch::default() };
+            let engine = Arc::clone(&self.engine);
+            let (queues, shared) = (Arc::clone(&self.queues), Arc::clone(&self.shared));
+            let thread = Thread { engine, queues, shared, batch: Batch::default() };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
@@ -105,18 +110,19 @@ impl Keeper {
         key: &Arc<str>,
         claim: &Claim,
         lease: Lease,
-        renewal: Option<(Ttl, &Watchdog)>,
+        renewal: Option<(Ttl, &Watchdog, HoldId)>,
     ) -> Arc<Watched> {
-        let ttl = renewal.map(|(ttl, _)| ttl);
-        let margin = renewal.map_or(Duration::ZERO, |(ttl, dog)| dog.margin_for(ttl));
-        let terms = renewal.map_or(Terms::NEVER, |(ttl, dog)| dog.terms(ttl, claim.t0));
+        let (ttl, hold) = renewal.map(|(ttl, _, hold)| (ttl, hold)).unzip();
+        let margin = renewal.map_or(Duration::ZERO, |(ttl, dog, _)| dog.margin_for(ttl));
+        let terms = renewal.map_or(Terms::NEVER, |(ttl, dog, _)| dog.terms(ttl, claim.t0));
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let short = Lease::until(lease.end().before(margin));
         let id = schedule.renewals.insert(terms, claim.t0, short, self.engine.now());
         let (loss, lost) = bounded(1);
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false });
-        let watched = Arc::new(Watched { key: Arc::clone(key), token: claim.token, margin, id, held, loss, lost });
+        let key = Arc::clone(key);
+        let watched = Arc::new(Watched { key, hold, token: claim.token, margin, id, held, loss, lost });
         schedule.locks.insert(id, Arc::clone(&watched));
         if schedule.renewals.next_at() < next_at {
             self.shared.changed.notify_one();
@@ -247,6 +253,7 @@ impl Watched {
 /// What the thread works on, kept for its memory.
 struct Thread {
     engine: Arc<Engine>,
+    queues: Arc<Queues>,
     shared: Arc<Shared>,
     batch: Batch,
 }
@@ -312,6 +319,8 @@ impl Thread {
             let counted = schedule.renewals.renewed(watched.id, start, short, now);
             drop(schedule);
             if counted.is_some() && watched.renew(lease, counted == Some(short)) {
+                // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
+                self.hold_until(watched, watched.lease().end());
                 self.repair(watched, ttl, count.tally.absent());
             }
         } else if count.tally.may_be_extended() {
@@ -328,6 +337,13 @@ impl Thread {
             schedule.locks.remove(&watched.id);
             drop(schedule);
             watched.end(now);
+            self.hold_until(watched, now);
+        }
+    }
+
+    fn hold_until(&self, watched: &Watched, end: Timestamp) {
+        if let Some(hold) = watched.hold {
+            self.queues.hold_until(&watched.key, hold, end);
         }
     }
 

@@ -352,7 +352,8 @@ impl<'m> Acquisition<'m> {
             Some(place) => place.hold(lease.end(), now),
             None => client.queues().hold(key, lease.end(), now),
         };
-        let watched = watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog))));
+        let watched =
+            watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog, hold))));
         MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold, watched)
     }
 

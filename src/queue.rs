@@ -113,15 +113,13 @@ impl Queues {
         id
     }
 
-    /// A holder's lease ends then; whoever waits for a later end, of an older lease, looks again.
+    /// A holder's lease ends then, not when it was said to end. Whoever waits for a later end looks again.
     pub(crate) fn hold_until(&self, key: &Arc<str>, hold: HoldId, until: Timestamp) {
         let mut inner = lock(&self.inner);
         let Some(queue) = inner.queues.get_mut(key) else { return };
-        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == hold && until < holder.until) else {
-            return;
-        };
-        holder.until = until;
-        if let Some(line) = &mut queue.line {
+        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == hold) else { return };
+        let is_sooner = until < std::mem::replace(&mut holder.until, until);
+        if is_sooner && let Some(line) = &mut queue.line {
             line.ring_head();
         }
     }
@@ -356,6 +354,25 @@ mod tests {
         queues.release(&key, hold, at(50));
         assert!(bell.try_recv().is_ok());
         assert_eq!(place.turn(at(51)), Turn::Head(at(50)));
+    }
+
+    #[test]
+    fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
+        let (queues, key) = (Queues::default(), Arc::from("k"));
+        let hold = queues.hold(&key, at(100), at(0));
+        let place = queues.join(&key, at(5)).0;
+        let bell = place.bell();
+        queues.hold_until(&key, hold, at(300));
+        assert!(bell.try_recv().is_err());
+        assert_eq!(place.turn(at(100)), Turn::HeldHere(at(300)));
+        queues.hold_until(&key, hold, at(150));
+        assert!(bell.try_recv().is_ok());
+        assert_eq!(place.turn(at(150)), Turn::Head(at(5)));
+        let next = queues.hold(&key, at(400), at(160));
+        queues.hold_until(&key, hold, at(900));
+        assert_eq!(place.turn(at(399)), Turn::HeldHere(at(400)), "it is not the holder any more");
+        queues.hold_until(&key, next, at(161));
+        assert_eq!(place.turn(at(161)), Turn::Head(at(160)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
 
-use crate::clients::{calls, client, gone_for_good, lasting, take};
+use crate::clients::{LASTING, SOON, calls, client, gone_for_good, lasting, take};
 use crate::support::server::Server;
-use quorumlock::{Mutex, MutexGuard, Release};
+use quorumlock::{Extension, Mutex, MutexGuard, Release, Watchdog};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -72,6 +72,43 @@ fn whoever_waits_behind_a_guard_of_the_same_process_asks_nobody() {
     });
     // Behind the release on every connection, each one's first attempt wins.
     assert_eq!(calls(&server, "set"), before + THREADS as u64);
+}
+
+#[test]
+fn whoever_waits_behind_a_guard_that_is_extended_asks_nobody_either() {
+    let server = Server::start().unwrap();
+    let ttl = Duration::from_millis(300);
+    let client = client([&server]);
+    let watched = client.mutex("watched").ttl(ttl).watchdog(Watchdog::new());
+    let by_hand = client.mutex("by hand").ttl(ttl);
+    let (first, mut second) = (take(&watched), take(&by_hand));
+    let before = calls(&server, "set");
+    thread::scope(|scope| {
+        for mutex in [&watched, &by_hand] {
+            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released));
+        }
+        thread::sleep(ARRIVAL);
+        assert!(matches!(second.extend(LASTING), Ok(Extension::Extended)));
+        thread::sleep(2 * ttl);
+        assert_eq!(calls(&server, "set"), before);
+        for guard in [first, second] {
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+        }
+    });
+    assert_eq!(calls(&server, "set"), before + 2);
+}
+
+#[test]
+fn whoever_waits_behind_a_guard_that_has_lost_its_lock_is_let_in() {
+    let server = Server::start().unwrap();
+    let mutex = lasting(&client([&server]), "k").watchdog(Watchdog::new().period(ARRIVAL));
+    let lost = take(&mutex);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| mutex.lock_timeout(SOON).unwrap().is_some());
+        server.command(&["DEL", "k"]).unwrap();
+        assert!(waiting.join().unwrap(), "the lock that was lost is waited for");
+    });
+    assert_eq!(lost.unlock().unwrap(), Release::Expired);
 }
 
 #[test]
