@@ -23,6 +23,7 @@ mod leaving;
 mod local_queue;
 mod lock;
 mod losses;
+mod nemesis;
 mod quorum;
 mod reconnect;
 mod recovery;
