@@ -131,6 +131,21 @@ impl OwnerToken {
         }
         digits
     }
+
+    /// The token that is sent as these digits: 40 of them, lower case, and nothing else.
+    pub fn from_digits(digits: &[u8]) -> Option<OwnerToken> {
+        let digits: &[u8; OwnerToken::LENGTH] = digits.try_into().ok()?;
+        let value = |digit: u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        let mut entropy = [0; OwnerToken::ENTROPY];
+        for (byte, pair) in entropy.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = value(pair[0])? << 4 | value(pair[1])?;
+        }
+        Some(OwnerToken(entropy))
+    }
 }
 
 impl fmt::Debug for OwnerToken {
@@ -192,5 +207,24 @@ mod tests {
         let token = OwnerToken::from_entropy(entropy);
         assert_eq!(&token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");
+    }
+
+    #[test]
+    fn a_token_is_read_from_its_digits_and_from_nothing_else() {
+        for entropy in (0..=u8::MAX).map(|byte| [byte; OwnerToken::ENTROPY]) {
+            let token = OwnerToken::from_entropy(entropy);
+            assert_eq!(OwnerToken::from_digits(&token.digits()), Some(token));
+        }
+        let digits = b"a70000000000000000000000000000000000000f";
+        assert!(OwnerToken::from_digits(digits).is_some());
+        assert_eq!(OwnerToken::from_digits(&digits[1..]), None);
+        assert_eq!(OwnerToken::from_digits(&[&digits[..], b"0"].concat()), None);
+        for wrong in [b'A', b'F', b'g', b'`', b'/', b':', b' ', b'\n', 0, 0xff] {
+            for at in [0, 1, 39] {
+                let mut digits = *digits;
+                digits[at] = wrong;
+                assert_eq!(OwnerToken::from_digits(&digits), None, "{wrong} at {at}");
+            }
+        }
     }
 }

@@ -167,6 +167,12 @@ impl Renewals {
         known
     }
 
+    /// Whether an extension of a lease is in flight: it is due, and it was not said yet what came of it.
+    pub fn is_in_flight(&self, id: Id) -> bool {
+        let slot = self.slots.get(id.slot as usize);
+        slot.is_some_and(|slot| slot.serial == id.serial && slot.state == State::InFlight)
+    }
+
     /// When there is something to do: the earliest extension, or end of a lease. Without leases, never.
     pub fn next_at(&self) -> Timestamp {
         let moments = [self.tries.first(), self.ends.first()];

@@ -366,6 +366,9 @@ proptest! {
                     }
                 }
             }
+            for known in &leases {
+                prop_assert_eq!(renewals.is_in_flight(known.id), known.alive && known.in_flight);
+            }
             let first_end = leases.iter().filter(|known| known.alive).map(|known| known.end).min();
             prop_assert!(renewals.next_at() <= first_end.unwrap_or(Timestamp::NEVER));
             // Before that moment there is nothing to do.
