@@ -35,6 +35,9 @@ pub enum ErrorKind {
     Config,
     /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
     Entropy,
+    /// The [`Lease`](crate::Lease) to be attached has ended. Nothing was sent, and somebody else may hold the lock: whoever
+    /// worked under it stops, and locks anew.
+    LeaseLost,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
     /// held is not known; trying again later may help. [`Error::causes`] says what went wrong at each node.
     Unavailable,

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::error::Result;
 use crate::extension::Extension;
 use crate::keeper::Watched;
+use crate::lease::Lease as LeaseAtRest;
 use crate::net::engine::{Claim, Order, Straggler};
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
@@ -12,7 +13,7 @@ use crate::queue::HoldId;
 use crossbeam_channel::Receiver;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A lock that was taken, until it is released or its lease ends.
 ///
@@ -30,7 +31,9 @@ pub struct MutexGuard {
     claim: Claim,
     /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
     lease: Lease,
-    /// None when the lock has been released.
+    /// The longest that the lock can last from now on unless it is extended by hand.
+    ttl_millis: u64,
+    /// None when the lock has been released, or detached.
     hold: Option<HoldId>,
     watched: OnceLock<Arc<Watched>>,
 }
@@ -50,12 +53,12 @@ impl MutexGuard {
         client: Client,
         key: Arc<str>,
         claim: Claim,
-        lease: Lease,
+        (lease, ttl): (Lease, Ttl),
         hold: HoldId,
         watched: Option<Arc<Watched>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
-        MutexGuard { client, key, claim, lease, hold: Some(hold), watched }
+        MutexGuard { client, key, claim, lease, ttl_millis: ttl.millis(), hold: Some(hold), watched }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -172,6 +175,39 @@ impl MutexGuard {
         Ok(self.watched.get_or_init(watch).lost())
     }
 
+    /// Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it. Sends
+    /// nothing. The lock stays held until the lease is [attached](crate::Redlock::attach) and released, or its time is up.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let mutex = redlock.mutex("orders/42");
+    /// let lease = mutex.lock()?.detach();
+    /// assert!(mutex.try_lock()?.is_none(), "nobody has it, and it is held");
+    ///
+    /// let guard = mutex.attach(lease)?;
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way, a quorum of answers is
+    /// waited for, for the node timeout at most. A lock that was told to be [`lost`](MutexGuard::lost) stays lost: its lease
+    /// has ended. The channel is disconnected.
+    ///
+    /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client has
+    /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
+    /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
+    /// longer there than that.
+    pub fn detach(mut self) -> LeaseAtRest {
+        let client = self.client.clone();
+        let lease = self.watched.get().map_or(self.lease, |watched| client.keeper().part(watched));
+        let wall = SystemTime::now();
+        let now = client.engine().now();
+        // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
+        self.hold.take().into_iter().for_each(|hold| client.queues().release(&self.key, hold, now));
+        LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, self.ttl_millis, lease, wall, now)
+    }
+
     fn extend_by(&mut self, ttl: Ttl) -> Extension {
         let begun = self.client.engine().now();
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
@@ -220,6 +256,7 @@ impl MutexGuard {
 
     /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
     fn rely_on(&mut self, start: Timestamp, ttl: Ttl) -> bool {
+        self.ttl_millis = ttl.millis();
         match self.watched.get() {
             Some(watched) => self.client.keeper().extended(watched, start, ttl),
             None => {

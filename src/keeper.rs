@@ -8,7 +8,9 @@
 //!
 //! A lock that is watched has its lease here, where guard and thread both see it. Invariants:
 //! 1. Whoever wants to release a lock leaves first. From then on nothing more is sent for it from here: a repair is queued
-//!    while the lock's own state is held, so it goes before the release on every connection, or not at all.
+//!    while the lock's own state is held, so it goes before the release on every connection, or not at all. An extension
+//!    may still go out behind the release, where it does nothing. Whoever lets go of a lock *without* releasing it parts from
+//!    it, which waits for what comes of that extension: it must not overtake what the next holder asks for.
 //! 2. A loss is told once: by whoever takes the lock out of the schedule, and not if its owner was first.
 //! 3. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
@@ -45,6 +47,8 @@ struct Shared {
     schedule: Mutex<Schedule>,
     /// Rung when the schedule has something earlier, or the end has come.
     changed: Condvar,
+    /// Rung when no extension of some lock is in flight any more.
+    noted: Condvar,
 }
 
 #[derive(Default)]
@@ -84,7 +88,7 @@ struct Held {
 
 impl Keeper {
     pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>) -> Keeper {
-        let shared = Shared { schedule: Mutex::default(), changed: Condvar::new() };
+        let shared = Shared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
         Keeper { engine, queues, shared: Arc::new(shared) }
     }
 
@@ -117,8 +121,11 @@ impl Keeper {
         let terms = renewal.map_or(Terms::NEVER, |(ttl, dog, _)| dog.terms(ttl, claim.t0));
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
+        let now = self.engine.now();
+        // Of a lease that was attached late, the margin leaves half.
+        let margin = margin.min(lease.remaining(now) / 2);
         let short = Lease::until(lease.end().before(margin));
-        let id = schedule.renewals.insert(terms, claim.t0, short, self.engine.now());
+        let id = schedule.renewals.insert(terms, claim.t0, short, now);
         let (loss, lost) = bounded(1);
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false });
         let key = Arc::clone(key);
@@ -140,6 +147,25 @@ impl Keeper {
         let mut held = lock(&watched.held);
         held.over = true;
         (held.lease, held.reached)
+    }
+
+    /// The owner is about to let go of the lock without releasing it: nothing is sent for it any more, and a quorum
+    /// has answered what was sent, or did not in time. Gives the lease, ended if the loss of the lock was told.
+    pub(crate) fn part(&self, watched: &Watched) -> Lease {
+        let mut schedule = lock(&self.shared.schedule);
+        let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
+        while schedule.renewals.is_in_flight(watched.id)
+            && let patience = deadline.since(self.engine.now())
+            && !patience.is_zero()
+        {
+            schedule = self.shared.noted.wait_timeout(schedule, patience).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let is_held = schedule.renewals.remove(watched.id);
+        schedule.locks.remove(&watched.id);
+        drop(schedule);
+        let mut held = lock(&watched.held);
+        held.over = true;
+        if is_held { held.lease } else { Lease::until(self.engine.now()) }
     }
 
     /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
@@ -283,6 +309,7 @@ impl Thread {
             for watched in self.batch.lost.drain(..) {
                 watched.tell_loss();
             }
+            shared.noted.notify_all();
             self.extend();
             schedule = lock(&shared.schedule);
         }
@@ -303,6 +330,7 @@ impl Thread {
             let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
             let count = self.engine.extended(ticket, straggler, start, deadline);
             self.note(watched, *ttl, start, &count);
+            self.shared.noted.notify_all();
         }
         (self.batch.extending, self.batch.tickets) = (extending, tickets);
         self.batch.extending.clear();

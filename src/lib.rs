@@ -40,11 +40,13 @@
 //! * "Held by somebody else" is `Ok(None)`. "Could not find out" is an [`Error`], with the cause at every node that failed.
 //! * A lost, cancelled or failed attempt is undone on every node it may have reached. Where that is impossible, the key
 //!   goes with its time to live.
-//! * No password, owner token, full URL or text from a server is ever part of an error or of `Debug` output.
+//! * No password, owner token, full URL or text from a server is ever part of an error or of `Debug` output. The one way out
+//!   for a token is [`SecretText`].
 //!
 //! The conditions: the clocks of clients and servers run equally fast, but for
 //! [`drift_factor`](Builder::drift_factor); every client names the same nodes, and each is an independent master; no node
-//! forgets a key before its time, by eviction, `FLUSHALL`, fail-over, or **a restart without its data**.
+//! forgets a key before its time, by eviction, `FLUSHALL`, fail-over, or **a restart without its data**. And for a lock that
+//! went to another process as text: it was attached once, and the wall clocks agree.
 //!
 //! # What it does not promise
 //!
@@ -68,6 +70,8 @@
 //! 3. [`Wait`] says how long to wait, [`CancelHandle`] ends waits from another thread.
 //! 4. [`MutexGuard`] is the lock, taken. Dropping it lets go; [`unlock`](MutexGuard::unlock) also says how that went, by a
 //!    [`Release`]. [`extend`](MutexGuard::extend) makes it last longer, and [`Extension`] says what came of it.
+//!    [`detach`](MutexGuard::detach) makes a [`Lease`] of it, which goes on in another thread or process:
+//!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) tells in time when one is lost all the same.
 //! 6. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
@@ -94,6 +98,7 @@ mod error;
 mod extension;
 mod guard;
 mod keeper;
+mod lease;
 mod mutex;
 mod net;
 mod queue;
@@ -108,6 +113,7 @@ pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use extension::Extension;
 pub use guard::{MutexGuard, Release};
+pub use lease::{Lease, SecretText};
 pub use mutex::Mutex;
 pub use proto::fault::{Cause, Phase};
 pub use proto::node::NodeId;

@@ -1,5 +1,7 @@
 //! The lock of one resource, and the ways to take it.
 
+mod attach;
+
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
@@ -354,7 +356,7 @@ impl<'m> Acquisition<'m> {
         };
         let watched =
             watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog, hold))));
-        MutexGuard::new(client.clone(), Arc::clone(key), claim, lease, hold, watched)
+        MutexGuard::new(client.clone(), Arc::clone(key), claim, (lease, self.ttl), hold, watched)
     }
 
     fn cancelled(&self) -> Error {

@@ -1,6 +1,9 @@
 //! The client: the nodes of one quorum, shared by all threads that lock on it.
 
 use crate::client::Client;
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::MutexGuard;
+use crate::lease::Lease;
 use crate::mutex::Mutex;
 use std::fmt;
 
@@ -22,6 +25,33 @@ impl Redlock {
     /// uses the same nodes and prefix.
     pub fn mutex(&self, resource: impl AsRef<str>) -> Mutex {
         Mutex::new(self.client.clone(), resource.as_ref())
+    }
+
+    /// Goes on with a lock that is held, in whatever thread, process or program it was taken: makes a guard of its lease. Asks
+    /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// let lease = guard.detach();
+    ///
+    /// // Another client, of the same nodes.
+    /// # let another = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let guard = another.attach(lease)?;
+    /// assert_eq!(guard.resource(), "orders/42");
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Mutex::attach`].
+    pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
+        let Some(resource) = lease.key().strip_prefix(&self.client.settings().prefix) else {
+            let message = format!("the lease of {:?} has not the prefix of this client", lease.key());
+            return Err(Error::new(ErrorKind::Config, message));
+        };
+        self.mutex(resource).ttl(lease.ttl()).attach(lease)
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

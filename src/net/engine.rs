@@ -5,8 +5,8 @@
 
 use super::endpoint::Endpoint;
 use super::fleet::Fleet;
-use super::fleet::requests::Extent;
 pub(crate) use super::fleet::requests::{Claim, Order};
+use super::fleet::requests::{Extent, Setter};
 use super::link::Link;
 use super::relay::Relay;
 pub(crate) use super::rounds::{Count, Straggler};
@@ -64,7 +64,7 @@ impl Engine {
         ttl_millis: u64,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> (Claim, Count) {
-        let mut claim = Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY };
+        let mut claim = Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY, setter: Setter::Here };
         let count = self.relay.run(
             |fleet, t0, bells| {
                 claim.t0 = t0;
@@ -74,6 +74,11 @@ impl Engine {
         );
         claim.reached = count.reached;
         (claim, count)
+    }
+
+    /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
+    pub(crate) fn adopt(&self, token: OwnerToken) -> Claim {
+        self.relay.enter(|fleet, now, bells| fleet.adopt(token, now, bells))
     }
 
     /// Releases a key on all nodes and waits for the verdict, for the node timeout at most. `queued` is told the time when

@@ -39,6 +39,16 @@ pub(crate) struct Claim {
     pub(crate) t0: Timestamp,
     /// The nodes where the key may have been set.
     pub(crate) reached: NodeSet,
+    pub(crate) setter: Setter,
+}
+
+/// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setter {
+    /// By another client, or by this one before the lock was handed over: the key may be on any node.
+    Elsewhere,
+    /// By this client's attempt: what it has written nothing to has no key of its.
+    Here,
 }
 
 impl Fleet {
@@ -74,6 +84,15 @@ impl Fleet {
             self.queued(asked, t0);
         }
         ticket
+    }
+
+    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to those that there
+    /// is no connection to, so that the lock's release need not wait for that, and asks nothing.
+    pub(in crate::net) fn adopt(&mut self, token: OwnerToken, now: Timestamp, bells: &mut Bells) -> Claim {
+        for node in self.nodes() {
+            self.prepare_to_release(node, now, bells);
+        }
+        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere }
     }
 
     /// Queues an extension for every node that may be asked.
@@ -135,8 +154,8 @@ impl Fleet {
         asked
     }
 
-    /// Queues a compare-and-delete for what an attempt may have set. To a node whose connection is lost it is owed, if
-    /// anything can have reached it at all.
+    /// Queues a compare-and-delete for what an attempt may have set. To a node without a connection it is owed, if anything
+    /// can have reached it at all.
     pub(in crate::net) fn release(
         &mut self,
         key: &[u8],
@@ -145,7 +164,7 @@ impl Fleet {
         now: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
-        let Claim { token, t0, reached } = claim;
+        let Claim { token, t0, reached, setter } = claim;
         let ticket = self.rounds.open(Purpose::Release, key, token);
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;
@@ -166,7 +185,7 @@ impl Fleet {
                 continue;
             }
             let fault = link.fault();
-            if wanted && link.wrote_since(*t0) {
+            if wanted && (*setter == Setter::Elsewhere || link.wrote_since(*t0)) {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.owe(node, ticket);
             }

@@ -1,0 +1,371 @@
+//! A held lock changes hands: between threads, clients and processes, and nobody else gets it meanwhile.
+
+use crate::clients::{
+    LASTING, SLACK, SOON, calls, client, client_of, failure, gone_for_good, lasting, left, take, value,
+};
+use crate::support::process::eventually;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Server, free_port};
+use crossbeam_channel::{RecvTimeoutError, TryRecvError};
+use quorumlock::{ErrorKind, Extension, Lease, Mutex, MutexGuard, Redlock, Release, Watchdog};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+pub(crate) const KEY: &str = "k";
+pub(crate) const TTL: Duration = Duration::from_millis(300);
+/// A watchdog extends no sooner.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
+
+/// A lock whose key is on all servers.
+#[track_caller]
+pub(crate) fn take_everywhere(client: &Redlock, servers: &[Server]) -> MutexGuard {
+    let guard = take(&lasting(client, KEY));
+    assert!(eventually(SOON, || is_everywhere(servers)));
+    guard
+}
+
+fn is_everywhere(servers: &[Server]) -> bool {
+    servers.iter().all(|server| value(server, KEY).is_some())
+}
+
+/// As another process sees it.
+pub(crate) fn copied(lease: Lease) -> Lease {
+    lease.into_text().expose().parse().unwrap()
+}
+
+fn extensions(servers: &[Server]) -> u64 {
+    servers.iter().map(|server| calls(server, "pexpire")).sum()
+}
+
+#[test]
+fn a_detached_lock_is_held_by_nobody_and_given_to_nobody() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let guard = take_everywhere(&mine, &servers);
+    let (tokens, before): (Vec<_>, _) = (servers.iter().map(|server| value(server, KEY)).collect(), guard.remaining());
+    let lease = guard.detach();
+    assert_eq!((lease.key(), lease.ttl()), (KEY, LASTING));
+    assert!(lease.remaining() <= before && lease.remaining() + SOON > before);
+    let end = SystemTime::now() + lease.remaining();
+    let apart = end.duration_since(lease.end()).unwrap_or_else(|error| error.duration());
+    assert!(apart < Duration::from_secs(1), "{apart:?}");
+    for client in [&mine, &theirs] {
+        assert!(lasting(client, KEY).try_lock().unwrap().is_none());
+    }
+    assert_eq!(tokens, servers.iter().map(|server| value(server, KEY)).collect::<Vec<_>>(), "something was sent");
+    assert_eq!(servers.iter().map(|server| calls(server, "del")).sum::<u64>(), 0);
+    drop(lease);
+    thread::sleep(SLACK);
+    assert!(is_everywhere(&servers), "dropping a lease releases nothing");
+}
+
+#[test]
+fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
+    let servers = Server::several(3).unwrap();
+    let mine = client(&servers);
+    let mut lease = take_everywhere(&mine, &servers).detach();
+    for text in [false, true, false] {
+        for client in [mine.clone(), client(&servers)] {
+            let before = lease.remaining();
+            lease = thread::spawn(move || {
+                let lease = if text { copied(lease) } else { lease };
+                let mut guard = client.attach(lease).unwrap();
+                assert_eq!(guard.resource(), KEY);
+                assert!(guard.remaining() <= before && guard.remaining() + SOON > before);
+                assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+                assert!(lasting(&client, KEY).try_lock().unwrap().is_none());
+                guard.detach()
+            })
+            .join()
+            .unwrap();
+            assert!(is_everywhere(&servers));
+        }
+    }
+    assert_eq!(client(&servers).attach(lease).unwrap().unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    for is_watched in [false, true] {
+        let mutex = mine.mutex(KEY).ttl(SOON);
+        let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
+        let mut guard = take(&mutex);
+        for ttl in [LASTING, SOON / 2, LASTING] {
+            assert_eq!(guard.extend(ttl).unwrap(), Extension::Extended);
+            let lease = guard.detach();
+            assert_eq!(lease.ttl(), ttl);
+            guard = theirs.attach(copied(lease)).unwrap();
+            assert!(guard.remaining() <= ttl && guard.remaining() > ttl / 2, "{:?}", guard.remaining());
+        }
+        // A watchdog that extends it by more counts too.
+        let guard = mine.mutex(KEY).ttl(LASTING * 2).watchdog(Watchdog::new()).attach(guard.detach()).unwrap();
+        assert_eq!(guard.detach().ttl(), LASTING * 2);
+        servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
+    }
+}
+
+#[test]
+fn an_attached_lock_is_released_by_dropping_it() {
+    let servers = Server::several(3).unwrap();
+    let mine = client(&servers);
+    drop(mine.attach(take_everywhere(&mine, &servers).detach()).unwrap());
+    gone_for_good(&servers, KEY);
+
+    // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a connection.
+    let theirs = client(&servers);
+    let guard = theirs.attach(copied(take_everywhere(&mine, &servers).detach())).unwrap();
+    // Mine, theirs, and the one that asks.
+    let connected = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "3");
+    assert!(eventually(SOON, connected));
+    drop(guard);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_lock_goes_on_in_another_process() {
+    const NODES: &str = "QUORUMLOCK_TEST_HANDOVER_NODES";
+    if let Some(nodes) = std::env::var_os(NODES) {
+        // The other process: the text comes on standard input.
+        let client = client_of(nodes.to_str().unwrap().split(' '));
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).unwrap();
+        let mut guard = client.attach(text.trim().parse().unwrap()).unwrap();
+        assert_eq!(guard.extend(LASTING * 2).unwrap(), Extension::Extended);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        return;
+    }
+    let servers = Server::several(3).unwrap();
+    let guard = take_everywhere(&client(&servers), &servers);
+    let text = guard.detach().into_text();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["handing_over::a_lock_goes_on_in_another_process", "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(NODES, servers.iter().map(Server::url).collect::<Vec<_>>().join(" "));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{}", text.expose()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(servers.iter().map(|server| calls(server, "pexpire")).sum::<u64>() >= 2, "it was not extended there");
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    // Long enough for a busy machine.
+    let mutex = client.mutex(KEY).ttl(TTL * 3).watchdog(Watchdog::new());
+    for text in [false, true] {
+        let before = extensions(&servers);
+        let guard = take(&mutex);
+        let lost = guard.lost().unwrap();
+        assert!(eventually(SOON, || extensions(&servers) >= before + 3));
+        let lease = guard.detach();
+        // Whatever was under way has been answered by a majority, and by others soon after.
+        thread::sleep(SLACK);
+        let sent = extensions(&servers);
+        assert_eq!(
+            lost.recv_timeout(SOON),
+            Err(RecvTimeoutError::Disconnected),
+            "a lock that is handed over is not lost"
+        );
+        thread::sleep(lease.remaining() / 2);
+        assert_eq!(extensions(&servers), sent, "extended while nobody had it");
+
+        let guard = mutex.attach(if text { copied(lease) } else { lease }).unwrap();
+        assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 6), Err(RecvTimeoutError::Timeout));
+        assert!(!guard.remaining().is_zero());
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        gone_for_good(&servers, KEY);
+    }
+}
+
+/// What a watchdog has taken up it sends, and that would shorten what the next holder asks for. With a crowd to be extended
+/// in the same batch, there is time between the two.
+#[test]
+fn no_extension_follows_a_lock_that_was_handed_over() {
+    const CROWD: usize = 300;
+    const ROUNDS: u32 = 100;
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let ttl = Duration::from_secs(20);
+    let watched = |resource: &str| mine.mutex(resource).ttl(ttl).watchdog(Watchdog::new().period(SHORTEST_PERIOD));
+    let crowd: Vec<_> = (0..CROWD).map(|number| take_when_free(&watched(&format!("crowd/{number}")))).collect();
+    for round in 0..ROUNDS {
+        let guard = take_when_free(&watched(KEY));
+        thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 130));
+        let lease = guard.detach();
+        let mut guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        thread::sleep(SHORTEST_PERIOD);
+        let lives = servers.iter().filter(|server| left(server, KEY) > Some(ttl)).count();
+        assert!(lives >= 2, "round {round}: shortened after it was handed over");
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+    drop(crowd);
+}
+
+/// The answers of a renewal are held up, and so is the detaching, but not for longer than a node has to answer.
+#[test]
+fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
+    let servers = Server::several(3).unwrap();
+    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let node_timeout = Duration::from_millis(400);
+    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(node_timeout).build().unwrap();
+    for answered in [true, false] {
+        let before = extensions(&servers);
+        let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(5)).watchdog(Watchdog::new().period(TTL)));
+        assert!(eventually(SOON, || is_everywhere(&servers)));
+        proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+        assert!(eventually(SOON, || extensions(&servers) >= before + 3), "no renewal");
+        let (start, old) = (Instant::now(), guard.remaining());
+        let flow = || proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        let lease = thread::scope(|scope| {
+            let detaching = scope.spawn(|| guard.detach());
+            thread::sleep(SLACK);
+            assert!(!detaching.is_finished(), "the renewal is under way");
+            if answered {
+                flow();
+            }
+            detaching.join().unwrap()
+        });
+        assert!(start.elapsed() < node_timeout + TTL, "{:?}", start.elapsed());
+        assert_eq!(lease.remaining() > old, answered, "a renewal that was answered counts");
+        flow();
+        drop(client.attach(lease).unwrap());
+        let released =
+            || client.mutex("other").try_lock().is_ok() && servers.iter().all(|node| value(node, KEY).is_none());
+        assert!(eventually(SOON, released));
+    }
+}
+
+#[test]
+fn a_loss_is_told_after_a_lock_was_attached() {
+    let servers = Server::several(3).unwrap();
+    let mine = client(&servers);
+    for is_watched in [false, true] {
+        let guard = take(&mine.mutex(KEY).ttl(TTL * 2));
+        assert!(eventually(SOON, || is_everywhere(&servers)));
+        let lease = guard.detach();
+        let mutex = mine.mutex(KEY).ttl(LASTING);
+        let mutex = if is_watched { mutex.watchdog(Watchdog::new().at_most(0)) } else { mutex };
+        let guard = mutex.attach(lease).unwrap();
+        let lost = guard.lost().unwrap();
+        assert_eq!(
+            lost.try_recv(),
+            Err(TryRecvError::Empty),
+            "the margin of so long a lock is longer than what is left"
+        );
+        assert_eq!(lost.recv_timeout(SOON), Ok(()));
+        assert!(guard.remaining() < TTL, "{:?}", guard.remaining());
+        drop(guard);
+        gone_for_good(&servers, KEY);
+    }
+}
+
+#[test]
+fn a_lock_that_was_told_to_be_lost_is_not_revived_by_detaching_it() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let watchdog = Watchdog::new().at_most(0).margin(Duration::from_millis(400));
+    let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(1)).watchdog(watchdog));
+    assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
+    assert!(!guard.remaining().is_zero(), "there was to be time left");
+    let lease = guard.detach();
+    assert_eq!(lease.remaining(), Duration::ZERO);
+    assert_eq!(client.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
+}
+
+#[track_caller]
+pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
+    mutex.lock_timeout(SOON).unwrap().unwrap()
+}
+
+#[test]
+fn of_two_that_attach_the_same_text_one_is_told_that_it_is_over() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let text = take_everywhere(&mine, &servers).detach().into_text();
+    for first in [&mine, &theirs] {
+        let second = client(&servers);
+        let [first, mut second] = [first, &second].map(|client| client.attach(text.expose().parse().unwrap()).unwrap());
+        if value(&servers[0], KEY).is_some() {
+            assert_eq!(first.unlock().unwrap(), Release::Released);
+        }
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
+        assert_eq!(second.extend(LASTING).unwrap(), Extension::Lost);
+        assert_eq!(second.unlock().unwrap(), Release::Expired);
+    }
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_waiting_thread_gets_a_detached_lock_whoever_releases_it() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    for client in [&mine, &theirs] {
+        let guard = take_everywhere(&mine, &servers);
+        let waiting = thread::spawn({
+            let mutex = lasting(&mine, KEY);
+            move || mutex.lock_timeout(SOON).unwrap().map(MutexGuard::unlock)
+        });
+        thread::sleep(SLACK);
+        let lease = guard.detach();
+        thread::sleep(SLACK);
+        assert!(!waiting.is_finished());
+        assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(waiting.join().unwrap().unwrap().unwrap(), Release::Released);
+    }
+}
+
+/// A node of the lock is down when it is attached and released, by a client that never spoke to it, and comes back with
+/// its data.
+#[test]
+fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
+    let ports = || Server::plan().port(free_port().unwrap());
+    let sockets = || Server::plan().unix_socket("node.sock");
+    let plans: [fn() -> _; 2] = [ports, sockets];
+    let ends: [fn(MutexGuard); 2] = [|guard| assert_eq!(guard.unlock().unwrap(), Release::Released), drop];
+    for (plan, end) in plans.into_iter().flat_map(|plan| ends.map(|end| (plan, end))) {
+        for knows_others in [false, true] {
+            let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+            let mut servers: Vec<_> = (0..3).map(|_| plan().arguments(&durable).start().unwrap()).collect();
+            let lease = take_everywhere(&client(&servers), &servers).detach();
+            servers[2].kill();
+            let client = client(&servers);
+            if knows_others {
+                // It leaves the node alone for a while.
+                drop(take(&lasting(&client, "other")));
+            }
+            let guard = client.attach(copied(lease)).unwrap();
+            thread::sleep(SLACK);
+            end(guard);
+            servers[2].restart().unwrap();
+            assert!(value(&servers[2], KEY).is_some(), "it came back without its data");
+            let gone = || {
+                let _ = lasting(&client, "other").try_lock();
+                servers.iter().all(|server| value(server, KEY).is_none())
+            };
+            assert!(eventually(SOON, gone), "{}: the key is left, knows others: {knows_others}", servers[2].url());
+        }
+    }
+}
+
+#[test]
+fn attaching_asks_nobody_and_works_with_all_nodes_down() {
+    let mut servers = Server::several(3).unwrap();
+    let lease = take_everywhere(&client(&servers), &servers).detach();
+    servers.iter_mut().for_each(Server::kill);
+    let client = client(&servers);
+    let mut guard = client.attach(lease).unwrap();
+    assert!(guard.remaining() > LASTING / 2);
+    assert!(matches!(guard.extend(LASTING).unwrap(), Extension::Failed(_)));
+    assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(failure(&lasting(&client, KEY)).kind(), ErrorKind::Unavailable);
+}

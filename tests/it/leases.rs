@@ -1,0 +1,92 @@
+//! What a lease says and does not say, and which ones are refused: ended, of something else, or made up.
+
+use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
+use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, Lease, MutexGuard, Release};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+#[test]
+fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
+    let servers = Server::several(3).unwrap();
+    let mine = client(&servers);
+    for text in [false, true] {
+        let lease = take(&mine.mutex(KEY).ttl(TTL)).detach();
+        let lease = if text { copied(lease) } else { lease };
+        let theirs = take_when_free(&lasting(&mine, KEY));
+        assert_eq!(lease.remaining(), Duration::ZERO);
+        let fresh = client(&servers);
+        for client in [&mine, &fresh] {
+            let lease = forged(300, millis_of(lease.end()));
+            let error = client.attach(lease).unwrap_err();
+            assert_eq!((error.kind(), error.causes().len()), (ErrorKind::LeaseLost, 0));
+            assert_eq!(error.to_string(), "the lease of \"k\" has ended");
+        }
+        assert_eq!(mine.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
+        assert_eq!(theirs.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_lease_of_something_else_is_refused() {
+    let servers = Server::several(3).unwrap();
+    let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LASTING).build().unwrap();
+    let (mine, theirs) = (prefixed("mine/"), prefixed("theirs/"));
+    let lease = || copied(take(&lasting(&mine, &format!("{:?}", Instant::now()))).detach());
+    let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
+        let error = result.unwrap_err();
+        assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
+        assert!(error.to_string().contains(words), "{error}");
+    };
+    let sent = || servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha")).sum::<u64>();
+    refused(theirs.attach(lease()), "prefix");
+    refused(mine.mutex("other").attach(lease()), "cannot be attached to \"mine/other\"");
+    refused(mine.mutex("other").ttl(Duration::ZERO).attach(lease()), "a time to live");
+    let end = millis_of(SystemTime::now() + SOON);
+    refused(prefixed("").attach(forged(600_001, end)), "max_ttl");
+    refused(prefixed("").mutex(KEY).attach(forged(600_001, end)), "max_ttl");
+    refused(prefixed("").attach(forged(0, end)), "1 ms");
+    refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
+    assert_eq!(sent(), 0, "something was sent");
+    let guard = take(&lasting(&mine, "same"));
+    assert_eq!(mine.mutex("same").attach(guard.detach()).unwrap().unlock().unwrap(), Release::Released);
+}
+
+/// Whoever's wall clock is wrong: the one that was detached by, or the one that is attached by.
+#[test]
+fn no_clock_makes_a_lease_longer_than_its_time_to_live() {
+    let servers = Server::several(1).unwrap();
+    let client = client(&servers);
+    let year_9999 = 253_402_300_799_999;
+    for end in [millis_of(SystemTime::now() + LASTING), year_9999] {
+        let guard = client.attach(forged(1000, end)).unwrap();
+        assert!(guard.remaining() <= Duration::from_millis(988), "{:?}", guard.remaining());
+        assert!(guard.remaining() > Duration::from_millis(500), "{:?}", guard.remaining());
+    }
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let servers = Server::several(1).unwrap();
+    let client = client(&servers);
+    let guard = take_everywhere(&client, &servers);
+    let token = value(&servers[0], KEY).unwrap();
+    let lease = guard.detach();
+    let shown = format!("{lease:?}");
+    let text = lease.into_text();
+    assert!(text.expose().ends_with(&token));
+    let wrong = format!("{}0", text.expose()).parse::<Lease>().unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Config);
+    let shown = format!("{shown} {text:?} {wrong} {wrong:?} {:?}", client.attach(text.expose().parse().unwrap()));
+    assert!(!shown.contains(&token) && shown.contains("SecretText(…)"), "{shown}");
+}
+
+fn millis_of(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
+}
+
+/// What to say for a lease in a text that no library wrote: of any time to live, and with any end.
+fn forged(ttl_millis: u64, end_millis: u64) -> Lease {
+    let token = "a7".repeat(20);
+    format!("quorumlock-lease:1:{KEY}:{ttl_millis}:{end_millis}:{token}").parse().unwrap()
+}
