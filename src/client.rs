@@ -1,6 +1,9 @@
 //! What every handle of one client shares: the engine, the queues of waiting threads, the settings.
+//!
+//! In a child made by `fork`, none of it may be touched ([`forked`](crate::forked)).
 
 use crate::error::{Error, ErrorKind, NodeFault, Result};
+use crate::forked;
 use crate::keeper::Keeper;
 use crate::net::engine::{Count, Engine};
 use crate::proto::backoff::Backoff;
@@ -8,6 +11,7 @@ use crate::proto::fault::Fault;
 use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::NodeId;
 use crate::queue::{Queues, Trouble};
+use crate::sys::Generation;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +22,7 @@ pub(crate) struct Client {
 }
 
 struct Shared {
+    made_in: Generation,
     engine: Arc<Engine>,
     queues: Arc<Queues>,
     keeper: Keeper,
@@ -36,11 +41,21 @@ pub(crate) struct Settings {
 }
 
 impl Client {
-    pub(crate) fn new(engine: Engine, settings: Settings) -> Client {
+    pub(crate) fn new(engine: Engine, settings: Settings, made_in: Generation) -> Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
         let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues));
-        Client { shared: Arc::new(Shared { engine, queues, keeper, settings }) }
+        Client { shared: Arc::new(Shared { made_in, engine, queues, keeper, settings }) }
+    }
+
+    /// Whether this process is a child of the one that built the client, and must not touch it.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.shared.made_in.is_past()
+    }
+
+    /// Refuses to work in a child. To be asked before anything else that is here.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        forked::check(self.shared.made_in)
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -100,5 +115,16 @@ impl Client {
             nodes / 2 + 1
         );
         Error::new(ErrorKind::Unavailable, message).with_causes(trouble.causes)
+    }
+}
+
+impl Drop for Client {
+    /// In a child, what is shared outlives every handle. Threads that the child does not have were perhaps changing it, so
+    /// it cannot be freed; its own drop would wait for such a thread, and for mutexes.
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            self.shared.engine.let_go();
+            std::mem::forget(Arc::clone(&self.shared));
+        }
     }
 }

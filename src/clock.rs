@@ -4,25 +4,28 @@
 //! a lock that is long gone. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and on top
 //! of it whatever the wall clock advances *more* (SPEC §4.1). A wall clock set forward therefore only ends leases early;
 //! one set back changes nothing, and a later step forward counts again. It never runs backwards.
+//!
+//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread that
+//! the child may not have.
 
 use crate::proto::time::{Clock, Timestamp};
+use crate::sync::Turnstile;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 /// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
 const TOLERANCE_NANOS: i64 = 1_000_000;
 /// Two readings that took no longer than this were not interrupted in a way that matters.
 const UNINTERRUPTED_NANOS: u64 = 100_000;
+/// The difference between the two clocks before they were first read. No difference is this one.
+const UNKNOWN: i64 = i64::MIN;
 
 /// The operating system's clocks, one lease clock for the whole process.
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        static ORIGIN: OnceLock<source::Origin> = OnceLock::new();
         static CLOCK: LeaseClock = LeaseClock::new();
-        let origin = ORIGIN.get_or_init(source::Origin::new);
-        CLOCK.advance(|| origin.read())
+        CLOCK.advance(source::read)
     }
 }
 
@@ -32,15 +35,15 @@ struct LeaseClock {
     reference: AtomicI64,
     /// All that the wall clock has ever gained on the steady one.
     gained: AtomicU64,
-    change: Mutex<()>,
+    change: Turnstile,
 }
 
 impl LeaseClock {
     const fn new() -> LeaseClock {
-        LeaseClock { reference: AtomicI64::new(0), gained: AtomicU64::new(0), change: Mutex::new(()) }
+        LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: Turnstile::new() }
     }
 
-    /// The lease time, given a way to read both clocks in nanoseconds since the origin.
+    /// The lease time, given a way to read both clocks in nanoseconds.
     fn advance(&self, read: impl Fn() -> (u64, i64)) -> Timestamp {
         let (mut steady, mut wall) = read();
         if self.differs(steady, wall) {
@@ -54,7 +57,7 @@ impl LeaseClock {
                     break;
                 }
             }
-            self.note(steady, wall);
+            self.change.pass(|| self.note(steady, wall));
         }
         Timestamp::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
     }
@@ -63,14 +66,14 @@ impl LeaseClock {
         ahead(steady, wall).abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs()
     }
 
-    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered.
+    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered. One thread at
+    /// a time does; when a child is forked at the worst moment, it counts a gain twice, and leases end early there.
     fn note(&self, steady: u64, wall: i64) {
-        let _change = crate::sync::lock(&self.change);
         if !self.differs(steady, wall) {
             return;
         }
         let (ahead, reference) = (ahead(steady, wall), self.reference.load(Ordering::Acquire));
-        if ahead > reference {
+        if reference != UNKNOWN && ahead > reference {
             let gained = self.gained.load(Ordering::Acquire).saturating_add(ahead.abs_diff(reference));
             self.gained.store(gained, Ordering::Release);
         }
@@ -80,29 +83,22 @@ impl LeaseClock {
 
 /// How far the wall clock is ahead of the steady one.
 fn ahead(steady: u64, wall: i64) -> i64 {
-    wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX))
+    wall.saturating_sub(i64::try_from(steady).unwrap_or(i64::MAX)).max(UNKNOWN + 1)
 }
 
-#[cfg(any(target_os = "android", target_os = "linux"))]
+#[cfg(unix)]
 mod source {
     use rustix::time::{ClockId, clock_gettime};
 
-    /// When the process first asked.
-    pub(super) struct Origin {
-        steady: i64,
-        wall: i64,
-    }
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    const STEADY: ClockId = ClockId::Boottime;
+    /// Where there is no clock that counts suspend, the wall clock makes up for it.
+    #[cfg(not(any(target_os = "android", target_os = "linux")))]
+    const STEADY: ClockId = ClockId::Monotonic;
 
-    impl Origin {
-        pub(super) fn new() -> Origin {
-            Origin { steady: nanos(ClockId::Boottime), wall: nanos(ClockId::Realtime) }
-        }
-
-        pub(super) fn read(&self) -> (u64, i64) {
-            let wall = nanos(ClockId::Realtime).saturating_sub(self.wall);
-            let steady = nanos(ClockId::Boottime).saturating_sub(self.steady);
-            (u64::try_from(steady).unwrap_or(0), wall)
-        }
+    pub(super) fn read() -> (u64, i64) {
+        let wall = nanos(ClockId::Realtime);
+        (u64::try_from(nanos(STEADY)).unwrap_or(0), wall)
     }
 
     /// Enough for 292 years from the clock's own epoch.
@@ -112,29 +108,21 @@ mod source {
     }
 }
 
-#[cfg(not(any(target_os = "android", target_os = "linux")))]
+#[cfg(not(unix))]
 mod source {
+    use std::sync::OnceLock;
     use std::time::{Instant, SystemTime};
 
-    /// When the process first asked. Where there is no clock that counts suspend, the wall clock makes up for it.
-    pub(super) struct Origin {
-        steady: Instant,
-        wall: SystemTime,
-    }
-
-    impl Origin {
-        pub(super) fn new() -> Origin {
-            Origin { steady: Instant::now(), wall: SystemTime::now() }
-        }
-
-        pub(super) fn read(&self) -> (u64, i64) {
-            let steady = u64::try_from(self.steady.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let wall = match SystemTime::now().duration_since(self.wall) {
-                Ok(advance) => i64::try_from(advance.as_nanos()).unwrap_or(i64::MAX),
-                Err(set_back) => i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
-            };
-            (steady, wall)
-        }
+    /// Where there is no clock that counts suspend, the wall clock makes up for it.
+    pub(super) fn read() -> (u64, i64) {
+        static ORIGIN: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+        let (steady, wall) = ORIGIN.get_or_init(|| (Instant::now(), SystemTime::now()));
+        let steady = u64::try_from(steady.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let wall = match SystemTime::now().duration_since(*wall) {
+            Ok(advance) => i64::try_from(advance.as_nanos()).unwrap_or(i64::MAX),
+            Err(set_back) => i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+        };
+        (steady, wall)
     }
 }
 

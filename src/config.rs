@@ -9,6 +9,7 @@ use crate::proto::backoff::Backoff;
 use crate::proto::lease::MAX_TTL;
 use crate::proto::node::MAX_NODES;
 use crate::redlock::Redlock;
+use crate::sys::Generation;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -179,11 +180,14 @@ impl Builder {
     ///
     /// # Errors
     /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out of
-    /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors left.
+    /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
     pub fn build(self) -> Result<Redlock> {
         let endpoints = self.endpoints()?;
         self.check()?;
         let nodes = endpoints.iter().map(ToString::to_string).collect();
+        let made_in = Generation::current().map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {}", error.kind()))
+        })?;
         let engine =
             Engine::new(endpoints, self.node_timeout, self.spinning(), Arc::new(SystemClock)).map_err(|error| {
                 Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
@@ -199,6 +203,7 @@ impl Builder {
                 unavailable_after: self.unavailable_after,
                 max_ttl: self.max_ttl,
             },
+            made_in,
         )))
     }
 

@@ -35,6 +35,9 @@ pub enum ErrorKind {
     Config,
     /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
     Entropy,
+    /// The client, guard or cancel handle was made before a `fork`, and this process is the child: they are the parent's,
+    /// and nothing was touched. Build a client in the child; a lock that the parent holds is held by the parent.
+    Forked,
     /// The [`Lease`](crate::Lease) to be attached has ended. Nothing was sent, and somebody else may hold the lock: whoever
     /// worked under it stops, and locks anew.
     LeaseLost,

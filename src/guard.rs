@@ -24,6 +24,9 @@ use std::time::{Duration, SystemTime};
 /// far node whose connection was lost meanwhile it goes with the next call that uses the client, or the node frees the
 /// lock after its time to live. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were. A
 /// guard may be sent to another thread and dropped there.
+///
+/// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and dropping
+/// it releases nothing.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     client: Client,
@@ -66,6 +69,9 @@ impl MutexGuard {
     /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and goes
     /// on while the machine sleeps.
     pub fn remaining(&self) -> Duration {
+        if self.client.is_inherited() {
+            return Duration::ZERO;
+        }
         self.lease().remaining(self.client.engine().now())
     }
 
@@ -96,8 +102,9 @@ impl MutexGuard {
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum answered in time. The release has been sent
     /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
-    /// time to live.
+    /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<Release> {
+        self.client.check_process()?;
         let (lease, claim) = self.leave_watch();
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
@@ -136,8 +143,9 @@ impl MutexGuard {
     /// Nodes that have lost the key, because they were restarted, say, get it again.
     ///
     /// # Errors
-    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live.
+    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live; [`Forked`](crate::ErrorKind::Forked).
     pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
+        self.client.check_process()?;
         let ttl = self.client.checked_ttl(ttl)?;
         let extension = self.extend_by(ttl);
         if let Some(hold) = self.hold {
@@ -165,8 +173,10 @@ impl MutexGuard {
     ///
     /// # Errors
     /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it cannot be
-    /// started.
+    /// started; [`Forked`](crate::ErrorKind::Forked). To a channel that was there before the fork, no message comes in the
+    /// child.
     pub fn lost(&self) -> Result<Receiver<()>> {
+        self.client.check_process()?;
         if let Some(watched) = self.watched.get() {
             return Ok(watched.lost());
         }
@@ -288,6 +298,10 @@ impl MutexGuard {
 
 impl Drop for MutexGuard {
     fn drop(&mut self) {
+        if self.client.is_inherited() {
+            // The lock is the parent's. The watch goes with its channel, which somebody was perhaps waiting at.
+            return std::mem::forget(self.watched.take());
+        }
         if let Some(hold) = self.hold.take() {
             let (_, claim) = self.leave_watch();
             let (client, key) = (&self.client, &self.key);

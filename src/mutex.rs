@@ -92,7 +92,8 @@ impl Mutex {
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when no quorum of nodes has answered for
     /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default; [`Config`](ErrorKind::Config) for
-    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes.
+    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
+    /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
     pub fn lock(&self) -> Result<MutexGuard> {
         loop {
             if let Some(guard) = self.lock_with(&Wait::forever())? {
@@ -106,8 +107,9 @@ impl Mutex {
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer to tell; [`Config`](ErrorKind::Config);
-    /// [`Entropy`](ErrorKind::Entropy).
+    /// [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
+        self.client.check_process()?;
         let mut acquisition = Acquisition::new(self, Patience::Once, self.client.engine().now())?;
         acquisition.drive(None, &Wait::forever())
     }
@@ -133,7 +135,7 @@ impl Mutex {
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt;
-    /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy).
+    /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard>> {
         self.lock_with(&Wait::timeout(timeout))
     }
@@ -175,6 +177,8 @@ impl Mutex {
     /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left behind.
     /// Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard>> {
+        self.client.check_process()?;
+        wait.check_process()?;
         let now = self.client.engine().now();
         let patience = match wait.limit {
             Limit::Never => Patience::WhileAvailable(self.client.settings().unavailable_after),

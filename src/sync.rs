@@ -3,6 +3,7 @@
 //! The hand-over of driving is written against the names in this module alone, so that a model checker can put its own
 //! locks in their place.
 
+use crate::sys::Generation;
 use std::io;
 use std::sync::PoisonError;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,4 +37,68 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     }
     #[cfg(not(unix))]
     thread.spawn(work)
+}
+
+/// Keeps other threads out for a few instructions, and a child of `fork` not for ever: there, a mutex would stay locked
+/// that a thread had which is not the one that forked. What that one left half done must do no harm.
+pub(crate) struct Turnstile {
+    /// The number of its generation while a thread is inside, otherwise zero.
+    inside: AtomicUsize,
+}
+
+impl Turnstile {
+    pub(crate) const fn new() -> Turnstile {
+        Turnstile { inside: AtomicUsize::new(0) }
+    }
+
+    /// Does something that is short, and cannot panic, while no other thread of this process does.
+    pub(crate) fn pass<R>(&self, act: impl FnOnce() -> R) -> R {
+        let here = Generation::current().map_or(1, Generation::number);
+        loop {
+            let inside = self.inside.load(Ordering::Relaxed);
+            // A thread of another generation is not in this process.
+            let is_free = inside != here;
+            if is_free && self.inside.compare_exchange(inside, here, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                break;
+            }
+            yield_now();
+        }
+        let result = act();
+        self.inside.store(0, Ordering::Release);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_passes_a_turnstile() {
+        let (turnstile, count) = (Turnstile::new(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..5000 {
+                        turnstile.pass(|| {
+                            let before = count.load(Ordering::Relaxed);
+                            std::hint::spin_loop();
+                            count.store(before + 1, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(count.into_inner(), 20_000);
+    }
+
+    #[test]
+    fn a_thread_that_stayed_with_the_parent_blocks_no_turnstile() {
+        let turnstile = Turnstile { inside: AtomicUsize::new(Generation::of_a_parent().number()) };
+        assert_eq!(
+            turnstile.pass(|| turnstile.inside.load(Ordering::Relaxed)),
+            Generation::current().unwrap().number()
+        );
+        assert_eq!(turnstile.inside.into_inner(), 0);
+    }
 }

@@ -1,7 +1,11 @@
 //! How long to wait for a lock, and who may end the wait.
 
+use crate::error::Result;
+use crate::forked;
+use crate::sys::Generation;
 use crossbeam_channel::{Receiver, Sender, bounded, never};
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -67,6 +71,14 @@ impl Wait {
         self
     }
 
+    /// Refuses a handle that this process has inherited from its parent: nobody can be sure to wait on it.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        match &self.cancel {
+            Cancel::Handle(CancelHandle(shared)) => shared.made_in.map_or(Ok(()), forked::check),
+            Cancel::Channel(_) | Cancel::Never => Ok(()),
+        }
+    }
+
     /// Whether the wait has been cancelled. Takes the message, if a channel brings one.
     pub(crate) fn is_cancelled(&self) -> bool {
         match &self.cancel {
@@ -96,11 +108,17 @@ impl Wait {
 ///
 /// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key behind.
 /// Dropping a handle cancels nothing.
+///
+/// A child made by `fork` needs handles of its own: a wait that is given one of the parent's is refused as
+/// [`Forked`](crate::ErrorKind::Forked), and cancelling one in the child cancels no wait of the parent.
 #[derive(Clone, Debug)]
 pub struct CancelHandle(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    /// None when it could not be found out.
+    made_in: Option<Generation>,
+    is_cancelled: AtomicBool,
     /// Dropped to cancel: a channel without a sender tells everyone who listens.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
@@ -110,17 +128,34 @@ impl CancelHandle {
     /// A handle that has not cancelled anything.
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
-        CancelHandle(Arc::new(Shared { sender: Mutex::new(Some(sender)), cancelled }))
+        let (made_in, is_cancelled) = (Generation::current().ok(), AtomicBool::new(false));
+        CancelHandle(Arc::new(Shared { made_in, is_cancelled, sender: Mutex::new(Some(sender)), cancelled }))
     }
 
     /// Ends the waits. Doing it twice does no harm.
     pub fn cancel(&self) {
-        crate::sync::lock(&self.0.sender).take();
+        self.0.is_cancelled.store(true, Ordering::Release);
+        if !self.is_inherited() {
+            crate::sync::lock(&self.0.sender).take();
+        }
     }
 
     /// Whether [`cancel`](CancelHandle::cancel) has been called.
     pub fn is_cancelled(&self) -> bool {
-        crate::sync::lock(&self.0.sender).is_none()
+        self.0.is_cancelled.load(Ordering::Acquire)
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.0.made_in.is_some_and(Generation::is_past)
+    }
+}
+
+impl Drop for CancelHandle {
+    /// In a child, the channel is left as it is: threads that the child does not have were perhaps waiting at it.
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            std::mem::forget(Arc::clone(&self.0));
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! A thread in poll sees what happens to the descriptors it was given and nothing else. One of them belongs to a waker,
 //! which anybody can make readable. A pair of sockets does it on every system, without unsafe code; neither end blocks.
+//! A child made by `fork` has the same pair, and wakes nobody with it.
 
+use crate::sys::Generation;
 use std::io;
 
 #[cfg(not(unix))]
@@ -15,6 +17,7 @@ use std::os::unix::net::UnixDatagram as Datagram;
 pub(crate) struct Waker {
     sender: Datagram,
     receiver: Datagram,
+    made_in: Generation,
 }
 
 impl Waker {
@@ -22,18 +25,25 @@ impl Waker {
         let (sender, receiver) = pair()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
-        Ok(Waker { sender, receiver })
+        Ok(Waker { sender, receiver, made_in: Generation::current()? })
+    }
+
+    /// Whether this process is a child of the one that made it, where nobody is to be woken.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.made_in.is_past()
     }
 
     /// Makes the next poll, or the present one, end at once.
     pub(crate) fn wake(&self) {
-        // A full buffer holds a wake-up already.
-        let _ = self.sender.send(&[0]);
+        if !self.is_inherited() {
+            // A full buffer holds a wake-up already.
+            let _ = self.sender.send(&[0]);
+        }
     }
 
     /// Forgets the wake-ups so far.
     pub(crate) fn drain(&self) {
-        while self.receiver.recv(&mut [0]).is_ok() {}
+        while !self.is_inherited() && self.receiver.recv(&mut [0]).is_ok() {}
     }
 
     /// What to poll for reading.

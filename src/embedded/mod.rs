@@ -140,6 +140,9 @@ impl EmbeddedNode {
     fn order(&self, order: Order) -> io::Result<()> {
         let (done, outcome) = mpsc::channel();
         let gone = || io::Error::other("the embedded node's thread is gone");
+        if self.waker.is_inherited() {
+            return Err(gone());
+        }
         self.requests.send(Request { order, done }).map_err(|_| gone())?;
         self.waker.wake();
         outcome.recv().map_err(|_| gone())?
@@ -148,6 +151,10 @@ impl EmbeddedNode {
 
 impl Drop for EmbeddedNode {
     fn drop(&mut self) {
+        if self.waker.is_inherited() {
+            // In a child made by `fork`: the node is the parent's, and goes on.
+            return std::mem::forget(self.thread.take());
+        }
         let _ = self.order(Order::Stop);
         if let Some(thread) = self.thread.take() {
             // Had it panicked, its sockets would be closed all the same.

@@ -154,6 +154,12 @@ impl Engine {
         self.post(key, claim, Extent::Reached, |_| {});
     }
 
+    /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
+    /// by `fork`: the parent, and the nodes, notice nothing of it.
+    pub(crate) fn let_go(&self) {
+        self.relay.try_enter(Fleet::let_go);
+    }
+
     fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Timestamp)) {
         self.relay.enter(|fleet, now, bells| {
             let ticket = fleet.release(key, claim, extent, now, bells);

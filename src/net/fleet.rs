@@ -72,6 +72,12 @@ impl Fleet {
         &mut self.rounds
     }
 
+    /// Closes all connections without a word, as one of several processes that have them. None is used here any more.
+    pub(super) fn let_go(&mut self) {
+        self.watch = None;
+        self.links.iter_mut().for_each(Link::let_go);
+    }
+
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.links.len()).map(NodeId::new)
     }

@@ -380,6 +380,11 @@ impl Link {
         }
     }
 
+    /// Closes the connection as it is, and does not count it as lost.
+    pub(super) fn let_go(&mut self) {
+        self.connection = Connection::Closed;
+    }
+
     /// What to poll for, if anything.
     pub(super) fn interest(&self) -> Option<Interest> {
         match &self.connection {

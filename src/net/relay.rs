@@ -180,6 +180,13 @@ impl<W: World> Relay<W> {
         result
     }
 
+    /// Does something in the world that concerns no driver and waits for nobody, unless somebody has the mutex.
+    pub(super) fn try_enter(&self, act: impl FnOnce(&mut W)) {
+        if let Ok(mut state) = self.state.try_lock() {
+            act(&mut state.world);
+        }
+    }
+
     /// Begins something in the world, waits until it is decided, and collects it. `begin` is given the time, and gives the
     /// ticket and when the wait ends at the latest.
     pub(super) fn run<R>(

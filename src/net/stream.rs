@@ -3,8 +3,11 @@
 //! Nothing here waits. Descriptors are closed on exec, and no write raises SIGPIPE, whatever the host program does with
 //! signals: `send` with `MSG_NOSIGNAL`, or `SO_NOSIGPIPE` where that flag does not exist. A call that a signal
 //! interrupted is made again.
+//!
+//! In a child made by `fork` a stream is the parent's, and dead: no byte of it is written or read there, and no option set.
 
 use crate::proto::fault::Cause;
+use crate::sys::Generation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read};
@@ -25,6 +28,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: Socket,
+    made_in: Generation,
 }
 
 impl Stream {
@@ -51,12 +55,13 @@ impl Stream {
         socket.set_nonblocking(true)?;
         #[cfg(target_vendor = "apple")]
         socket.set_nosigpipe(true)?;
+        let made_in = Generation::current()?;
         match socket.connect(address) {
             Ok(()) => {}
             Err(error) if is_in_progress(&error, address) => {}
             Err(error) => return Err(error),
         }
-        Ok(Stream { socket })
+        Ok(Stream { socket, made_in })
     }
 
     /// Whether a connection that was being made is made or refused by now.
@@ -72,11 +77,13 @@ impl Stream {
 
     /// Reads what is there; 0 bytes mean that the other side has closed.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.check_process()?;
         uninterrupted(|| (&self.socket).read(buffer))
     }
 
     /// Writes what the kernel takes.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_process()?;
         uninterrupted(|| send(&self.socket, bytes))
     }
 
@@ -87,8 +94,14 @@ impl Stream {
 
     /// Makes the close that follows a reset, so that the server does not keep a half-closed connection.
     pub(super) fn reset_on_close(&self) {
-        // Fails only on a socket that is dead already.
-        let _ = self.socket.set_linger(Some(Duration::ZERO));
+        if self.check_process().is_ok() {
+            // Fails only on a socket that is dead already.
+            let _ = self.socket.set_linger(Some(Duration::ZERO));
+        }
+    }
+
+    fn check_process(&self) -> io::Result<()> {
+        if self.made_in.is_past() { Err(ErrorKind::NotConnected.into()) } else { Ok(()) }
     }
 }
 
@@ -137,4 +150,25 @@ fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
 #[cfg(any(windows, target_vendor = "apple"))]
 fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     socket.send(bytes)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_stream_of_the_parent_is_left_alone() {
+        let (socket, mut other) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        other.set_nonblocking(true).unwrap();
+        other.write_all(b"for the parent").unwrap();
+        let stream = Stream { socket, made_in: Generation::of_a_parent() };
+        assert_eq!(cause_of(&stream.write(b"x").unwrap_err()), Cause::Closed);
+        assert_eq!(cause_of(&stream.read(&mut [0]).unwrap_err()), Cause::Closed);
+        stream.reset_on_close();
+        assert_eq!(stream.socket.linger().unwrap(), None);
+        assert!(would_block(&other.read(&mut [0]).unwrap_err()), "something was written");
+        assert_eq!((&stream.socket).read(&mut [0; 20]).unwrap(), 14, "something was read");
+    }
 }
