@@ -13,6 +13,7 @@ mod clients;
 mod dialects;
 mod extension;
 mod faults;
+mod forking;
 mod fuzz_bodies;
 mod guards;
 mod handing_over;

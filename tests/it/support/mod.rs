@@ -1,10 +1,11 @@
-//! What the tests stand on: real servers, fake ones, a wire that can be cut, and facts about our own process.
+//! What the tests stand on: real servers, fake ones, a wire that can be cut, children, and facts about our own process.
 //!
 //! Nothing here knows the library. Everything that is started ends when its value is dropped, also in a panic.
 
 // A tool is made whole even when today's tests use a part of it.
 #![allow(dead_code)]
 
+pub(crate) mod child;
 pub(crate) mod fake;
 pub(crate) mod process;
 pub(crate) mod proxy;

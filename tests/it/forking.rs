@@ -1,0 +1,355 @@
+//! What `fork` does to a client, its guards and its watchdog: nothing in the parent, and nothing for the child.
+//!
+//! Each test runs alone in a process, and forks it. What a child has sent is told by the servers' own counts, or by a fake
+//! that writes everything down.
+
+use crate::clients::{LASTING, SOON, calls, client, client_of, gone_for_good, lasting, take, value};
+use crate::support::child::{Child, End, Parent};
+use crate::support::fake::Fake;
+use crate::support::process::{alone, eventually};
+use crate::support::server::{Answer, Server};
+use quorumlock::embedded::EmbeddedNode;
+use quorumlock::{CancelHandle, Error, ErrorKind, Extension, MutexGuard, Redlock, Release, Wait, Watchdog};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "k";
+const TTL: Duration = Duration::from_millis(600);
+
+/// How long a child may take that waits for nobody. One that hangs takes for ever.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Everything that the servers have been asked, connections included, but for what it takes to ask this.
+fn traffic(servers: &[Server]) -> Vec<String> {
+    let mut all = Vec::new();
+    for server in servers {
+        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+        let lines = statistics.lines().filter_map(|line| Some(line.split_once(",usec")?.0));
+        // What the tests ask.
+        let asked = |line: &&str| !line.starts_with("cmdstat_info") && !line.starts_with("cmdstat_get");
+        all.extend(lines.filter(asked).map(str::to_owned));
+        all.push(server.info("connected_clients").unwrap());
+    }
+    all
+}
+
+/// The kind that an operation is refused with.
+#[track_caller]
+fn refused<T>(result: Result<T, Error>) -> ErrorKind {
+    result.map(drop).expect_err("refused").kind()
+}
+
+/// Every operation that a child can think of. Panics when one is not refused.
+fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
+    let mutex = lasting(client, "other").watchdog(Watchdog::new());
+    let refusals = [
+        refused(mutex.try_lock()),
+        refused(mutex.lock()),
+        refused(mutex.lock_timeout(SOON)),
+        refused(mutex.lock_deadline(Instant::now() + SOON)),
+        refused(mutex.lock_with(&Wait::forever().cancelled_by(&CancelHandle::new()))),
+        refused(guard.extend(LASTING)),
+        refused(guard.lost()),
+    ];
+    assert_eq!(refusals, [ErrorKind::Forked; 7]);
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert_eq!((guard.resource(), mutex.resource()), (KEY, "other"));
+    assert!(format!("{guard:?} {mutex:?} {client:?}").contains("0ns"));
+}
+
+/// Locks and unlocks with a client of the child's own.
+fn locks_with_its_own(urls: &[String], resource: &str) {
+    let own = client_of(urls);
+    assert_eq!(take(&lasting(&own, resource).watchdog(Watchdog::new())).unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_child_is_refused_and_the_parent_is_not_disturbed() {
+    alone("forking::a_child_is_refused_and_the_parent_is_not_disturbed", || {
+        for end in [End::Exit, End::Vanish] {
+            let servers = Server::several(3).unwrap();
+            let client = client(&servers);
+            let (mut plain, cancel) = (Some(take(&lasting(&client, KEY))), CancelHandle::new());
+            let watched = take(&lasting(&client, "watched").watchdog(Watchdog::new()));
+            let lost = watched.lost().unwrap();
+            assert!(eventually(SOON, || servers.iter().all(|server| value(server, "watched").is_some())));
+            let (before, token) = (traffic(&servers), value(&servers[0], KEY));
+            let child = Child::fork(end, |parent| {
+                let mut guard = plain.take().unwrap();
+                is_refused_everywhere(&client, &mut guard);
+                assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
+                assert!(lost.try_recv().is_err());
+                // What the parent cancels by is the parent's as well, and no wait of the child's.
+                let own = client_of(servers.iter().map(Server::url));
+                assert_eq!(
+                    refused(own.mutex(KEY).lock_with(&Wait::forever().cancelled_by(&cancel))),
+                    ErrorKind::Forked
+                );
+                cancel.cancel();
+                drop(cancel.clone());
+                parent.say("done");
+            });
+            assert_eq!(child.end(LIMIT), "done");
+            assert_eq!(traffic(&servers), before);
+            assert_eq!(value(&servers[0], KEY), token);
+            assert!(!cancel.is_cancelled());
+            let mut guard = plain.take().unwrap();
+            assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+            assert!(client.mutex(KEY).try_lock().unwrap().is_none());
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(watched.unlock().unwrap(), Release::Released);
+            gone_for_good(&servers, KEY);
+        }
+    });
+}
+
+#[test]
+fn what_a_child_drops_is_still_the_parents() {
+    alone("forking::what_a_child_drops_is_still_the_parents", || {
+        for end in [End::Exit, End::Vanish] {
+            let servers = Server::several(3).unwrap();
+            let client = client(&servers);
+            let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new());
+            let guards = (take(&mutex), take(&lasting(&client, "plain")));
+            let extensions = || servers.iter().map(|server| calls(server, "pexpire")).sum::<u64>();
+            assert!(eventually(SOON, || extensions() >= 6), "the watchdog runs");
+            let plain = value(&servers[0], "plain");
+            let deletions = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
+            let deleted = ["del", "delex", "delifeq"].map(deletions);
+            let mut all = Some((guards, mutex, client));
+            let child = Child::fork(end, |parent| {
+                // With the last of them ends what they share.
+                drop(all.take());
+                parent.say("dropped");
+                // A thread of the child's would extend by now.
+                thread::sleep(TTL);
+            });
+            let limit = Instant::now() + TTL * 3;
+            assert_eq!(child.end(LIMIT), "dropped");
+            let (guards, mutex, client) = all.take().unwrap();
+            let before = extensions();
+            assert!(eventually(SOON, || extensions() >= before + 6), "nobody extends any more");
+            thread::sleep(limit.saturating_duration_since(Instant::now()));
+            assert!(!guards.0.remaining().is_zero());
+            assert!(guards.0.lost().unwrap().try_recv().is_err());
+            assert_eq!(value(&servers[0], "plain"), plain);
+            assert_eq!(["del", "delex", "delifeq"].map(deletions), deleted);
+            assert!(mutex.try_lock().unwrap().is_none());
+            assert_eq!(guards.0.unlock().unwrap(), Release::Released);
+            assert_eq!(guards.1.unlock().unwrap(), Release::Released);
+            drop((mutex, client));
+            gone_for_good(&servers, KEY);
+        }
+    });
+}
+
+/// To the byte, and to the connection.
+#[test]
+fn a_node_hears_nothing_of_a_child() {
+    alone("forking::a_node_hears_nothing_of_a_child", || {
+        let fake = Fake::healthy();
+        let client = client_of([fake.url()]);
+        let mut guard = Some(take(&lasting(&client, KEY)));
+        let watched = take(&lasting(&client, "watched").watchdog(Watchdog::new()));
+        let before = fake.commands();
+        let mut all = Some((client, watched));
+        let child = Child::fork(End::Exit, |parent| {
+            is_refused_everywhere(&all.as_ref().unwrap().0, guard.as_mut().unwrap());
+            drop((guard.take(), all.take()));
+            parent.say("done");
+        });
+        assert_eq!(child.end(LIMIT), "done");
+        thread::sleep(TTL / 6);
+        assert_eq!(fake.commands(), before);
+        assert_eq!((fake.connections(), fake.open()), (1, 1));
+        assert_eq!(guard.take().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(all.take().unwrap().1.unlock().unwrap(), Release::Released);
+        assert_eq!((fake.connections(), fake.open()), (1, 1));
+    });
+}
+
+/// Whatever the parent's other threads are at in the moment of the fork, and whatever they have locked.
+#[test]
+#[allow(clippy::print_stdout)]
+fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
+    alone("forking::children_do_not_hang_that_are_forked_while_the_client_is_busy", || {
+        const FORKS: usize = 200;
+        const THREADS: usize = 6;
+        let servers = Server::several(3).unwrap();
+        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let client = client(&servers);
+        let mut guard = Some(take(&lasting(&client, KEY)));
+        let watched = take(&client.mutex("watched").ttl(TTL).watchdog(Watchdog::new()));
+        let (stop, pairs, cancel) = (AtomicBool::new(false), AtomicUsize::new(0), CancelHandle::new());
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (client, stop, pairs, cancel) = (&client, &stop, &pairs, &cancel);
+                scope.spawn(move || {
+                    let own = format!("busy/{thread}");
+                    let wait = Wait::timeout(SOON).cancelled_by(cancel);
+                    while !stop.load(Ordering::Relaxed) {
+                        let guard = lasting(client, &own).watchdog(Watchdog::new()).lock().unwrap();
+                        // A wrong reply would say something else to one of them.
+                        assert!(client.mutex(&own).try_lock().unwrap().is_none());
+                        assert_eq!(guard.unlock().unwrap(), Release::Released);
+                        let guard = lasting(client, "shared").lock_with(&wait).unwrap();
+                        assert_eq!(guard.unwrap().unlock().unwrap(), Release::Released);
+                        pairs.fetch_add(2, Ordering::Relaxed);
+                    }
+                });
+            }
+            // Whatever fails here, the threads are to end.
+            let stop = StopAtEnd(&stop);
+            for round in 0..FORKS {
+                let end = if round % 2 == 0 { End::Exit } else { End::Vanish };
+                let mut handle = Some(client.clone());
+                let child = Child::fork(end, |parent: &mut Parent| {
+                    is_refused_everywhere(&client, guard.as_mut().unwrap());
+                    cancel.cancel();
+                    if round % 4 == 0 {
+                        assert_eq!(refused(guard.take().unwrap().unlock()), ErrorKind::Forked);
+                    }
+                    drop((guard.take(), handle.take()));
+                    if round % 5 == 0 {
+                        locks_with_its_own(&urls, "of a child");
+                    }
+                    parent.say("done");
+                });
+                assert_eq!(child.end(LIMIT), "done", "fork {round}");
+            }
+            drop(stop);
+        });
+        println!("{FORKS} forks while {} locks were taken and released", pairs.load(Ordering::Relaxed));
+        assert!(pairs.load(Ordering::Relaxed) > FORKS, "nothing was shown");
+        assert!(!watched.remaining().is_zero());
+        assert_eq!(watched.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.take().unwrap().unlock().unwrap(), Release::Released);
+        for server in &servers {
+            assert!(eventually(SOON, || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0)));
+        }
+    });
+}
+
+/// Ends the loops of other threads, also in a panic.
+struct StopAtEnd<'s>(&'s AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn children_and_their_children_lock_with_clients_of_their_own() {
+    alone("forking::children_and_their_children_lock_with_clients_of_their_own", || {
+        let servers = Server::several(3).unwrap();
+        let urls: Vec<String> = servers.iter().map(Server::url).collect();
+        let client = client(&servers);
+        let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
+        let child = Child::fork(End::Exit, |parent| {
+            let own = client_of(&urls);
+            assert!(own.mutex(KEY).try_lock().unwrap().is_none(), "the parent has it");
+            let mut mine = take(&own.mutex("mine").ttl(TTL).watchdog(Watchdog::new()));
+            let grandchild = Child::fork(End::Vanish, |parent| {
+                is_refused_everywhere(&client, &mut guard);
+                assert_eq!((mine.remaining(), refused(mine.extend(TTL))), (Duration::ZERO, ErrorKind::Forked));
+                assert_eq!(refused(own.mutex("theirs").try_lock()), ErrorKind::Forked);
+                locks_with_its_own(&urls, "theirs");
+                parent.say("done");
+            });
+            assert_eq!(grandchild.end(LIMIT), "done");
+            thread::sleep(TTL * 2);
+            assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
+            assert_eq!(mine.unlock().unwrap(), Release::Released);
+            // A wait of the child's own, which the parent's lock holds up and the child ends.
+            let cancel = CancelHandle::new();
+            let (mutex, wait) = (lasting(&own, KEY), Wait::forever().cancelled_by(&cancel));
+            let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
+            thread::sleep(TTL / 6);
+            cancel.cancel();
+            assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
+            parent.say("done");
+        });
+        assert_eq!(child.end(LIMIT), "done");
+        // What goes on to another program has nothing of ours.
+        assert!(std::process::Command::new("true").status().unwrap().success());
+        assert!(!guard.remaining().is_zero());
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        gone_for_good(&servers, KEY);
+        gone_for_good(&servers, "mine");
+    });
+}
+
+#[test]
+fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
+    alone("forking::a_lock_ends_with_its_holder_though_a_child_lives_on", || {
+        let servers = Server::several(3).unwrap();
+        // The holder, which is killed, and its child, which has the guard and lives until it is told.
+        let mut holder = Child::fork(End::Vanish, |parent| {
+            let client = client(&servers);
+            let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
+            assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+            let mut child = Child::fork(End::Exit, |middle| {
+                middle.say("i");
+                while !parent.is_told() {
+                    is_refused_everywhere(&client, &mut guard);
+                    thread::sleep(TTL / 60);
+                }
+                parent.say("o");
+            });
+            child.hear();
+            parent.say("h");
+            // Its destructor would end it.
+            std::mem::forget(child);
+        });
+        assert_eq!(holder.hear(), 'h');
+        gone_for_good(&servers, KEY);
+        holder.tell();
+        assert_eq!(holder.hear(), 'o', "the child was there to the end");
+        assert_eq!(holder.end(LIMIT), "");
+    });
+}
+
+#[test]
+fn a_child_that_has_let_go_keeps_no_connection_open() {
+    alone("forking::a_child_that_has_let_go_keeps_no_connection_open", || {
+        let servers = Server::several(3).unwrap();
+        let clients = || servers.iter().map(|server| server.info("connected_clients").unwrap()).collect::<Vec<_>>();
+        let before = clients();
+        let client = client(&servers);
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+        let mut handle = Some(client);
+        let mut child = Child::fork(End::Vanish, |parent| {
+            drop(handle.take());
+            parent.say("d");
+            parent.listen();
+        });
+        assert_eq!(child.hear(), 'd');
+        assert_ne!(clients(), before, "the parent's connections are there");
+        assert_eq!(take(&lasting(handle.as_ref().unwrap(), KEY)).unlock().unwrap(), Release::Released);
+        drop(handle);
+        assert!(eventually(SOON, || clients() == before), "{:?}, not {before:?}", clients());
+        child.tell();
+        assert_eq!(child.end(LIMIT), "");
+    });
+}
+
+#[test]
+fn a_node_inside_the_parent_outlives_its_child() {
+    alone("forking::a_node_inside_the_parent_outlives_its_child", || {
+        let mut node = Some(EmbeddedNode::start().unwrap());
+        let client = client_of([node.as_ref().unwrap().url()]);
+        let guard = take(&lasting(&client, KEY));
+        let child = Child::fork(End::Exit, |parent| {
+            let node = node.take().unwrap();
+            node.kill();
+            assert!(node.revive().is_err());
+            drop(node);
+            parent.say("done");
+        });
+        assert_eq!(child.end(LIMIT), "done");
+        assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    });
+}
