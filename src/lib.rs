@@ -57,10 +57,25 @@
 //!   it. Let nodes write every change to disk (`appendonly yes`, `appendfsync always`), or start them only after the longest
 //!   time to live has passed.
 //! * Order among programs. Threads that share a client queue up, first come, first served; programs compete.
-//! * Anything after `fork`. A child must neither use nor drop what its parent has: they share connections.
 //!
 //! Not in this version: wake-up of waiting programs by publish/subscribe; fencing tokens; fair or reentrant locks; TLS; a C
 //! interface.
+//!
+//! # After a fork
+//!
+//! A client, and all that was made with it, belongs to the process that built it. In a child made by `fork`, every
+//! operation on what was there before returns an error of kind [`Forked`](ErrorKind::Forked) at once;
+//! [`remaining`](MutexGuard::remaining) is zero; a guard that is dropped there releases nothing, whether the child exits or
+//! lives on. Nothing reaches the parent's connections, and its locks and their watchdog go on as if there was no child. Let
+//! the child build a client of its own.
+//!
+//! A child that drops what it has inherited closes its copies of the connections, unless threads of the parent were using
+//! them in the moment of the fork. Until then, or until it ends or goes on to another program, they stay open at the nodes
+//! although the parent may have closed them. What the handles share is left in memory.
+//!
+//! The child is noticed by a handler that `fork` calls (`pthread_atfork`). Children that go on to another program at once
+//! need none: [`std::process::Command`], `posix_spawn`, `vfork`. A process that is cloned behind the C library's back, by a
+//! bare `clone` or by `_Fork`, is not noticed, and must not touch what it has inherited.
 //!
 //! # In reading order
 //!

@@ -53,6 +53,8 @@ use store::Store;
 pub use guise::{Condition, Flavour};
 
 /// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
+///
+/// A child made by `fork` has no node, only what stands for its parent's. Dropping that does nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
     requests: Sender<Request>,

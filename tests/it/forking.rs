@@ -114,7 +114,8 @@ fn what_a_child_drops_is_still_the_parents() {
             let guards = (take(&mutex), take(&lasting(&client, "plain")));
             let extensions = || servers.iter().map(|server| calls(server, "pexpire")).sum::<u64>();
             assert!(eventually(SOON, || extensions() >= 6), "the watchdog runs");
-            let plain = value(&servers[0], "plain");
+            let tokens = || [KEY, "plain"].map(|key| value(&servers[0], key));
+            let before = tokens();
             let deletions = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
             let deleted = ["del", "delex", "delifeq"].map(deletions);
             let mut all = Some((guards, mutex, client));
@@ -127,13 +128,13 @@ fn what_a_child_drops_is_still_the_parents() {
             });
             let limit = Instant::now() + TTL * 3;
             assert_eq!(child.end(LIMIT), "dropped");
+            assert_eq!(tokens(), before, "released by the child");
             let (guards, mutex, client) = all.take().unwrap();
-            let before = extensions();
-            assert!(eventually(SOON, || extensions() >= before + 6), "nobody extends any more");
+            let extended = extensions();
+            assert!(eventually(SOON, || extensions() >= extended + 6), "nobody extends any more");
             thread::sleep(limit.saturating_duration_since(Instant::now()));
             assert!(!guards.0.remaining().is_zero());
             assert!(guards.0.lost().unwrap().try_recv().is_err());
-            assert_eq!(value(&servers[0], "plain"), plain);
             assert_eq!(["del", "delex", "delifeq"].map(deletions), deleted);
             assert!(mutex.try_lock().unwrap().is_none());
             assert_eq!(guards.0.unlock().unwrap(), Release::Released);
