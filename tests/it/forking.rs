@@ -165,7 +165,8 @@ fn a_node_hears_nothing_of_a_child() {
         assert_eq!(fake.commands(), before);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
         assert_eq!(guard.take().unwrap().unlock().unwrap(), Release::Released);
-        assert_eq!(all.take().unwrap().1.unlock().unwrap(), Release::Released);
+        let (_client, watched) = all.take().unwrap();
+        assert_eq!(watched.unlock().unwrap(), Release::Released);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
     });
 }
