@@ -82,7 +82,7 @@ mod tests {
                     for _ in 0..5000 {
                         turnstile.pass(|| {
                             let before = count.load(Ordering::Relaxed);
-                            std::hint::spin_loop();
+                            yield_now();
                             count.store(before + 1, Ordering::Relaxed);
                         });
                     }
