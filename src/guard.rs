@@ -208,13 +208,23 @@ impl MutexGuard {
     /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
     /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
     /// longer there than that.
+    ///
+    /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
     pub fn detach(mut self) -> LeaseAtRest {
         let client = self.client.clone();
-        let lease = self.watched.get().map_or(self.lease, |watched| client.keeper().part(watched));
+        let lease = match self.watched.get() {
+            _ if client.is_inherited() => Lease::until(Timestamp::ORIGIN),
+            Some(watched) => client.keeper().part(watched),
+            None => self.lease,
+        };
         let wall = SystemTime::now();
         let now = client.engine().now();
         // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
-        self.hold.take().into_iter().for_each(|hold| client.queues().release(&self.key, hold, now));
+        if let Some(hold) = self.hold.take()
+            && !client.is_inherited()
+        {
+            client.queues().release(&self.key, hold, now);
+        }
         LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, self.ttl_millis, lease, wall, now)
     }
 

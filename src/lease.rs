@@ -57,7 +57,8 @@ use text::{Content, LATEST_END_MILLIS};
 ///
 /// A lock has one holder because a lease has one owner. Its text can be copied, and the library cannot know: if two processes
 /// attach the same text, both believe that they have the lock. The first to unlock it ends it for both; the other's
-/// `unlock` then says [`Expired`](crate::Release::Expired), its extensions [`Lost`](crate::Extension::Lost).
+/// `unlock` then says [`Expired`](crate::Release::Expired), its extensions [`Lost`](crate::Extension::Lost). A child made by
+/// `fork` has a copy as well: one of the two attaches it, the child with a client of its own.
 ///
 /// # How long it lasts
 ///

@@ -41,9 +41,11 @@ impl Mutex {
     /// # Errors
     /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of another
     /// resource or prefix, or its time to live is not within the settings of this client, or those of the mutex cannot be
-    /// used. Nothing is sent, the lease is used up, and the lock, if it was still held, runs out.
+    /// used. [`Forked`](ErrorKind::Forked) in a child of the process that built the client. Nothing is sent, the lease is
+    /// used up, and the lock, if it was still held, runs out.
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
         let (client, key) = (&self.client, &self.key);
+        client.check_process()?;
         let own = self.prepare()?;
         if lease.key() != &**key {
             let message = format!("the lease of {:?} cannot be attached to {key:?}", lease.key());

@@ -74,14 +74,19 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             let watched = take(&lasting(&client, "watched").watchdog(Watchdog::new()));
             let lost = watched.lost().unwrap();
             assert!(eventually(SOON, || servers.iter().all(|server| value(server, "watched").is_some())));
+            let (mut second, at_rest) =
+                (Some(take(&lasting(&client, "second"))), take(&lasting(&client, "third")).detach());
+            let at_rest = at_rest.into_text();
             let (before, token) = (traffic(&servers), value(&servers[0], KEY));
             let child = Child::fork(end, |parent| {
                 let mut guard = plain.take().unwrap();
                 is_refused_everywhere(&client, &mut guard);
                 assert_eq!(refused(guard.unlock()), ErrorKind::Forked);
+                assert_eq!(refused(client.attach(at_rest.expose().parse().unwrap())), ErrorKind::Forked);
                 assert!(lost.try_recv().is_err());
-                // What the parent cancels by is the parent's as well, and no wait of the child's.
                 let own = client_of(servers.iter().map(Server::url));
+                assert_eq!(refused(own.attach(second.take().unwrap().detach())), ErrorKind::LeaseLost);
+                // What the parent cancels by is the parent's as well, and no wait of the child's.
                 assert_eq!(
                     refused(own.mutex(KEY).lock_with(&Wait::forever().cancelled_by(&cancel))),
                     ErrorKind::Forked
@@ -99,6 +104,8 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             assert!(client.mutex(KEY).try_lock().unwrap().is_none());
             assert_eq!(guard.unlock().unwrap(), Release::Released);
             assert_eq!(watched.unlock().unwrap(), Release::Released);
+            assert_eq!(second.take().unwrap().unlock().unwrap(), Release::Released);
+            assert_eq!(client.attach(at_rest.expose().parse().unwrap()).unwrap().unlock().unwrap(), Release::Released);
             gone_for_good(&servers, KEY);
         }
     });
