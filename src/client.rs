@@ -11,6 +11,7 @@ use crate::proto::fault::Fault;
 use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::NodeId;
 use crate::queue::{Queues, Trouble};
+use crate::report::Reporter;
 use crate::sys::Generation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ struct Shared {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
     keeper: Keeper,
+    report: Reporter,
     settings: Settings,
 }
 
@@ -41,11 +43,11 @@ pub(crate) struct Settings {
 }
 
 impl Client {
-    pub(crate) fn new(engine: Engine, settings: Settings, made_in: Generation) -> Client {
+    pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, made_in: Generation) -> Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
-        let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues));
-        Client { shared: Arc::new(Shared { made_in, engine, queues, keeper, settings }) }
+        let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
+        Client { shared: Arc::new(Shared { made_in, engine, queues, keeper, report, settings }) }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
@@ -68,6 +70,11 @@ impl Client {
 
     pub(crate) fn keeper(&self) -> &Keeper {
         &self.shared.keeper
+    }
+
+    /// Who tells the observer. To be called with no mutex held.
+    pub(crate) fn report(&self) -> &Reporter {
+        &self.shared.report
     }
 
     /// Starts the thread that extends locks, unless it runs.

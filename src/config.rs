@@ -5,10 +5,12 @@ use crate::clock::SystemClock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::endpoint::Endpoint;
 use crate::net::engine::Engine;
+use crate::observer::Observer;
 use crate::proto::backoff::Backoff;
 use crate::proto::lease::MAX_TTL;
 use crate::proto::node::MAX_NODES;
 use crate::redlock::Redlock;
+use crate::report::Reporter;
 use crate::sys::Generation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +73,7 @@ pub struct Builder {
     unavailable_after: Duration,
     max_ttl: Duration,
     spin: Option<Duration>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Redlock {
@@ -92,6 +95,7 @@ impl Builder {
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
             spin: None,
+            observer: None,
         }
     }
 
@@ -176,6 +180,14 @@ impl Builder {
         self
     }
 
+    /// Who is told what happens to the locks and nodes of the client: see [`Observer`] for when and where. Default: nobody.
+    /// Replaces an earlier one. To keep a handle on it, give an `Arc` of it.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Builder {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
@@ -184,14 +196,15 @@ impl Builder {
     pub fn build(self) -> Result<Redlock> {
         let endpoints = self.endpoints()?;
         self.check()?;
-        let nodes = endpoints.iter().map(ToString::to_string).collect();
+        let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+        let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
         let made_in = Generation::current().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {}", error.kind()))
         })?;
-        let engine =
-            Engine::new(endpoints, self.node_timeout, self.spinning(), Arc::new(SystemClock)).map_err(|error| {
-                Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-            })?;
+        let engine = Engine::new(endpoints, self.node_timeout, self.spinning(), Arc::new(SystemClock), report.news())
+            .map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+        })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {
@@ -203,6 +216,7 @@ impl Builder {
                 unavailable_after: self.unavailable_after,
                 max_ttl: self.max_ttl,
             },
+            report,
             made_in,
         )))
     }

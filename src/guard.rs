@@ -1,15 +1,18 @@
 //! A held lock: how long it may be relied on, and how it is let go.
 
 use crate::client::Client;
-use crate::error::Result;
+use crate::error::{NodeFault, Result};
+use crate::event::LossReason;
 use crate::extension::Extension;
-use crate::keeper::Watched;
+use crate::keeper::{Left, Watched};
 use crate::lease::Lease as LeaseAtRest;
 use crate::net::engine::{Claim, Order, Straggler};
+use crate::net::news::Farewell;
 use crate::proto::lease::{Lease, Ttl};
+use crate::proto::node::NodeSet;
 use crate::proto::time::Timestamp;
-use crate::proto::vote::ReleaseOutcome;
 use crate::queue::HoldId;
+use crate::release::Release;
 use crossbeam_channel::Receiver;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -22,8 +25,8 @@ use std::time::{Duration, SystemTime};
 ///
 /// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. To a
 /// far node whose connection was lost meanwhile it goes with the next call that uses the client, or the node frees the
-/// lock after its time to live. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were. A
-/// guard may be sent to another thread and dropped there.
+/// lock after its time to live. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were; of
+/// a dropped guard only the [`Observer`](crate::Observer) is told. A guard may be sent to another thread and dropped there.
 ///
 /// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and dropping
 /// it releases nothing.
@@ -39,16 +42,6 @@ pub struct MutexGuard {
     /// None when the lock has been released, or detached.
     hold: Option<HoldId>,
     watched: OnceLock<Arc<Watched>>,
-}
-
-/// How a release ended. Neither is a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Release {
-    /// The lease had ended before the release, or the key was no longer on a quorum of nodes: somebody else may have held
-    /// the lock since. Whoever relies on having been alone must find out now.
-    Expired,
-    /// The lock was ours to the end, and a quorum of nodes has deleted it.
-    Released,
 }
 
 impl MutexGuard {
@@ -105,19 +98,16 @@ impl MutexGuard {
     /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<Release> {
         self.client.check_process()?;
-        let (lease, claim) = self.leave_watch();
+        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
             was_valid = lease.is_valid(now);
             self.hold.take().into_iter().for_each(|hold| self.client.queues().release(&self.key, hold, now));
         });
-        match count.tally.release() {
-            ReleaseOutcome::Released if was_valid => Ok(Release::Released),
-            ReleaseOutcome::Released | ReleaseOutcome::Expired => Ok(Release::Expired),
-            ReleaseOutcome::Pending | ReleaseOutcome::Unavailable => {
-                Err(self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count)))
-            }
-        }
+        self.client.report().unlocked(&self.key, was_valid, loss_told, &count);
+        Release::of(count.tally.release(), was_valid).ok_or_else(|| {
+            self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count))
+        })
     }
 
     /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those of
@@ -147,12 +137,29 @@ impl MutexGuard {
     pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
         self.client.check_process()?;
         let ttl = self.client.checked_ttl(ttl)?;
-        let extension = self.extend_by(ttl);
+        let found = self.extend_by(ttl);
+        let is_told_here = if let Found::Lost(reason) = &found { self.lose(*reason) } else { true };
         if let Some(hold) = self.hold {
             // Threads of this client that wait for it may have to wait less, or longer.
             self.client.queues().hold_until(&self.key, hold, self.lease().end());
         }
-        Ok(extension)
+        let report = self.client.report();
+        Ok(match found {
+            Found::Extended(repaired) => {
+                report.extended(&self.key, ttl.duration(), false, repaired);
+                Extension::Extended
+            }
+            Found::Failed(causes) => {
+                report.extension_failed(&self.key, || self.remaining(), &causes);
+                Extension::Failed(causes)
+            }
+            Found::Lost(reason) => {
+                if is_told_here {
+                    report.lost(&self.key, reason);
+                }
+                Extension::Lost
+            }
+        })
     }
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
@@ -228,15 +235,16 @@ impl MutexGuard {
         LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, self.ttl_millis, lease, wall, now)
     }
 
-    fn extend_by(&mut self, ttl: Ttl) -> Extension {
+    fn extend_by(&mut self, ttl: Ttl) -> Found {
+        const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
         let begun = self.client.engine().now();
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
         if is_over || !self.lease().is_valid(begun) {
-            return Extension::Lost;
+            return ENDED;
         }
         let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
         if ends_sooner && !self.rely_on(begun, ttl) {
-            return Extension::Lost;
+            return ENDED;
         }
         if let Some(watched) = self.watched.get() {
             watched.ask(begun, ttl);
@@ -251,23 +259,19 @@ impl MutexGuard {
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
             self.claim.reached = self.claim.reached.union(repaired);
-            return if self.rely_on(start, ttl) { Extension::Extended } else { Extension::Lost };
+            return if self.rely_on(start, ttl) { Found::Extended(repaired) } else { ENDED };
         }
         if !count.tally.may_be_extended() {
-            self.lose(now);
-            return Extension::Lost;
+            return Found::Lost(LossReason::KeyGone);
         }
         // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
         if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
-            return Extension::Lost;
+            return ENDED;
         }
         if let Some(watched) = self.watched.get() {
             watched.asked(start, ttl);
         }
-        if self.lease().is_valid(now) {
-            return Extension::Failed(self.client.trouble(&count).causes);
-        }
-        Extension::Lost
+        if self.lease().is_valid(now) { Found::Failed(self.client.trouble(&count).causes) } else { ENDED }
     }
 
     fn lease(&self) -> Lease {
@@ -286,24 +290,38 @@ impl MutexGuard {
         }
     }
 
-    /// A majority of nodes says that the lock is not ours.
-    fn lose(&mut self, now: Timestamp) {
+    /// The lock is lost. True when the observer is to be told of it from here.
+    fn lose(&mut self, reason: LossReason) -> bool {
         match self.watched.get() {
-            Some(watched) => self.client.keeper().lose(watched),
-            None => self.lease = Lease::until(now),
+            Some(watched) if reason == LossReason::KeyGone => self.client.keeper().lose(watched),
+            // Whoever watches it tells its end.
+            Some(_) => false,
+            None => std::mem::replace(&mut self.lease, Lease::LOST) != Lease::LOST,
         }
     }
 
     /// Sees to it that nothing more is sent for this lock, and gives what is held.
-    fn leave_watch(&self) -> (Lease, Claim) {
+    fn leave_watch(&self) -> (Left, Claim) {
         match self.watched.get() {
             Some(watched) => {
-                let (lease, reached) = self.client.keeper().leave(watched);
-                (lease, Claim { reached: self.claim.reached.union(reached), ..self.claim })
+                let left = self.client.keeper().leave(watched);
+                let reached = self.claim.reached.union(left.reached);
+                (left, Claim { reached, ..self.claim })
             }
-            None => (self.lease, self.claim),
+            None => {
+                let loss_told = self.lease == Lease::LOST;
+                (Left { lease: self.lease, reached: self.claim.reached, loss_told }, self.claim)
+            }
         }
     }
+}
+
+/// What came of an extension.
+enum Found {
+    /// The key is being set again on these nodes.
+    Extended(NodeSet),
+    Failed(Vec<NodeFault>),
+    Lost(LossReason),
 }
 
 impl Drop for MutexGuard {
@@ -312,11 +330,21 @@ impl Drop for MutexGuard {
             // The lock is the parent's. The watch goes with its channel, which somebody was perhaps waiting at.
             return std::mem::forget(self.watched.take());
         }
-        if let Some(hold) = self.hold.take() {
-            let (_, claim) = self.leave_watch();
-            let (client, key) = (&self.client, &self.key);
-            client.engine().post_release(key.as_bytes(), &claim, |now| client.queues().release(key, hold, now));
+        let Some(hold) = self.hold.take() else { return };
+        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
+        let (client, key) = (&self.client, &self.key);
+        let is_observed = client.report().is_listening();
+        let mut is_loss_found = false;
+        client.engine().post_release(key.as_bytes(), &claim, |now| {
+            client.queues().release(key, hold, now);
+            let was_valid = lease.is_valid(now);
+            is_loss_found = !was_valid && !loss_told;
+            is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })
+        });
+        if is_loss_found {
+            client.report().lost(key, LossReason::LeaseEnded);
         }
+        client.report().tell_news();
     }
 }
 

@@ -14,22 +14,28 @@
 //! 2. A loss is told once: by whoever takes the lock out of the schedule, and not if its owner was first.
 //! 3. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
+//! 4. The observer is told when no mutex is held, and when all that a batch has brought has been noted.
 
-use crate::net::engine::{Claim, Count, Engine, Order, Straggler};
-use crate::proto::lease::{Lease, OwnerToken, Ttl};
-use crate::proto::node::NodeSet;
+mod watched;
+
+use crate::event::LossReason;
+use crate::net::engine::{Claim, Count, Engine, Straggler};
+use crate::proto::fault::Fault;
+use crate::proto::lease::{Lease, Ttl};
+use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::renewal::{Id, Renewals, Terms};
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use crate::queue::{HoldId, Queues};
+use crate::report::Reporter;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, spawn};
 use crate::watchdog::Watchdog;
-use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+pub(crate) use watched::{Left, Watched};
 
 /// Most locks that are extended in one batch: half of what a node may have to answer, so that others can be served.
 const BATCH: usize = 512;
@@ -40,6 +46,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 pub(crate) struct Keeper {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
+    report: Reporter,
     shared: Arc<Shared>,
 }
 
@@ -59,37 +66,10 @@ struct Schedule {
     closing: bool,
 }
 
-/// A lock that is watched.
-pub(crate) struct Watched {
-    key: Arc<str>,
-    /// Its entry in the local queue, if it is extended from here.
-    hold: Option<HoldId>,
-    token: OwnerToken,
-    margin: Duration,
-    id: Id,
-    held: Mutex<Held>,
-    loss: Sender<()>,
-    lost: Receiver<()>,
-}
-
-/// What is held, as guard and thread agree on it.
-#[derive(Clone, Copy)]
-struct Held {
-    /// For how long it is extended: as asked for last. None when it is not extended.
-    ttl: Option<Ttl>,
-    reached: NodeSet,
-    lease: Lease,
-    /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
-    /// lock last longer.
-    asked: Option<(Timestamp, Lease)>,
-    /// The owner has left, or the loss was told.
-    over: bool,
-}
-
 impl Keeper {
-    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>) -> Keeper {
+    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>, report: Reporter) -> Keeper {
         let shared = Shared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
-        Keeper { engine, queues, shared: Arc::new(shared) }
+        Keeper { engine, queues, report, shared: Arc::new(shared) }
     }
 
     /// Starts the thread, unless it runs.
@@ -99,9 +79,9 @@ impl Keeper {
     pub(crate) fn start(&self) -> io::Result<()> {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
-            let engine = Arc::clone(&self.engine);
-            let (queues, shared) = (Arc::clone(&self.queues), Arc::clone(&self.shared));
-            let thread = Thread { engine, queues, shared, batch: Batch::default() };
+            let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
+            let (report, shared) = (self.report.clone(), Arc::clone(&self.shared));
+            let thread = Thread { engine, queues, report, shared, batch: Batch::default() };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
@@ -126,10 +106,7 @@ impl Keeper {
         let margin = margin.min(lease.remaining(now) / 2);
         let short = Lease::until(lease.end().before(margin));
         let id = schedule.renewals.insert(terms, claim.t0, short, now);
-        let (loss, lost) = bounded(1);
-        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false });
-        let key = Arc::clone(key);
-        let watched = Arc::new(Watched { key, hold, token: claim.token, margin, id, held, loss, lost });
+        let watched = Arc::new(Watched::new((key, hold), claim, lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
         if schedule.renewals.next_at() < next_at {
             self.shared.changed.notify_one();
@@ -138,15 +115,15 @@ impl Keeper {
     }
 
     /// The owner is about to release the lock: from now on nothing is sent for it. Gives what is held.
-    pub(crate) fn leave(&self, watched: &Watched) -> (Lease, NodeSet) {
-        {
+    pub(crate) fn leave(&self, watched: &Watched) -> Left {
+        let was_there = {
             let mut schedule = lock(&self.shared.schedule);
-            schedule.renewals.remove(watched.id);
             schedule.locks.remove(&watched.id);
-        }
+            schedule.renewals.remove(watched.id)
+        };
         let mut held = lock(&watched.held);
         held.over = true;
-        (held.lease, held.reached)
+        Left { lease: held.lease, reached: held.reached, loss_told: held.loss_told || !was_there }
     }
 
     /// The owner is about to let go of the lock without releasing it: nothing is sent for it any more, and a quorum
@@ -183,14 +160,13 @@ impl Keeper {
         watched.renew(lease, counted == Some(short)) && counted.is_some()
     }
 
-    /// Nodes say that the lock is gone: tells its loss, unless somebody was first.
-    pub(crate) fn lose(&self, watched: &Watched) {
+    /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
+    pub(crate) fn lose(&self, watched: &Watched) -> bool {
         let mut schedule = lock(&self.shared.schedule);
-        if schedule.renewals.remove(watched.id) {
-            schedule.locks.remove(&watched.id);
-            drop(schedule);
-            watched.end(self.engine.now());
-        }
+        let was_there = schedule.renewals.remove(watched.id);
+        schedule.locks.remove(&watched.id);
+        drop(schedule);
+        was_there && watched.end(self.engine.now())
     }
 }
 
@@ -203,76 +179,11 @@ impl Drop for Keeper {
             schedule.thread.take()
         };
         self.shared.changed.notify_one();
-        if let Some(thread) = thread {
+        // A callback of the observer may let go of the last handle, on that very thread. It ends when it comes back.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // It does not panic; and if it did, this would not be the place to pass that on.
             let _ = thread.join();
         }
-    }
-}
-
-impl Watched {
-    /// The lease as it is now.
-    pub(crate) fn lease(&self) -> Lease {
-        lock(&self.held).lease
-    }
-
-    /// A channel that brings one message when the lock is lost.
-    pub(crate) fn lost(&self) -> Receiver<()> {
-        self.lost.clone()
-    }
-
-    /// Whether the lock is lost, or its owner has left.
-    pub(crate) fn is_over(&self) -> bool {
-        lock(&self.held).over
-    }
-
-    /// Goes by another lease, if it counts and the lock is not over. False when it is over.
-    fn renew(&self, lease: Lease, counts: bool) -> bool {
-        let mut held = lock(&self.held);
-        if counts && !held.over {
-            held.lease = lease;
-        }
-        !held.over
-    }
-
-    /// The owner is about to extend the lock by hand.
-    pub(crate) fn ask(&self, now: Timestamp, ttl: Ttl) {
-        lock(&self.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
-    }
-
-    /// The owner has asked at `start`, and it is not known what came of it.
-    pub(crate) fn asked(&self, start: Timestamp, ttl: Ttl) {
-        lock(&self.held).asked = Some((start, ttl.lease_from(start)));
-    }
-
-    /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
-    fn allowed(&self, start: Timestamp, lease: Lease) -> Lease {
-        match lock(&self.held).asked {
-            Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
-            _ => lease,
-        }
-    }
-
-    /// The lease as the schedule has it: it ends earlier, by the margin.
-    fn short(&self, lease: Lease, ttl: Ttl) -> Lease {
-        Lease::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
-    }
-
-    fn order(&self, ttl: Ttl) -> Order<'_> {
-        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis() }
-    }
-
-    /// Whatever its lease says, the lock is gone.
-    fn end(&self, now: Timestamp) {
-        lock(&self.held).lease = Lease::until(now);
-        self.tell_loss();
-    }
-
-    /// Tells that the lock is lost. The caller has taken it out of the schedule.
-    fn tell_loss(&self) {
-        lock(&self.held).over = true;
-        // There is room for one, and nobody else sends.
-        let _ = self.loss.try_send(());
     }
 }
 
@@ -280,6 +191,7 @@ impl Watched {
 struct Thread {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
+    report: Reporter,
     shared: Arc<Shared>,
     batch: Batch,
 }
@@ -291,6 +203,15 @@ struct Batch {
     lost: Vec<Arc<Watched>>,
     extending: Vec<(Arc<Watched>, Ttl)>,
     tickets: Vec<Ticket>,
+    untold: Vec<(Arc<Watched>, Found)>,
+}
+
+/// What the observer is to be told of a lock.
+enum Found {
+    /// For so long; the key is being set again on these nodes.
+    Extended(Ttl, NodeSet),
+    Failed(Vec<(NodeId, Fault)>),
+    Lost(LossReason),
 }
 
 impl Thread {
@@ -307,12 +228,31 @@ impl Thread {
             }
             drop(schedule);
             for watched in self.batch.lost.drain(..) {
-                watched.tell_loss();
+                if watched.tell_loss() && self.report.is_listening() {
+                    self.batch.untold.push((watched, Found::Lost(LossReason::LeaseEnded)));
+                }
             }
             shared.noted.notify_all();
+            self.tell();
             self.extend();
+            self.tell();
             schedule = lock(&shared.schedule);
         }
+    }
+
+    /// Tells the observer what was found.
+    fn tell(&mut self) {
+        for (watched, found) in self.batch.untold.drain(..) {
+            let (report, key) = (&self.report, &watched.key);
+            match found {
+                Found::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
+                Found::Failed(faults) => {
+                    report.renewal_failed(key, watched.lease().remaining(self.engine.now()), &faults);
+                }
+                Found::Lost(reason) => report.lost(key, reason),
+            }
+        }
+        self.report.tell_news();
     }
 
     /// Extends all that are due, in one batch.
@@ -329,7 +269,11 @@ impl Thread {
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
             let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
             let count = self.engine.extended(ticket, straggler, start, deadline);
-            self.note(watched, *ttl, start, &count);
+            if let Some(found) = self.note(watched, *ttl, start, count)
+                && self.report.is_listening()
+            {
+                self.batch.untold.push((Arc::clone(watched), found));
+            }
             self.shared.noted.notify_all();
         }
         (self.batch.extending, self.batch.tickets) = (extending, tickets);
@@ -337,7 +281,7 @@ impl Thread {
     }
 
     /// Takes in how an extension went.
-    fn note(&self, watched: &Watched, ttl: Ttl, start: Timestamp, count: &Count) {
+    fn note(&self, watched: &Watched, ttl: Ttl, start: Timestamp, count: Count) -> Option<Found> {
         let lease = ttl.lease_from(start);
         let now = self.engine.now();
         let mut schedule = lock(&self.shared.schedule);
@@ -346,13 +290,14 @@ impl Thread {
             let short = watched.short(lease, ttl);
             let counted = schedule.renewals.renewed(watched.id, start, short, now);
             drop(schedule);
-            if counted.is_some() && watched.renew(lease, counted == Some(short)) {
-                // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
-                self.hold_until(watched, watched.lease().end());
-                self.repair(watched, ttl, count.tally.absent());
+            if counted.is_none() || !watched.renew(lease, counted == Some(short)) {
+                return None;
             }
+            // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
+            self.hold_until(watched, watched.lease().end());
+            Some(Found::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
         } else if count.tally.may_be_extended() {
-            schedule.renewals.failed(watched.id, now);
+            let is_held = schedule.renewals.failed(watched.id, now);
             if lease.end() < watched.lease().end() {
                 // The owner has meanwhile asked for more by hand. Nodes that did not answer may still go by this.
                 let short = watched.short(lease, ttl);
@@ -360,12 +305,18 @@ impl Thread {
                 drop(schedule);
                 watched.renew(lease, counted == Some(short));
             }
-        } else if schedule.renewals.remove(watched.id) {
+            is_held.then_some(Found::Failed(count.faults))
+        } else {
             // A majority says that the key is not ours: whatever the clock says, the lock is gone.
+            let was_there = schedule.renewals.remove(watched.id);
             schedule.locks.remove(&watched.id);
             drop(schedule);
-            watched.end(now);
+            if !was_there {
+                return None;
+            }
+            let is_untold = watched.end(now);
             self.hold_until(watched, now);
+            is_untold.then_some(Found::Lost(LossReason::KeyGone))
         }
     }
 
@@ -375,14 +326,18 @@ impl Thread {
         }
     }
 
-    fn repair(&self, watched: &Watched, ttl: Ttl, nodes: NodeSet) {
+    /// Sets the key again on nodes that have lost it, and gives those that it may reach.
+    fn repair(&self, watched: &Watched, ttl: Ttl, nodes: NodeSet) -> NodeSet {
         if nodes.is_empty() {
-            return;
+            return NodeSet::EMPTY;
         }
         let mut held = lock(&watched.held);
-        if !held.over {
-            held.reached = held.reached.union(self.engine.repair(&watched.order(ttl), nodes));
+        if held.over {
+            return NodeSet::EMPTY;
         }
+        let repaired = self.engine.repair(&watched.order(ttl), nodes);
+        held.reached = held.reached.union(repaired);
+        repaired
     }
 }
 

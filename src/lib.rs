@@ -90,9 +90,10 @@
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) tells in time when one is lost all the same.
 //! 6. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
+//! 7. [`Observer`] is told what happens, for logs, metrics and alarms: also of nodes, and of releases that nobody waits for.
 #![cfg_attr(
     feature = "embedded",
-    doc = "7. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
+    doc = "8. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
 )]
 //!
 //! # Features
@@ -110,6 +111,7 @@ mod client;
 mod clock;
 mod config;
 mod error;
+mod event;
 mod extension;
 mod forked;
 mod guard;
@@ -117,8 +119,11 @@ mod keeper;
 mod lease;
 mod mutex;
 mod net;
+mod observer;
 mod queue;
 mod redlock;
+mod release;
+mod report;
 mod sync;
 mod sys;
 mod token;
@@ -128,14 +133,20 @@ mod watchdog;
 
 pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
+pub use event::{
+    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeUp, ReleaseFailed, Released,
+    Repaired,
+};
 pub use extension::Extension;
-pub use guard::{MutexGuard, Release};
+pub use guard::MutexGuard;
 pub use lease::{Lease, SecretText};
 pub use mutex::Mutex;
+pub use observer::Observer;
 pub use proto::fault::{Cause, Phase};
 pub use proto::node::NodeId;
 pub use proto::resp::ProtocolError;
 pub use redlock::Redlock;
+pub use release::Release;
 pub use wait::{CancelHandle, Wait};
 pub use watchdog::Watchdog;
 

@@ -221,6 +221,7 @@ struct Acquisition<'m> {
     mutex: &'m Mutex,
     ttl: Ttl,
     patience: Patience,
+    called_at: Timestamp,
     started: Timestamp,
 }
 
@@ -232,7 +233,7 @@ enum Queued {
 
 impl<'m> Acquisition<'m> {
     fn new(mutex: &'m Mutex, patience: Patience, started: Timestamp) -> Result<Acquisition<'m>> {
-        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, started })
+        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, called_at: started, started })
     }
 
     /// Waits to become the first of this process's queue, with no guard of this process in front.
@@ -303,8 +304,17 @@ impl<'m> Acquisition<'m> {
         let mut last: Option<(Claim, Count)> = None;
         let mut bell = None;
         let mut now = self.started;
+        let mut is_lost = false;
         loop {
-            match machine.poll() {
+            let output = machine.poll();
+            // Told when what it left behind has been undone.
+            if is_lost && !matches!(output, Output::Undo(_)) {
+                is_lost = false;
+                if let Some((_, count)) = &last {
+                    client.report().attempt_lost(key, machine.attempts(), count);
+                }
+            }
+            match output {
                 Output::Attempt if wait.is_cancelled() => machine.cancelled(),
                 Output::Attempt => {
                     let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;
@@ -321,6 +331,7 @@ impl<'m> Acquisition<'m> {
                             place.troubled(client.trouble(&attempt.1));
                         }
                     }
+                    is_lost = machine.is_lost();
                     last = Some(attempt);
                 }
                 Output::Undo(nodes) => {
@@ -338,7 +349,9 @@ impl<'m> Acquisition<'m> {
                     }
                 }
                 Output::Done(Verdict::Acquired(lease)) => {
-                    return Ok(last.map(|(claim, _)| self.guard(claim, lease, place.take(), now)));
+                    let guard = last.map(|(claim, _)| self.guard(claim, lease, place.take(), now));
+                    client.report().acquired(key, now.since(self.called_at), machine.attempts());
+                    return Ok(guard);
                 }
                 Output::Done(Verdict::Held) => break,
                 Output::Done(Verdict::Cancelled) => return Err(self.cancelled()),

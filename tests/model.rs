@@ -29,6 +29,26 @@ mod relay;
 #[path = "../src/net/rounds.rs"]
 mod rounds;
 
+/// Nobody is told anything here.
+mod news {
+    use super::proto::fault::Fault;
+    use super::proto::node::NodeId;
+    use super::proto::vote::ReleaseOutcome;
+
+    #[derive(Debug)]
+    pub(crate) struct Farewell;
+
+    pub(crate) enum Item {
+        Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
+    }
+
+    pub(crate) struct News;
+
+    impl News {
+        pub(super) fn push(&self, _: Item) {}
+    }
+}
+
 use proto::lease::OwnerToken;
 use proto::node::{NodeId, NodeSet};
 use proto::session::Ticket;
@@ -233,7 +253,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
     let world = Nodes {
         wire: Arc::clone(&wire),
-        rounds: Rounds::new(NODES),
+        rounds: Rounds::new(NODES, None),
         lines: [0; NODES],
         unsent: Vec::new(),
         changed: false,

@@ -62,6 +62,8 @@ impl Mutex {
         let watch = |dog| client.keeper().watch(key, &claim, validity, Some((own, dog, hold)));
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
-        Ok(MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), hold, watched))
+        let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), hold, watched);
+        client.report().tell_news();
+        Ok(guard)
     }
 }

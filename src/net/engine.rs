@@ -8,6 +8,7 @@ use super::fleet::Fleet;
 pub(crate) use super::fleet::requests::{Claim, Order};
 use super::fleet::requests::{Extent, Setter};
 use super::link::Link;
+use super::news::{Farewell, News};
 use super::relay::Relay;
 pub(crate) use super::rounds::{Count, Straggler};
 use crate::proto::lease::OwnerToken;
@@ -31,7 +32,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An engine for these nodes. Connects to none of them.
+    /// An engine for these nodes. Connects to none of them. `news` is where it notes what concerns no caller.
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
@@ -40,6 +41,7 @@ impl Engine {
         node_timeout: Duration,
         spin: Duration,
         clock: Arc<dyn Clock>,
+        news: Option<Arc<News>>,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let links = endpoints
@@ -47,7 +49,7 @@ impl Engine {
             .enumerate()
             .map(|(index, endpoint)| Link::new(NodeId::new(index), endpoint, node_timeout, Arc::clone(&waker)))
             .collect();
-        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker, spin));
+        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker, spin, news));
         Ok(Engine { relay, clock, node_timeout })
     }
 
@@ -144,14 +146,15 @@ impl Engine {
         self.node_timeout
     }
 
-    /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release).
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) {
+    /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release); the outcome becomes
+    /// news if it gives a farewell.
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
         self.post(key, claim, Extent::Everywhere, queued);
     }
 
     /// Undoes a lost attempt on the nodes that it reached, and waits for nothing.
     pub(crate) fn undo(&self, key: &[u8], claim: &Claim) {
-        self.post(key, claim, Extent::Reached, |_| {});
+        self.post(key, claim, Extent::Reached, |_| None);
     }
 
     /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
@@ -160,11 +163,13 @@ impl Engine {
         self.relay.try_enter(Fleet::let_go);
     }
 
-    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Timestamp)) {
+    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
         self.relay.enter(|fleet, now, bells| {
             let ticket = fleet.release(key, claim, extent, now, bells);
-            fleet.rounds().unrefer(ticket);
-            queued(now);
+            match queued(now) {
+                Some(farewell) => fleet.follow(ticket, farewell, now.after(self.node_timeout)),
+                None => fleet.rounds().unrefer(ticket),
+            }
         });
     }
 }

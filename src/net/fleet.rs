@@ -4,9 +4,11 @@
 //! that cannot be asked votes with its fault at once, so that nobody waits for it. Nothing here waits: sockets are
 //! written and read as far as they go, and [`relay`](super::relay) does the rest.
 
+mod posts;
 pub(crate) mod requests;
 
 use super::link::{Link, Received};
+use super::news::{News, Presence};
 use super::relay::{Bell, Bells, World};
 use super::rounds::{Purpose, Rounds};
 use super::spin::Spin;
@@ -17,6 +19,7 @@ use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
 use crate::proto::vote::Vote;
 use crate::waker::Waker;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,11 +49,22 @@ pub(super) struct Fleet {
     lost: bool,
     /// A connection was opened, or bytes were left unsent, since the driver last asked what to wait for.
     changed: bool,
+    /// Releases that nobody waits for and somebody wants to be told of, and when their time is up, in that order.
+    posts: VecDeque<(Ticket, Timestamp)>,
+    /// Which nodes are there, if anybody wants to know.
+    presence: Option<Presence>,
 }
 
 impl Fleet {
-    pub(super) fn new(links: Vec<Link>, clock: Arc<dyn Clock>, waker: Arc<Waker>, spin: Duration) -> Fleet {
-        let rounds = Rounds::new(links.len());
+    pub(super) fn new(
+        links: Vec<Link>,
+        clock: Arc<dyn Clock>,
+        waker: Arc<Waker>,
+        spin: Duration,
+        news: Option<Arc<News>>,
+    ) -> Fleet {
+        let presence = news.clone().map(Presence::new);
+        let rounds = Rounds::new(links.len(), news);
         let watch = Watch::new(&waker, links.len());
         Fleet {
             links,
@@ -64,6 +78,8 @@ impl Fleet {
             spin: Spin::new(spin),
             lost: false,
             changed: false,
+            posts: VecDeque::new(),
+            presence,
         }
     }
 
@@ -136,6 +152,9 @@ impl Fleet {
             Standing::Rejected(refusal) => refusal,
             Standing::Greeting | Standing::Member => fault,
         };
+        if !self.is_idle_end(node, fault) {
+            self.note_failure(node, fault);
+        }
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
         self.forget_closed(node);
@@ -218,11 +237,12 @@ impl Fleet {
                     let purpose = self.rounds.vote(ticket, node, vote, bells);
                     if purpose != Some(Purpose::Release) {
                         self.links[node.index()].answered();
+                        self.note_answer(node, now);
                     }
                     self.rounds.unrefer(ticket);
                 }
                 Event::Greeted => self.refuse_second_vote(node, now),
-                Event::Rejected(_) => {}
+                Event::Rejected(fault) => self.note_failure(node, fault),
                 Event::WrongDialect(again) => {
                     if let Some(round) = self.rounds.round(again.ticket()) {
                         self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);
@@ -239,7 +259,9 @@ impl Fleet {
         let Some(run_id) = self.links[node.index()].run_id(now) else { return };
         let is_twin = |&other: &NodeId| other != node && self.links[other.index()].run_id(now) == Some(run_id);
         if let Some(first) = self.nodes().find(is_twin) {
-            self.links[node.index()].reject(Fault::new(Phase::Handshake, Cause::Duplicate(first)), now);
+            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
+            self.links[node.index()].reject(fault, now);
+            self.note_failure(node, fault);
         }
     }
 }
@@ -342,6 +364,7 @@ impl World for Fleet {
                 self.forget_closed(node);
             }
         }
+        self.settle_posts(now, bells);
     }
 
     fn interrupt(&mut self) {

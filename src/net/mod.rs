@@ -5,6 +5,7 @@
 //!     relay    whoever waits, polls: one thread drives, the others are parked
 //!       fleet    all links and the rounds in flight
 //!         rounds   one command to all nodes, and its tally
+//!         news     what happened meanwhile, for the observer
 //!         watch    what is polled, and what was found           spin     whether to poll without sleeping
 //!         link     one node's ordered connection        resolve  host names, in a thread
 //!           stream   a non-blocking byte stream
@@ -15,6 +16,7 @@ pub(crate) mod endpoint;
 pub(crate) mod engine;
 mod fleet;
 mod link;
+pub(crate) mod news;
 mod relay;
 mod resolve;
 mod rounds;

@@ -2,14 +2,17 @@
 //!
 //! A round lives in a slot that is used again. It stays for as long as somebody refers to it: the owner who waits for the
 //! verdict, and each node whose reply is still to come or to whom a release is still owed. So a straggler's reply, however
-//! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for.
+//! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for. Somebody
+//! may want to be told of its verdict all the same; then the round refers to itself until it has one.
 
+use super::news::{Farewell, Item, News};
 use super::relay::{Bell, Bells};
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
 use crate::proto::vote::{ExtensionOutcome, Outcome, ReleaseOutcome, Tally, Vote};
+use std::sync::Arc;
 
 /// Longest key buffer that an unused slot keeps.
 const KEPT_KEY: usize = 256;
@@ -44,6 +47,8 @@ pub(super) struct Round {
     decided: bool,
     /// What its owner sleeps on. A post has none.
     bell: Option<Bell>,
+    /// A post whose verdict is to be told.
+    farewell: Option<Farewell>,
 }
 
 impl Round {
@@ -96,16 +101,17 @@ impl Count {
 }
 
 /// All rounds in flight of one client.
-#[derive(Debug)]
 pub(super) struct Rounds {
     nodes: usize,
     slots: Vec<Round>,
     unused: Vec<u32>,
+    /// Where verdicts are told, if anywhere.
+    news: Option<Arc<News>>,
 }
 
 impl Rounds {
-    pub(super) fn new(nodes: usize) -> Rounds {
-        Rounds { nodes, slots: Vec::new(), unused: Vec::new() }
+    pub(super) fn new(nodes: usize, news: Option<Arc<News>>) -> Rounds {
+        Rounds { nodes, slots: Vec::new(), unused: Vec::new(), news }
     }
 
     /// Opens a round, with the caller as the one who refers to it.
@@ -124,6 +130,7 @@ impl Rounds {
                     reached: NodeSet::EMPTY,
                     decided: false,
                     bell: None,
+                    farewell: None,
                 });
                 (self.slots.len() - 1) as u32
             }
@@ -176,6 +183,7 @@ impl Rounds {
     /// Counts a vote, and notes the bell of a round that it decides. Gives what the round is for.
     pub(super) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut Bells) -> Option<Purpose> {
         let round = self.round_mut(ticket)?;
+        let purpose = round.purpose;
         if round.tally.record(node, vote)
             && let Vote::Fault(fault) = vote
         {
@@ -186,8 +194,32 @@ impl Rounds {
             if let Some(bell) = round.bell {
                 bells.insert(bell);
             }
+            if round.farewell.is_some() {
+                self.tell_verdict(ticket);
+            }
         }
-        Some(round.purpose)
+        Some(purpose)
+    }
+
+    /// Tells the verdict on a release, now or when there is one. The caller gives its reference away. True when the verdict
+    /// was there.
+    pub(super) fn follow(&mut self, ticket: Ticket, farewell: Farewell) -> bool {
+        let is_decided = self.is_decided(ticket);
+        if let Some(round) = self.round_mut(ticket) {
+            round.farewell = Some(farewell);
+        }
+        if is_decided {
+            self.tell_verdict(ticket);
+        }
+        is_decided
+    }
+
+    fn tell_verdict(&mut self, ticket: Ticket) {
+        let Some(farewell) = self.round_mut(ticket).and_then(|round| round.farewell.take()) else { return };
+        let count = self.conclude(ticket);
+        if let Some(news) = &self.news {
+            news.push(Item::Release(farewell, count.tally.release(), count.faults));
+        }
     }
 
     /// Waits for no straggler any more, if the round did; false when it did not. It may be decided by that.
@@ -240,7 +272,7 @@ mod tests {
     use super::*;
 
     fn rounds() -> (Rounds, Ticket) {
-        let mut rounds = Rounds::new(3);
+        let mut rounds = Rounds::new(3, None);
         let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
         (rounds, ticket)
     }

@@ -188,6 +188,11 @@ impl Acquire {
         self.held
     }
 
+    /// Whether the attempt just counted was lost.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost { .. })
+    }
+
     /// How many attempts were made.
     pub fn attempts(&self) -> u32 {
         self.attempts

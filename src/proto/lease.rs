@@ -54,6 +54,11 @@ impl Ttl {
         self.millis
     }
 
+    /// The time to live as it is sent.
+    pub fn duration(self) -> Duration {
+        Duration::from_millis(self.millis)
+    }
+
     /// How long a lease can be relied on at most.
     pub fn validity(self) -> Duration {
         self.validity
@@ -83,6 +88,9 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// One that has ended, and whose loss was told.
+    pub const LOST: Lease = Lease { end: Timestamp::ORIGIN };
+
     /// A lease that ends then.
     pub fn until(end: Timestamp) -> Lease {
         Lease { end }

@@ -61,6 +61,7 @@ impl Fleet {
         t0: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
+        self.settle_posts(t0, bells);
         let ticket = self.rounds.open(Purpose::Acquire, key, token);
         let mut asked = NodeSet::EMPTY;
         for node in self.nodes() {
@@ -69,6 +70,7 @@ impl Fleet {
                     asked.insert(node);
                 }
                 Err(fault) => {
+                    self.note_failure(node, fault);
                     self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
                 }
             }
@@ -103,6 +105,7 @@ impl Fleet {
         now: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
+        self.settle_posts(now, bells);
         let ticket = self.rounds.open(Purpose::Extend(straggler), order.key, order.token);
         let mut asked = NodeSet::EMPTY;
         for node in self.nodes() {
@@ -113,6 +116,7 @@ impl Fleet {
                     asked.insert(node);
                 }
                 Err(fault) => {
+                    self.note_failure(node, fault);
                     self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
                 }
             }
@@ -165,6 +169,7 @@ impl Fleet {
         bells: &mut Bells,
     ) -> Ticket {
         let Claim { token, t0, reached, setter } = claim;
+        self.settle_posts(now, bells);
         let ticket = self.rounds.open(Purpose::Release, key, token);
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;

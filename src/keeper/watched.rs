@@ -1,0 +1,138 @@
+//! A lock that is watched: what its guard and the watchdog's thread both see and change.
+//!
+//! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued: so that goes before the
+//! release on every connection, or not at all.
+
+use crate::net::engine::{Claim, Order};
+use crate::proto::lease::{Lease, OwnerToken, Ttl};
+use crate::proto::node::NodeSet;
+use crate::proto::renewal::Id;
+use crate::proto::time::Timestamp;
+use crate::queue::HoldId;
+use crate::sync::{Mutex, lock};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lock that is watched.
+pub(crate) struct Watched {
+    pub(super) key: Arc<str>,
+    /// Its entry in the local queue, if it is extended from here.
+    pub(super) hold: Option<HoldId>,
+    token: OwnerToken,
+    margin: Duration,
+    pub(super) id: Id,
+    pub(super) held: Mutex<Held>,
+    loss: Sender<()>,
+    lost: Receiver<()>,
+}
+
+/// What is held, as guard and thread agree on it.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    /// For how long it is extended: as asked for last. None when it is not extended.
+    pub(super) ttl: Option<Ttl>,
+    pub(super) reached: NodeSet,
+    pub(super) lease: Lease,
+    /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
+    /// lock last longer.
+    pub(super) asked: Option<(Timestamp, Lease)>,
+    /// The owner has left, or the loss was told.
+    pub(super) over: bool,
+    /// The observer has been told of the loss, or is about to be.
+    pub(super) loss_told: bool,
+}
+
+/// What the owner of a lock is left with.
+pub(crate) struct Left {
+    pub(crate) lease: Lease,
+    pub(crate) reached: NodeSet,
+    /// Whether the observer has been told that the lock is lost, or is about to be.
+    pub(crate) loss_told: bool,
+}
+
+impl Watched {
+    /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
+    pub(super) fn new(
+        (key, hold): (&Arc<str>, Option<HoldId>),
+        claim: &Claim,
+        lease: Lease,
+        ttl: Option<Ttl>,
+        margin: Duration,
+        id: Id,
+    ) -> Watched {
+        let (loss, lost) = bounded(1);
+        let loss_told = lease == Lease::LOST;
+        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
+        Watched { key: Arc::clone(key), hold, token: claim.token, margin, id, held, loss, lost }
+    }
+
+    /// The lease as it is now.
+    pub(crate) fn lease(&self) -> Lease {
+        lock(&self.held).lease
+    }
+
+    /// A channel that brings one message when the lock is lost.
+    pub(crate) fn lost(&self) -> Receiver<()> {
+        self.lost.clone()
+    }
+
+    /// Whether the lock is lost, or its owner has left.
+    pub(crate) fn is_over(&self) -> bool {
+        lock(&self.held).over
+    }
+
+    /// Goes by another lease, if it counts and the lock is not over. False when it is over.
+    pub(super) fn renew(&self, lease: Lease, counts: bool) -> bool {
+        let mut held = lock(&self.held);
+        if counts && !held.over {
+            held.lease = lease;
+        }
+        !held.over
+    }
+
+    /// The owner is about to extend the lock by hand.
+    pub(crate) fn ask(&self, now: Timestamp, ttl: Ttl) {
+        lock(&self.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
+    }
+
+    /// The owner has asked at `start`, and it is not known what came of it.
+    pub(crate) fn asked(&self, start: Timestamp, ttl: Ttl) {
+        lock(&self.held).asked = Some((start, ttl.lease_from(start)));
+    }
+
+    /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
+    pub(super) fn allowed(&self, start: Timestamp, lease: Lease) -> Lease {
+        match lock(&self.held).asked {
+            Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
+            _ => lease,
+        }
+    }
+
+    /// The lease as the schedule has it: it ends earlier, by the margin.
+    pub(super) fn short(&self, lease: Lease, ttl: Ttl) -> Lease {
+        Lease::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
+    }
+
+    pub(super) fn order(&self, ttl: Ttl) -> Order<'_> {
+        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis() }
+    }
+
+    /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](Watched::tell_loss).
+    pub(super) fn end(&self, now: Timestamp) -> bool {
+        lock(&self.held).lease = Lease::until(now);
+        self.tell_loss()
+    }
+
+    /// Tells the owner that the lock is lost. The caller has taken it out of the schedule. True when the observer is still to
+    /// be told.
+    pub(super) fn tell_loss(&self) -> bool {
+        let mut held = lock(&self.held);
+        held.over = true;
+        let loss_told = std::mem::replace(&mut held.loss_told, true);
+        drop(held);
+        // There is room for one, and nobody else sends.
+        let _ = self.loss.try_send(());
+        !loss_told
+    }
+}

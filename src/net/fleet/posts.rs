@@ -1,0 +1,70 @@
+//! What somebody wants to be told of: releases that nobody waits for, and nodes that go and come.
+//!
+//! A post that is followed is decided like any other round, by its votes. But nobody sleeps on it, so nobody's deadline
+//! ends it either: whoever asks something of the nodes later finds that its time is up, and counts those that have not
+//! answered as timed out.
+//!
+//! A node is up when it votes, and down when it fails. To greet is not enough: a node that can do no more would go up and
+//! down with every try. The end of a connection on which nothing was asked is not a failure: servers end idle ones. If it
+//! cannot be made again, that is one.
+
+use super::Fleet;
+use crate::net::news::Farewell;
+use crate::net::relay::{Bells, World};
+use crate::proto::fault::{Cause, Fault};
+use crate::proto::node::NodeId;
+use crate::proto::session::{Standing, Ticket};
+use crate::proto::time::Timestamp;
+
+impl Fleet {
+    /// Sees to it that the outcome of a release is told, that which it has come to by then at the latest. The caller gives
+    /// its reference to the round away.
+    pub(in crate::net) fn follow(&mut self, ticket: Ticket, farewell: Farewell, deadline: Timestamp) {
+        if !self.rounds.follow(ticket, farewell) {
+            self.posts.push_back((ticket, deadline));
+        }
+    }
+
+    /// Ends the posts whose time is up.
+    pub(super) fn settle_posts(&mut self, now: Timestamp, bells: &mut Bells) {
+        while let Some(&(ticket, deadline)) = self.posts.front() {
+            if !self.rounds.is_decided(ticket) {
+                if now < deadline {
+                    return;
+                }
+                self.expire(ticket, bells);
+            }
+            self.posts.pop_front();
+        }
+    }
+
+    /// The node has answered whether a lock may be had or kept. One that was hung works off what it was asked meanwhile, and
+    /// is not there before it answers in time.
+    pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
+        if let Some(presence) = &mut self.presence
+            && !presence.is_up(node)
+            && self.links[node.index()].is_responsive(now)
+        {
+            presence.up(node);
+        }
+    }
+
+    /// The node has failed.
+    pub(super) fn note_failure(&mut self, node: NodeId, fault: Fault) {
+        // A node with many answers to give is slow, and gives them.
+        if let Some(presence) = &mut self.presence
+            && fault.cause != Cause::Backlog
+        {
+            presence.down(node, fault);
+        }
+    }
+
+    /// Whether this fault would end a connection that works and has nothing to answer.
+    pub(super) fn is_idle_end(&self, node: NodeId, fault: Fault) -> bool {
+        let link = &self.links[node.index()];
+        fault.cause == Cause::Closed
+            && link.is_open()
+            && link.session.standing() == Standing::Member
+            && link.session.backlog() == 0
+    }
+}

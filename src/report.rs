@@ -1,0 +1,195 @@
+//! Tells the observer of a client, if it has one, and lets nothing come back from it.
+//!
+//! Whoever calls this holds no mutex. Invariants:
+//! 1. Without an observer nothing is made, read or remembered.
+//! 2. A panic of the observer ends here.
+//! 3. The telling has an end: while an observer is called, what its thread does is not told. News of the network wait
+//!    until it has returned.
+
+use crate::error::NodeFault;
+use crate::event::{
+    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeUp, ReleaseFailed,
+    Released, Repaired,
+};
+use crate::net::engine::Count;
+use crate::net::news::{Farewell, Item, News};
+use crate::observer::Observer;
+use crate::proto::fault::Fault;
+use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::vote::ReleaseOutcome;
+use crate::release::Release;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+thread_local! {
+    /// Whether this thread is in a callback, of whichever client.
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Who tells. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Reporter {
+    listener: Option<Arc<Listener>>,
+}
+
+struct Listener {
+    observer: Arc<dyn Observer>,
+    news: Arc<News>,
+    nodes: Vec<String>,
+    /// Length of the prefix of keys.
+    prefix: usize,
+}
+
+impl Reporter {
+    pub(crate) fn new(observer: Option<Arc<dyn Observer>>, nodes: &[String], prefix: &str) -> Reporter {
+        let listener = |observer| {
+            Arc::new(Listener { observer, news: Arc::default(), nodes: nodes.to_vec(), prefix: prefix.len() })
+        };
+        Reporter { listener: observer.map(listener) }
+    }
+
+    /// Where the network notes what is to be told.
+    pub(crate) fn news(&self) -> Option<Arc<News>> {
+        self.listener.as_ref().map(|listener| Arc::clone(&listener.news))
+    }
+
+    /// Whether anybody is told what this thread does now.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listener.is_some() && !IN_CALLBACK.get()
+    }
+
+    /// Tells what the network has noted.
+    pub(crate) fn tell_news(&self) {
+        self.tell(|_| {});
+    }
+
+    pub(crate) fn acquired(&self, key: &Arc<str>, waited: Duration, attempts: u32) {
+        self.tell(|to| call(|| to.observer.acquired(&Acquired { resource: to.name(key), waited, attempts })));
+    }
+
+    pub(crate) fn attempt_lost(&self, key: &Arc<str>, attempt: u32, count: &Count) {
+        self.tell(|to| {
+            let event = AttemptLost {
+                resource: to.name(key),
+                attempt,
+                granted: count.tally.granted().len(),
+                refused: count.tally.refused().len(),
+                causes: to.causes(&count.faults),
+            };
+            call(|| to.observer.attempt_lost(&event));
+        });
+    }
+
+    /// `repaired` are the nodes where the key was set again.
+    pub(crate) fn extended(&self, key: &Arc<str>, ttl: Duration, automatic: bool, repaired: NodeSet) {
+        self.tell(|to| {
+            call(|| to.observer.extended(&Extended { resource: to.name(key), ttl, automatic }));
+            if !repaired.is_empty() {
+                let addresses = repaired.iter().map(|node| to.nodes[node.index()].clone()).collect();
+                call(|| to.observer.repaired(&Repaired { resource: to.name(key), addresses }));
+            }
+        });
+    }
+
+    /// An extension by hand has failed.
+    pub(crate) fn extension_failed(&self, key: &Arc<str>, remaining: impl FnOnce() -> Duration, causes: &[NodeFault]) {
+        self.tell(|to| to.extension_failed(key, false, remaining(), causes.to_vec()));
+    }
+
+    /// An automatic extension has failed.
+    pub(crate) fn renewal_failed(&self, key: &Arc<str>, remaining: Duration, faults: &[(NodeId, Fault)]) {
+        self.tell(|to| to.extension_failed(key, true, remaining, to.causes(faults)));
+    }
+
+    pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason) {
+        self.tell(|to| to.lost(key, reason));
+    }
+
+    /// The release of a lock that was not dropped has been counted.
+    pub(crate) fn unlocked(&self, key: &Arc<str>, was_valid: bool, loss_told: bool, count: &Count) {
+        self.tell(|to| {
+            let farewell = Farewell { key: Arc::clone(key), was_valid, loss_told };
+            to.ended(&farewell, false, count.tally.release(), &count.faults);
+        });
+    }
+
+    fn tell(&self, act: impl FnOnce(&Listener)) {
+        if let Some(listener) = &self.listener
+            && !IN_CALLBACK.get()
+        {
+            act(listener);
+            listener.news.tell(|item| listener.tell_item(&item));
+        }
+    }
+}
+
+impl Listener {
+    fn tell_item(&self, item: &Item) {
+        match item {
+            Item::NodeDown(node, fault) => {
+                call(|| self.observer.node_down(&NodeDown { fault: self.cause(*node, *fault) }))
+            }
+            Item::NodeUp(node) => {
+                call(|| self.observer.node_up(&NodeUp { address: self.nodes[node.index()].clone() }));
+            }
+            Item::Release(farewell, outcome, faults) => self.ended(farewell, true, *outcome, faults),
+        }
+    }
+
+    fn extension_failed(&self, key: &Arc<str>, automatic: bool, remaining: Duration, causes: Vec<NodeFault>) {
+        let event = ExtensionFailed { resource: self.name(key), automatic, remaining, causes };
+        call(|| self.observer.extension_failed(&event));
+    }
+
+    fn lost(&self, key: &Arc<str>, reason: LossReason) {
+        call(|| self.observer.lost(&Lost { resource: self.name(key), reason }));
+    }
+
+    /// A release has come to an end, and with it what was not known of the lock before.
+    fn ended(&self, farewell: &Farewell, dropped: bool, outcome: ReleaseOutcome, faults: &[(NodeId, Fault)]) {
+        let Farewell { key, was_valid, loss_told } = farewell;
+        let release = Release::of(outcome, *was_valid);
+        if !loss_told {
+            match release {
+                _ if !was_valid => self.lost(key, LossReason::LeaseEnded),
+                Some(Release::Expired) => self.lost(key, LossReason::KeyGone),
+                Some(Release::Released) | None => {}
+            }
+        }
+        match release {
+            Some(outcome) => {
+                call(|| self.observer.released(&Released { resource: self.name(key), outcome, dropped }));
+            }
+            None => {
+                let event = ReleaseFailed { resource: self.name(key), dropped, causes: self.causes(faults) };
+                call(|| self.observer.release_failed(&event));
+            }
+        }
+    }
+
+    fn name(&self, key: &Arc<str>) -> Name {
+        Name { key: Arc::clone(key), prefix: self.prefix }
+    }
+
+    fn cause(&self, node: NodeId, fault: Fault) -> NodeFault {
+        NodeFault::new(self.nodes[node.index()].clone(), fault)
+    }
+
+    fn causes(&self, faults: &[(NodeId, Fault)]) -> Vec<NodeFault> {
+        faults.iter().map(|&(node, fault)| self.cause(node, fault)).collect()
+    }
+}
+
+/// Calls the observer.
+fn call(callback: impl FnOnce()) {
+    IN_CALLBACK.set(true);
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(callback))
+        && let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic)))
+    {
+        // What was thrown throws again when it goes. It stays.
+        std::mem::forget(another);
+    }
+    IN_CALLBACK.set(false);
+}
