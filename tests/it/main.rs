@@ -27,6 +27,7 @@ mod local_queue;
 mod lock;
 mod losses;
 mod nemesis;
+mod observing;
 mod quorum;
 mod reconnect;
 mod recovery;

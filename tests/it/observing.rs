@@ -1,0 +1,416 @@
+//! What an observer is told: everything that it is there for, each thing once, and nothing that is secret.
+//!
+//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that go and come and releases that nobody
+//! waits for, [`callbacks`] about what callbacks may do.
+
+mod callbacks;
+mod nodes;
+
+use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{
+    Acquired, AttemptLost, Builder, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
+    NodeUp, Observer, Phase, Redlock, Release, ReleaseFailed, Released, Repaired, Watchdog,
+};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "k";
+const TTL: Duration = Duration::from_millis(300);
+
+/// One event, as it was told.
+#[derive(Clone, Debug)]
+enum Event {
+    Acquired(Acquired),
+    AttemptLost(AttemptLost),
+    Extended(Extended),
+    ExtensionFailed(ExtensionFailed),
+    Lost(Lost),
+    NodeDown(NodeDown),
+    NodeUp(NodeUp),
+    ReleaseFailed(ReleaseFailed),
+    Released(Released),
+    Repaired(Repaired),
+}
+
+impl Event {
+    /// In a few words: its kind and its subject, and of some what matters most.
+    fn words(&self) -> String {
+        let by = |automatic| if automatic { "automatically" } else { "by hand" };
+        let end = |dropped| if dropped { "dropped" } else { "unlocked" };
+        match self {
+            Event::Acquired(event) => format!("acquired {}", event.resource()),
+            Event::AttemptLost(event) => format!("attempt lost {}", event.resource()),
+            Event::Extended(event) => format!("extended {} {}", event.resource(), by(event.is_automatic())),
+            Event::ExtensionFailed(event) => {
+                format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
+            }
+            Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
+            Event::NodeDown(event) => format!("down {}", event.address()),
+            Event::NodeUp(event) => format!("up {}", event.address()),
+            Event::ReleaseFailed(event) => {
+                format!("release failed {} {}", event.resource(), end(event.is_dropped()))
+            }
+            Event::Released(event) => {
+                format!("released {} {:?} {}", event.resource(), event.outcome(), end(event.is_dropped()))
+            }
+            Event::Repaired(event) => format!("repaired {}", event.resource()),
+        }
+    }
+
+    fn is_about_a_node(&self) -> bool {
+        matches!(self, Event::NodeDown(_) | Event::NodeUp(_))
+    }
+}
+
+type Act = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// Keeps what it is told, and then does what the test wants.
+struct Recorder {
+    events: Mutex<Vec<Event>>,
+    act: Act,
+}
+
+impl Recorder {
+    fn new() -> Arc<Recorder> {
+        Recorder::acting(|_| {})
+    }
+
+    fn acting(act: impl Fn(&Event) + Send + Sync + 'static) -> Arc<Recorder> {
+        Arc::new(Recorder { events: Mutex::default(), act: Box::new(act) })
+    }
+
+    fn note(&self, event: Event) {
+        self.events.lock().unwrap().push(event.clone());
+        (self.act)(&event);
+    }
+
+    fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// What was told of locks, in words.
+    fn words(&self) -> Vec<String> {
+        self.events().iter().filter(|event| !event.is_about_a_node()).map(Event::words).collect()
+    }
+
+    /// What was told of nodes, in words.
+    fn node_words(&self) -> Vec<String> {
+        self.events().iter().filter(|event| event.is_about_a_node()).map(Event::words).collect()
+    }
+
+    fn count(&self, words: &str) -> usize {
+        self.events().iter().filter(|event| event.words().starts_with(words)).count()
+    }
+
+    fn forget(&self) {
+        self.events.lock().unwrap().clear();
+    }
+}
+
+impl Observer for Recorder {
+    fn acquired(&self, event: &Acquired) {
+        self.note(Event::Acquired(event.clone()));
+    }
+    fn attempt_lost(&self, event: &AttemptLost) {
+        self.note(Event::AttemptLost(event.clone()));
+    }
+    fn extended(&self, event: &Extended) {
+        self.note(Event::Extended(event.clone()));
+    }
+    fn extension_failed(&self, event: &ExtensionFailed) {
+        self.note(Event::ExtensionFailed(event.clone()));
+    }
+    fn lost(&self, event: &Lost) {
+        self.note(Event::Lost(event.clone()));
+    }
+    fn node_down(&self, event: &NodeDown) {
+        self.note(Event::NodeDown(event.clone()));
+    }
+    fn node_up(&self, event: &NodeUp) {
+        self.note(Event::NodeUp(event.clone()));
+    }
+    fn release_failed(&self, event: &ReleaseFailed) {
+        self.note(Event::ReleaseFailed(event.clone()));
+    }
+    fn released(&self, event: &Released) {
+        self.note(Event::Released(event.clone()));
+    }
+    fn repaired(&self, event: &Repaired) {
+        self.note(Event::Repaired(event.clone()));
+    }
+}
+
+fn observed(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
+    observed_by(builder(servers), recorder)
+}
+
+fn observed_by(builder: Builder, recorder: &Arc<Recorder>) -> Redlock {
+    builder.observer(Arc::clone(recorder)).build().unwrap()
+}
+
+/// Waits until every node has the key of a guard just taken.
+fn everywhere(servers: &[Server], key: &str) {
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, key).is_some())));
+}
+
+/// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more than one attempt.
+fn brief(client: &Redlock, key: &str) -> MutexGuard {
+    client.mutex(key).ttl(TTL / 5).lock_timeout(SOON).unwrap().expect("nobody holds it")
+}
+
+fn delete(servers: &[Server], key: &str) {
+    for server in servers {
+        server.command(&["DEL", key]).unwrap();
+    }
+}
+
+#[test]
+fn a_lock_that_is_taken_extended_and_released_is_told_of_in_order() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
+    let start = Instant::now();
+    let mut guard = take(&client.mutex(KEY).ttl(TTL));
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
+    for event in recorder.events() {
+        match event {
+            Event::Acquired(event) => {
+                assert_eq!((event.resource(), event.attempts()), (KEY, 1));
+                assert!(!event.waited().is_zero() && event.waited() <= start.elapsed(), "{event:?}");
+            }
+            Event::Extended(event) => assert_eq!(event.ttl(), LASTING),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_lost_attempt_is_told_with_its_votes_and_then_how_long_it_took() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let (mine, theirs) = (observed(&servers, &recorder), client(&servers));
+    let guard = take(&lasting(&theirs, KEY));
+    everywhere(&servers, KEY);
+    assert!(mine.mutex(KEY).try_lock().unwrap().is_none());
+    assert_eq!(recorder.words(), ["attempt lost k"]);
+    recorder.forget();
+    let held_for = Duration::from_millis(100);
+    let taken = thread::scope(|scope| {
+        let waiting = scope.spawn(|| mine.mutex(KEY).lock_timeout(SOON).unwrap());
+        thread::sleep(held_for);
+        drop(guard);
+        waiting.join().unwrap()
+    });
+    let events: Vec<Event> = recorder.events().into_iter().filter(|event| !event.is_about_a_node()).collect();
+    let Some((Event::Acquired(acquired), lost)) = events.split_last() else { panic!("{events:?}") };
+    for (number, event) in (1..).zip(lost) {
+        let Event::AttemptLost(event) = event else { panic!("{event:?}") };
+        assert_eq!((event.resource(), event.attempt()), (KEY, number));
+        // Whoever holds it is no fault. The last attempts may have met the release.
+        assert!(event.causes().is_empty() && event.granted() + event.refused() >= 2, "{event:?}");
+    }
+    assert_eq!(acquired.attempts() as usize, lost.len() + 1);
+    assert!(acquired.waited() > held_for / 2, "{acquired:?}");
+    drop(taken);
+}
+
+#[test]
+fn an_attempt_that_too_few_nodes_answered_is_told_with_the_cause_at_each() {
+    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    servers[1].kill();
+    servers[2].kill();
+    let error = client.mutex(KEY).try_lock().unwrap_err();
+    let told: Vec<Event> = recorder.events().into_iter().filter(|event| !event.is_about_a_node()).collect();
+    let [Event::AttemptLost(event)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(event.causes(), error.causes());
+    assert!(event.causes().iter().all(|cause| cause.phase() == Phase::Connect));
+    assert_eq!((event.causes().len(), event.refused()), (2, 0));
+}
+
+#[test]
+fn automatic_extensions_and_repairs_are_told() {
+    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
+    let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
+    assert!(eventually(SOON, || recorder.count("extended k automatically") >= 2));
+    servers[0].restart().unwrap();
+    assert!(eventually(SOON, || recorder.count("repaired k") == 1), "{:?}", recorder.events());
+    everywhere(&servers, KEY);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let words = recorder.words();
+    assert_eq!(words.last().unwrap(), "released k Released unlocked");
+    for event in recorder.events() {
+        match event {
+            Event::Repaired(event) => assert_eq!(event.addresses(), [servers[0].address()]),
+            Event::Extended(event) => assert_eq!(event.ttl(), TTL * 4),
+            Event::Lost(_) | Event::ReleaseFailed(_) => panic!("{event:?}"),
+            _ => {}
+        }
+    }
+    let extensions = servers.iter().map(|server| calls(server, "pexpire")).max().unwrap() as usize;
+    assert!(recorder.count("extended") <= extensions, "more extensions were told than made");
+}
+
+#[test]
+fn a_repair_by_hand_and_a_failed_extension_by_hand_are_told() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    let mut guard = take(&lasting(&client, KEY));
+    everywhere(&servers, KEY);
+    delete(&servers[..1], KEY);
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    servers[1..].iter().for_each(|server| server.pause().unwrap());
+    let Extension::Failed(causes) = guard.extend(LASTING).unwrap() else { panic!() };
+    servers[1..].iter().for_each(|server| server.resume().unwrap());
+    let words = ["acquired k", "extended k by hand", "repaired k", "extension failed k by hand"];
+    assert_eq!(recorder.words(), words);
+    for event in recorder.events() {
+        if let Event::ExtensionFailed(event) = event {
+            assert_eq!(event.causes(), causes);
+            assert!(event.remaining() > LASTING / 2);
+        }
+    }
+    drop(guard);
+}
+
+/// However a lock is lost, and however its guard learns of it and ends: it is told once, before the release or without it.
+#[test]
+fn a_loss_is_told_once_and_why() {
+    type Story = (&'static str, LossReason, fn(&Redlock, &[Server]) -> MutexGuard);
+    let stories: [Story; 8] = [
+        ("it runs out and nobody asks", LossReason::LeaseEnded, |client, _| {
+            let guard = brief(client, KEY);
+            thread::sleep(TTL / 3);
+            guard
+        }),
+        ("it runs out and is told by the channel", LossReason::LeaseEnded, |client, _| {
+            let guard = brief(client, KEY);
+            guard.lost().unwrap().recv_timeout(SOON).unwrap();
+            guard
+        }),
+        (
+            "it runs out, and is extended too late, twice, and then asked for the channel",
+            LossReason::LeaseEnded,
+            |client, _| {
+                let mut guard = brief(client, KEY);
+                thread::sleep(TTL / 3);
+                for _ in 0..2 {
+                    assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+                }
+                guard.lost().unwrap().recv_timeout(SOON).unwrap();
+                guard
+            },
+        ),
+        ("it runs out, and is extended too late", LossReason::LeaseEnded, |client, _| {
+            let mut guard = brief(client, KEY);
+            thread::sleep(TTL / 3);
+            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            guard
+        }),
+        ("its keys are deleted, and it is extended, once", LossReason::KeyGone, |client, servers| {
+            let mut guard = take(&lasting(client, KEY));
+            everywhere(servers, KEY);
+            delete(servers, KEY);
+            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            guard
+        }),
+        ("its keys are deleted", LossReason::KeyGone, |client, servers| {
+            let guard = take(&lasting(client, KEY));
+            everywhere(servers, KEY);
+            delete(servers, KEY);
+            guard
+        }),
+        ("its keys are deleted, and it is extended", LossReason::KeyGone, |client, servers| {
+            let mut guard = take(&lasting(client, KEY));
+            everywhere(servers, KEY);
+            delete(servers, KEY);
+            for _ in 0..2 {
+                assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            }
+            guard.lost().unwrap().recv_timeout(SOON).unwrap();
+            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            guard
+        }),
+        ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
+            let mut guard = take(&lasting(client, KEY).watchdog(Watchdog::new().period(TTL)));
+            everywhere(servers, KEY);
+            delete(servers, KEY);
+            guard.lost().unwrap().recv_timeout(SOON).unwrap();
+            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            guard
+        }),
+    ];
+    for (story, reason, tell) in stories {
+        for is_dropped in [true, false] {
+            let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+            let client = observed(&servers, &recorder);
+            let guard = tell(&client, &servers);
+            if is_dropped {
+                drop(guard);
+            } else {
+                assert_eq!(guard.unlock().unwrap(), Release::Expired, "{story}");
+            }
+            let end = if is_dropped { "dropped" } else { "unlocked" };
+            let told = || {
+                let _ = client.mutex("another").try_lock().unwrap();
+                recorder.count(&format!("released k Expired {end}")) == 1 && recorder.count("lost k") == 1
+            };
+            assert!(eventually(SOON, told), "{story}, {end}: {:?}", recorder.words());
+            thread::sleep(TTL / 5);
+            assert_eq!(recorder.count("lost k"), 1, "{story}, {end}: {:?}", recorder.words());
+            assert_eq!(recorder.count("released k"), 1, "{story}, {end}: {:?}", recorder.words());
+            assert_eq!(recorder.count(&format!("lost k {reason:?}")), 1, "{story}, {end}: {:?}", recorder.words());
+        }
+    }
+}
+
+#[test]
+fn a_watched_lock_whose_nodes_hang_is_told_of_with_every_failed_extension_and_its_loss() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
+    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
+    servers.iter().for_each(|server| server.pause().unwrap());
+    guard.lost().unwrap().recv_timeout(SOON).unwrap();
+    // In time for whoever relies on the observer alone: while the lease lasts. The thread has told the channel first.
+    assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
+    servers.iter().for_each(|server| server.resume().unwrap());
+    assert!(recorder.count("extension failed k automatically") >= 2, "{:?}", recorder.words());
+    for event in recorder.events() {
+        if let Event::ExtensionFailed(event) = event {
+            assert!(event.causes().len() >= 2 && event.remaining() < TTL, "{event:?}");
+        }
+    }
+    drop(guard);
+    thread::sleep(TTL);
+    assert_eq!(recorder.count("lost"), 1);
+}
+
+#[test]
+fn no_event_shows_a_password_or_a_token() {
+    let password = "hunter2-of-the-observer";
+    let servers = [0; 3].map(|_| Server::with(&["--requirepass", password]).unwrap());
+    let recorder = Recorder::new();
+    let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
+    let nodes = Redlock::builder().nodes(urls).node("redis://:hunter2@127.0.0.1:1").node_timeout(TTL);
+    let client = observed_by(nodes, &recorder);
+    let mut guard = take(&lasting(&client, KEY));
+    everywhere(&servers, KEY);
+    let token = value(&servers[0], KEY).unwrap();
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    servers[1..].iter().for_each(|server| server.pause().unwrap());
+    let _ = guard.extend(LASTING).unwrap();
+    assert!(guard.unlock().is_err());
+    assert!(client.mutex(KEY).try_lock().is_err());
+    servers[1..].iter().for_each(|server| server.resume().unwrap());
+    let shown = format!("{:?}", recorder.events());
+    for kind in ["Acquired", "Extended", "ExtensionFailed", "NodeDown", "NodeUp", "ReleaseFailed", "AttemptLost"] {
+        assert!(shown.contains(kind), "{kind} is missing in {shown}");
+    }
+    for secret in ["hunter2", &token, "redis://"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+}

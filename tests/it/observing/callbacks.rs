@@ -1,0 +1,236 @@
+//! What callbacks may do: use the client, panic, take their time.
+
+use super::{Event, KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by};
+use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take};
+use crate::support::process::{alone, eventually, threads_named};
+use crate::support::server::Server;
+use quorumlock::{Extension, Redlock, Release, Watchdog};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Goes through everything that can be told, and sees that each call gives what it should.
+fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
+    // Held by somebody else.
+    let theirs = take(&lasting(&super::client(&*servers), KEY));
+    everywhere(servers, KEY);
+    assert!(client.mutex(KEY).try_lock().unwrap().is_none());
+    assert_eq!(theirs.unlock().unwrap(), Release::Released);
+    gone_for_good(&*servers, KEY);
+    // Taken, extended and repaired by hand, released.
+    let mut guard = take(&lasting(client, KEY));
+    everywhere(servers, KEY);
+    delete(&servers[..1], KEY);
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    // Dropped.
+    drop(take(&lasting(client, "dropped")));
+    assert!(eventually(SOON, || {
+        take(&lasting(client, "another")).unlock().unwrap();
+        recorder.count("released dropped") == 1
+    }));
+    // Watched, for longer than it lives, and then lost.
+    let guard = take(&client.mutex("watched").ttl(TTL * 3).watchdog(Watchdog::new().period(TTL / 3)));
+    assert!(eventually(SOON, || recorder.count("extended watched automatically") >= 5));
+    everywhere(servers, "watched");
+    delete(servers, "watched");
+    guard.lost().unwrap().recv_timeout(SOON).unwrap();
+    assert!(eventually(SOON, || recorder.count("lost watched") == 1));
+    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    // Two of three nodes go, and come back.
+    let mut guard = take(&lasting(client, KEY));
+    servers[1].kill();
+    servers[2].kill();
+    assert!(matches!(guard.extend(LASTING).unwrap(), Extension::Failed(_)));
+    assert!(guard.unlock().is_err());
+    assert!(client.mutex("another").try_lock().is_err());
+    servers[1].restart().unwrap();
+    servers[2].restart().unwrap();
+    let back = || matches!(client.mutex("back").try_lock(), Ok(Some(_))) && recorder.count("up ") == 5;
+    assert!(eventually(SOON, back), "{:?}", recorder.node_words());
+    for kind in [
+        "acquired",
+        "attempt lost",
+        "extended",
+        "extension failed",
+        "lost",
+        "down",
+        "up",
+        "release failed",
+        "released",
+        "repaired",
+    ] {
+        assert!(recorder.count(kind) > 0, "{kind} was not told");
+    }
+}
+
+#[test]
+fn a_panic_in_every_callback_changes_nothing() {
+    let mut servers = Server::several(3).unwrap();
+    let recorder = Recorder::acting(|event| panic!("on purpose: {}", event.words()));
+    let client = observed(&servers, &recorder);
+    everything(&mut servers, &client, &recorder);
+    // A guard that another panic drops, which is not made a worse one.
+    let guard = brief(&client, "short");
+    thread::sleep(TTL / 3);
+    let outcome = catch_unwind(AssertUnwindSafe(move || {
+        let _guard = guard;
+        panic!("in the critical section");
+    }));
+    let panic = outcome.unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"in the critical section"));
+    assert_eq!(recorder.count("lost short LeaseEnded"), 1);
+}
+
+#[test]
+fn what_a_callback_throws_may_throw_again_when_it_goes() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !thread::panicking() {
+                panic!("another");
+            }
+        }
+    }
+    let servers = Server::several(3).unwrap();
+    let recorder = Recorder::acting(|_| std::panic::panic_any(Bomb));
+    let client = observed(&servers, &recorder);
+    for _ in 0..3 {
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+    }
+    assert_eq!(recorder.count("released"), 3);
+}
+
+/// Every callback locks, unlocks, drops and extends with the client that it is told of, waits for a lock, and builds and
+/// drops another client. None of it is told, as there would be no end to it.
+#[test]
+fn a_callback_may_use_the_client() {
+    let mut servers = Server::several(3).unwrap();
+    let client: Arc<OnceLock<(Redlock, Vec<String>)>> = Arc::default();
+    let recorder = Recorder::acting({
+        let client = Arc::downgrade(&client);
+        move |event| {
+            let client = Weak::upgrade(&client).unwrap();
+            let (client, urls) = client.get().unwrap();
+            let resource = format!("inner/{:?}", thread::current().id());
+            for _ in 0..2 {
+                if let Ok(Some(mut guard)) = client.mutex(&resource).ttl(TTL).try_lock() {
+                    let _ = guard.extend(LASTING).unwrap();
+                    let _ = guard.unlock();
+                }
+                drop(client.mutex(&resource).ttl(TTL).lock_timeout(Duration::from_millis(20)));
+            }
+            let inner = Redlock::builder().nodes(urls).build().unwrap();
+            drop(inner.mutex(&resource).ttl(TTL).watchdog(Watchdog::new()).try_lock());
+            assert!(!event.words().contains("inner"), "{event:?}");
+        }
+    });
+    let urls = servers.iter().map(Server::url).collect();
+    assert!(client.set((observed(&servers, &recorder), urls)).is_ok());
+    let (observed, _) = client.get().unwrap();
+    everything(&mut servers, observed, &recorder);
+    assert_eq!(recorder.words().iter().filter(|words| words.contains("inner")).count(), 0);
+}
+
+#[test]
+fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
+    const THREAD: &str = "quorumlock watc";
+    alone("observing::callbacks::a_callback_on_the_watchdogs_thread_may_drop_the_last_handle", || {
+        let servers = Server::several(3).unwrap();
+        let handles: Arc<Mutex<Option<_>>> = Arc::default();
+        let recorder = Recorder::acting({
+            let handles = Arc::downgrade(&handles);
+            move |event| {
+                if let (Event::Lost(_), Some(handles)) = (event, Weak::upgrade(&handles)) {
+                    drop(handles.lock().unwrap().take());
+                }
+            }
+        });
+        let client = observed(&servers, &recorder);
+        let guard = take(&lasting(&client, KEY).watchdog(Watchdog::new().period(TTL)));
+        assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
+        everywhere(&servers, KEY);
+        *handles.lock().unwrap() = Some((client, guard));
+        delete(&servers, KEY);
+        assert!(eventually(SOON, || recorder.count("lost k") == 1));
+        assert!(eventually(SOON, || threads_named(THREAD).is_empty()), "a thread is left");
+        assert!(handles.lock().unwrap().is_none());
+        assert!(eventually(SOON, || Arc::strong_count(&recorder) == 1), "the observer is still kept");
+    });
+}
+
+#[test]
+fn a_slow_callback_does_not_delay_other_threads() {
+    let servers = Server::several(3).unwrap();
+    let slow = Duration::from_secs(2);
+    let recorder = Recorder::acting(move |event| {
+        if event.words() == "acquired slow" {
+            thread::sleep(slow);
+        }
+    });
+    let client = observed_by(builder(&servers), &recorder);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let start = Instant::now();
+            let guard = take(&lasting(&client, "slow"));
+            assert!(start.elapsed() >= slow);
+            guard
+        });
+        assert!(eventually(SOON, || recorder.count("acquired slow") == 1));
+        promptly(slow / 4, || {
+            for _ in 0..10 {
+                assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+            }
+        });
+        assert!(!waiting.is_finished());
+        drop(waiting.join().unwrap());
+    });
+}
+
+/// A thread that is slow to hear of nodes and releases does not keep others from locking; they leave theirs to it, and it
+/// hears of all of them.
+#[test]
+fn what_others_find_while_one_is_told_is_told_by_that_one() {
+    let servers = Server::several(3).unwrap();
+    let told_by: Arc<Mutex<Vec<_>>> = Arc::default();
+    let recorder = Recorder::acting({
+        let told_by = Arc::clone(&told_by);
+        move |event| {
+            if let Event::Released(event) = event
+                && event.is_dropped()
+            {
+                told_by.lock().unwrap().push(thread::current().id());
+                thread::sleep(Duration::from_millis(if event.resource() == "first" { 1000 } else { 0 }));
+            }
+        }
+    });
+    let client = observed(&servers, &recorder);
+    drop(take(&lasting(&client, "first")));
+    thread::scope(|scope| {
+        let slow = scope.spawn(|| {
+            while recorder.count("released first") == 0 {
+                take(&lasting(&client, "another")).unlock().unwrap();
+            }
+            thread::current().id()
+        });
+        assert!(eventually(SOON, || recorder.count("released first") == 1));
+        for _ in 0..20 {
+            drop(take(&lasting(&client, KEY)));
+            take(&lasting(&client, KEY)).unlock().unwrap();
+        }
+        assert_eq!(recorder.count("released k Released dropped"), 0, "told beside another");
+        let slow = slow.join().unwrap();
+        assert_eq!(recorder.count("released k Released dropped"), 20);
+        assert!(told_by.lock().unwrap().iter().all(|thread| *thread == slow));
+    });
+}
+
+#[test]
+fn clients_without_an_observer_are_as_they_were() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    drop(take(&lasting(&client, KEY)));
+    gone_for_good(&servers, KEY);
+    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+}
