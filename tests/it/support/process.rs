@@ -21,6 +21,15 @@ pub(crate) struct Thread {
     pub(crate) name: String,
 }
 
+impl Thread {
+    /// How long it has run, on any processor.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let times = fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id)).unwrap_or_default();
+        let running = times.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(running.unwrap_or_default())
+    }
+}
+
 /// A TCP socket that this process has open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Socket {
