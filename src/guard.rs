@@ -237,7 +237,10 @@ impl MutexGuard {
 
     fn extend_by(&mut self, ttl: Ttl) -> Found {
         const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
-        let begun = self.client.engine().now();
+        let begun = match self.watched.get() {
+            Some(watched) => self.client.keeper().ask(watched, ttl),
+            None => self.client.engine().now(),
+        };
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
         if is_over || !self.lease().is_valid(begun) {
             return ENDED;
@@ -245,9 +248,6 @@ impl MutexGuard {
         let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
         if ends_sooner && !self.rely_on(begun, ttl) {
             return ENDED;
-        }
-        if let Some(watched) = self.watched.get() {
-            watched.ask(begun, ttl);
         }
         let (engine, old) = (self.client.engine(), self.lease());
         let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };

@@ -7,14 +7,17 @@
 //! ```
 //!
 //! A lock that is watched has its lease here, where guard and thread both see it. Invariants:
-//! 1. Whoever wants to release a lock leaves first. From then on nothing more is sent for it from here: a repair is queued
-//!    while the lock's own state is held, so it goes before the release on every connection, or not at all. An extension
-//!    may still go out behind the release, where it does nothing. Whoever lets go of a lock *without* releasing it parts from
-//!    it, which waits for what comes of that extension: it must not overtake what the next holder asks for.
-//! 2. A loss is told once: by whoever takes the lock out of the schedule, and not if its owner was first.
-//! 3. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
+//! 1. Whoever wants to release a lock leaves first. From then on nothing more is sent for it from here: a batch is queued
+//!    while the schedule is held, and a repair while the lock's own state is, so they go before the release on every
+//!    connection, or not at all. Whoever lets go of a lock *without* releasing it parts from it, which waits for what comes
+//!    of an extension in flight: it must not overtake what the next holder asks for.
+//! 2. A loss is told once: by whoever takes the lock out of the schedule, while the schedule is held, and not if its owner was
+//!    first.
+//! 3. A lease changes in the schedule and in the lock's own state at once, with the schedule held, and so do those who take
+//!    turns in extending it.
+//! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
-//! 4. The observer is told when no mutex is held, and when all that a batch has brought has been noted.
+//! 5. The observer is told when no mutex is held, and when all that a batch has brought has been noted.
 
 mod watched;
 
@@ -28,12 +31,11 @@ use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use crate::queue::{HoldId, Queues};
 use crate::report::Reporter;
-use crate::sync::{Condvar, Mutex, MutexGuard, lock, spawn};
+use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
 use crate::watchdog::Watchdog;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 pub(crate) use watched::{Left, Watched};
 
@@ -63,6 +65,8 @@ struct Schedule {
     renewals: Renewals,
     locks: HashMap<Id, Arc<Watched>>,
     thread: Option<JoinHandle<()>>,
+    /// How many owners wait for what comes of an extension.
+    parting: usize,
     closing: bool,
 }
 
@@ -131,12 +135,14 @@ impl Keeper {
     pub(crate) fn part(&self, watched: &Watched) -> Lease {
         let mut schedule = lock(&self.shared.schedule);
         let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
+        schedule.parting += 1;
         while schedule.renewals.is_in_flight(watched.id)
             && let patience = deadline.since(self.engine.now())
             && !patience.is_zero()
         {
             schedule = self.shared.noted.wait_timeout(schedule, patience).unwrap_or_else(PoisonError::into_inner).0;
         }
+        schedule.parting -= 1;
         let is_held = schedule.renewals.remove(watched.id);
         schedule.locks.remove(&watched.id);
         drop(schedule);
@@ -145,12 +151,23 @@ impl Keeper {
         if is_held { held.lease } else { Lease::until(self.engine.now()) }
     }
 
+    /// The owner is about to extend the lock by hand, and goes on from the time that is given. Until it is known what came of
+    /// that, nothing is sent from here: nodes go by what they are asked last.
+    pub(crate) fn ask(&self, watched: &Watched, ttl: Ttl) -> Timestamp {
+        // While the thread sends, it holds this: what it has sent was sent before.
+        let _schedule = lock(&self.shared.schedule);
+        let now = self.engine.now();
+        lock(&watched.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
+        now
+    }
+
     /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
     /// told.
     pub(crate) fn extended(&self, watched: &Watched, start: Timestamp, ttl: Ttl) -> bool {
-        let lease = ttl.lease_from(start);
-        let (now, short) = (self.engine.now(), watched.short(lease, ttl));
-        let counted = lock(&self.shared.schedule).renewals.extended(watched.id, start, short, now);
+        let (lease, now) = (ttl.lease_from(start), self.engine.now());
+        let short = watched.short(lease, ttl);
+        let mut schedule = lock(&self.shared.schedule);
+        let counted = schedule.renewals.extended(watched.id, start, short, now);
         self.shared.changed.notify_one();
         {
             let mut held = lock(&watched.held);
@@ -165,7 +182,6 @@ impl Keeper {
         let mut schedule = lock(&self.shared.schedule);
         let was_there = schedule.renewals.remove(watched.id);
         schedule.locks.remove(&watched.id);
-        drop(schedule);
         was_there && watched.end(self.engine.now())
     }
 }
@@ -220,21 +236,28 @@ impl Thread {
         let mut schedule = lock(&shared.schedule);
         while !schedule.closing {
             let now = self.engine.now();
-            self.batch.take(&mut schedule, now);
-            if self.batch.is_empty() {
+            self.batch.take_ended(&mut schedule, now);
+            if !self.batch.lost.is_empty() {
+                for watched in self.batch.lost.drain(..) {
+                    if watched.tell_loss() && self.report.is_listening() {
+                        self.batch.untold.push((watched, Found::Lost(LossReason::LeaseEnded)));
+                    }
+                }
+                shared.noted.notify_all();
+                if !self.batch.untold.is_empty() {
+                    drop(schedule);
+                    self.tell();
+                    schedule = lock(&shared.schedule);
+                    continue;
+                }
+            }
+            self.batch.take_due(&mut schedule, now);
+            if self.batch.extending.is_empty() {
                 let sleep = schedule.renewals.next_at().since(now).min(LONGEST_SLEEP);
                 schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            drop(schedule);
-            for watched in self.batch.lost.drain(..) {
-                if watched.tell_loss() && self.report.is_listening() {
-                    self.batch.untold.push((watched, Found::Lost(LossReason::LeaseEnded)));
-                }
-            }
-            shared.noted.notify_all();
-            self.tell();
-            self.extend();
+            self.extend(schedule);
             self.tell();
             schedule = lock(&shared.schedule);
         }
@@ -255,16 +278,17 @@ impl Thread {
         self.report.tell_news();
     }
 
-    /// Extends all that are due, in one batch.
-    fn extend(&mut self) {
+    /// Extends all that are due, in one batch. The schedule is let go when they have been queued: whoever leaves after that
+    /// releases behind them.
+    fn extend(&mut self, schedule: MutexGuard<'_, Schedule>) {
         let extending = std::mem::take(&mut self.batch.extending);
         let mut tickets = std::mem::take(&mut self.batch.tickets);
         // There is time to wait for everybody, and to learn who has lost a key, unless the end of a lock is near.
-        let first_end = lock(&self.shared.schedule).renewals.next_end();
-        let is_long = first_end.since(self.engine.now()) > self.engine.node_timeout() * 2;
+        let is_long = schedule.renewals.next_end().since(self.engine.now()) > self.engine.node_timeout() * 2;
         let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
         let orders = extending.iter().map(|(watched, ttl)| (watched.order(*ttl), straggler));
         let start = self.engine.begin_to_extend(orders, &mut tickets);
+        drop(schedule);
         let answered_by = start.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
             let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
@@ -274,7 +298,6 @@ impl Thread {
             {
                 self.batch.untold.push((Arc::clone(watched), found));
             }
-            self.shared.noted.notify_all();
         }
         (self.batch.extending, self.batch.tickets) = (extending, tickets);
         self.batch.extending.clear();
@@ -285,36 +308,36 @@ impl Thread {
         let lease = ttl.lease_from(start);
         let now = self.engine.now();
         let mut schedule = lock(&self.shared.schedule);
+        if schedule.parting > 0 {
+            // They look when the schedule is free.
+            self.shared.noted.notify_all();
+        }
         if count.is_extended() {
             let lease = watched.allowed(start, lease);
             let short = watched.short(lease, ttl);
             let counted = schedule.renewals.renewed(watched.id, start, short, now);
+            let is_held = watched.renew(lease, counted == Some(short)) && counted.is_some();
             drop(schedule);
-            if counted.is_none() || !watched.renew(lease, counted == Some(short)) {
+            if !is_held {
                 return None;
             }
             // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
             self.hold_until(watched, watched.lease().end());
             Some(Found::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
         } else if count.tally.may_be_extended() {
+            // Nodes that have not answered may go by it all the same. It lasts longer than what is relied on: nothing shorter is
+            // ever sent after an extension by hand.
             let is_held = schedule.renewals.failed(watched.id, now);
-            if lease.end() < watched.lease().end() {
-                // The owner has meanwhile asked for more by hand. Nodes that did not answer may still go by this.
-                let short = watched.short(lease, ttl);
-                let counted = schedule.renewals.extended(watched.id, start, short, now);
-                drop(schedule);
-                watched.renew(lease, counted == Some(short));
-            }
             is_held.then_some(Found::Failed(count.faults))
         } else {
             // A majority says that the key is not ours: whatever the clock says, the lock is gone.
             let was_there = schedule.renewals.remove(watched.id);
             schedule.locks.remove(&watched.id);
-            drop(schedule);
             if !was_there {
                 return None;
             }
             let is_untold = watched.end(now);
+            drop(schedule);
             self.hold_until(watched, now);
             is_untold.then_some(Found::Lost(LossReason::KeyGone))
         }
@@ -342,19 +365,24 @@ impl Thread {
 }
 
 impl Batch {
-    /// Takes what is to be done now out of the schedule.
-    fn take(&mut self, schedule: &mut MutexGuard<'_, Schedule>, now: Timestamp) {
+    /// Takes the locks that have ended out of the schedule.
+    fn take_ended(&mut self, schedule: &mut Schedule, now: Timestamp) {
         schedule.renewals.ended(now, &mut self.ended);
         self.lost.extend(self.ended.drain(..).filter_map(|id| schedule.locks.remove(&id)));
-        schedule.renewals.due(now, BATCH, &mut self.due);
-        self.extending.extend(self.due.drain(..).filter_map(|id| {
-            let watched = schedule.locks.get(&id)?;
-            let ttl = lock(&watched.held).ttl?;
-            Some((Arc::clone(watched), ttl))
-        }));
     }
 
-    fn is_empty(&self) -> bool {
-        self.lost.is_empty() && self.extending.is_empty()
+    /// Takes down what is to be extended now.
+    fn take_due(&mut self, schedule: &mut Schedule, now: Timestamp) {
+        let Schedule { renewals, locks, .. } = schedule;
+        renewals.due(now, BATCH, &mut self.due);
+        self.extending.extend(self.due.drain(..).filter_map(|id| {
+            let watched = locks.get(&id)?;
+            let held = *lock(&watched.held);
+            if held.is_asked_by_hand() {
+                renewals.failed(id, now);
+                return None;
+            }
+            Some((Arc::clone(watched), held.ttl?))
+        }));
     }
 }

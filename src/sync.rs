@@ -1,15 +1,14 @@
 //! The locks and threads of this library, as all of it uses them.
 //!
-//! The hand-over of driving is written against the names in this module alone, so that a model checker can put its own
-//! locks in their place.
+//! The hand-over of driving and the automatic extension are written against the names in this module alone, so that a model
+//! checker can put its own locks and threads in their place.
 
 use crate::sys::Generation;
 use std::io;
 use std::sync::PoisonError;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
-pub(crate) use std::thread::yield_now;
+pub(crate) use std::thread::{JoinHandle, yield_now};
 
 /// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a lock
 /// that is still held must be released even by a program that is falling apart.

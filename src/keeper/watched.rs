@@ -43,6 +43,13 @@ pub(super) struct Held {
     pub(super) loss_told: bool,
 }
 
+impl Held {
+    /// Whether the owner waits for the answers to an extension by hand.
+    pub(super) fn is_asked_by_hand(&self) -> bool {
+        self.asked.is_some_and(|(start, _)| start == Timestamp::NEVER)
+    }
+}
+
 /// What the owner of a lock is left with.
 pub(crate) struct Left {
     pub(crate) lease: Lease,
@@ -82,18 +89,14 @@ impl Watched {
         lock(&self.held).over
     }
 
-    /// Goes by another lease, if it counts and the lock is not over. False when it is over.
+    /// Goes by another lease, if it counts and the lock is not over. False when it is over; then it is not made longer, but
+    /// nodes may have been asked for a shorter one already.
     pub(super) fn renew(&self, lease: Lease, counts: bool) -> bool {
         let mut held = lock(&self.held);
-        if counts && !held.over {
+        if counts && (!held.over || lease.end() < held.lease.end()) {
             held.lease = lease;
         }
         !held.over
-    }
-
-    /// The owner is about to extend the lock by hand.
-    pub(crate) fn ask(&self, now: Timestamp, ttl: Ttl) {
-        lock(&self.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
     }
 
     /// The owner has asked at `start`, and it is not known what came of it.
@@ -120,12 +123,15 @@ impl Watched {
 
     /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](Watched::tell_loss).
     pub(super) fn end(&self, now: Timestamp) -> bool {
-        lock(&self.held).lease = Lease::until(now);
+        {
+            let mut held = lock(&self.held);
+            (held.lease, held.over) = (Lease::until(now), true);
+        }
         self.tell_loss()
     }
 
-    /// Tells the owner that the lock is lost. The caller has taken it out of the schedule. True when the observer is still to
-    /// be told.
+    /// Tells the owner that the lock is lost. The caller has taken it out of the schedule and holds that still: whoever has left
+    /// is told nothing. True when the observer is still to be told.
     pub(super) fn tell_loss(&self) -> bool {
         let mut held = lock(&self.held);
         held.over = true;

@@ -1,0 +1,448 @@
+//! Automatic extension against release, model-checked: the library's own `keeper` and `guard`, on locks and threads that a
+//! scheduler controls, in a time that it controls too.
+//!
+//! The files are compiled here a second time, with shuttle's locks in place of the standard library's, [`time`] in place
+//! of the clock and [`engine`](net::engine) in place of the network. What must hold, whatever the scheduler does:
+//! 1. Nothing is queued for a lock behind its release, and no key is there when all has been answered.
+//! 2. While a guard relies on its lock, a majority of the nodes has its key, and for at least as long.
+//! 3. A loss is told at the margin before the end, once, and not when the owner has left.
+//! 4. Locks that the nodes extend are never lost, and the thread ends with the client.
+//!
+//! Faults that were planted in the library to see this test fail, and belong to it: a repair without a look whether the
+//! owner has left, or without the lock's state held, or that is not noted; leaving without the schedule, without saying so,
+//! or after the release; a loss told without being taken out of the schedule, or when that is free again; a batch sent when
+//! the schedule is free, a lease renewed then, an extension by hand announced without it; no margin, no second try, a wait
+//! past the end of a lease; each of the three notifications left out; a renewal in the middle of an extension by hand.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a test, and it uses a part of what it includes"
+)]
+
+use quorumlock::proto;
+
+#[path = "../../src/client.rs"]
+mod client;
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/extension.rs"]
+mod extension;
+#[path = "../../src/guard.rs"]
+mod guard;
+#[path = "../../src/keeper.rs"]
+mod keeper;
+mod time;
+#[path = "../../src/watchdog.rs"]
+mod watchdog;
+
+mod net {
+    pub(crate) mod engine;
+    #[path = "../../../src/net/relay.rs"]
+    mod relay;
+    #[path = "../../../src/net/rounds.rs"]
+    mod rounds;
+}
+
+/// As the library's module of this name.
+mod sync {
+    pub(crate) use crate::time::{Condvar, spawn};
+    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+}
+
+/// Nobody waits for a lock here.
+mod queue {
+    use crate::error::NodeFault;
+    use crate::proto::time::Timestamp;
+    use std::sync::Arc;
+
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct HoldId;
+
+    #[derive(Default)]
+    pub(crate) struct Queues {}
+
+    #[derive(Default)]
+    pub(crate) struct Trouble {
+        pub(crate) answered: usize,
+        pub(crate) causes: Vec<NodeFault>,
+    }
+
+    impl Queues {
+        pub(crate) fn hold_until(&self, _key: &Arc<str>, _hold: HoldId, _until: Timestamp) {}
+        pub(crate) fn release(&self, _key: &Arc<str>, _hold: HoldId, _now: Timestamp) {}
+    }
+}
+
+/// Nobody forks here.
+mod sys {
+    #[derive(Clone, Copy)]
+    pub(crate) struct Generation;
+
+    impl Generation {
+        pub(crate) fn is_past(self) -> bool {
+            false
+        }
+    }
+}
+
+mod forked {
+    pub(crate) fn check(_made_in: crate::sys::Generation) -> crate::error::Result<()> {
+        Ok(())
+    }
+}
+
+/// A lock at rest stays there.
+mod lease {
+    use crate::proto::lease::{Lease as Validity, OwnerToken};
+    use crate::proto::time::Timestamp;
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    pub struct Lease;
+
+    impl Lease {
+        pub(crate) fn detached(
+            _key: Arc<str>,
+            _token: OwnerToken,
+            _ttl_millis: u64,
+            _lease: Validity,
+            _wall: SystemTime,
+            _now: Timestamp,
+        ) -> Lease {
+            Lease
+        }
+    }
+}
+
+use client::{Client, Settings};
+use guard::MutexGuard;
+use keeper::Watched;
+use net::engine::{Engine, NODE_TIMEOUT, NODES, Network};
+use proto::backoff::Backoff;
+use proto::lease::{MAX_TTL, OwnerToken, Ttl};
+use proto::node::NodeSet;
+use proto::time::Timestamp;
+use queue::HoldId;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use sys::Generation;
+use watchdog::Watchdog;
+
+const TTL: Duration = Duration::from_millis(300);
+const PERIOD: Duration = Duration::from_millis(100);
+const MARGIN: Duration = Duration::from_millis(40);
+/// More than time passes by being looked at.
+const NOISE: Duration = Duration::from_micros(1);
+
+/// A client and its nodes, and somebody who looks whether all is well and lets the time go on.
+struct Scene {
+    pace_of_owners: Pace,
+    stage: Arc<Stage>,
+    client: Client,
+    nodes: Vec<JoinHandle<()>>,
+    observer: JoinHandle<()>,
+    owners: Vec<JoinHandle<()>>,
+}
+
+struct Stage {
+    network: Arc<Network>,
+    /// Never held where threads change places.
+    locks: Mutex<Vec<Arc<Lock>>>,
+    /// At most one node of three forgets a key.
+    keys_stay: bool,
+    is_over: AtomicBool,
+}
+
+/// A lock as the observer sees it.
+struct Lock {
+    name: String,
+    token: OwnerToken,
+    margin: Duration,
+    watched: Arc<Watched>,
+}
+
+/// How fast nodes and owners are.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// As slow as the scheduler wants.
+    Any,
+    /// They answer, and take and release, before time goes on.
+    Punctual,
+}
+
+impl Pace {
+    fn spawn(self, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+        match self {
+            Pace::Any => shuttle::thread::spawn(body),
+            Pace::Punctual => time::spawn("punctual", body).unwrap(),
+        }
+    }
+}
+
+impl Scene {
+    fn new(pace_of_nodes: Pace, pace_of_owners: Pace, keys_stay: bool) -> Scene {
+        time::begin();
+        let network = Network::new();
+        let settings = Settings {
+            nodes: (0..NODES).map(|node| node.to_string()).collect(),
+            prefix: String::new(),
+            node_timeout: NODE_TIMEOUT,
+            drift_factor: 0.01,
+            backoff: Backoff::new(Duration::from_millis(1), Duration::from_millis(2)),
+            unavailable_after: TTL,
+            max_ttl: MAX_TTL,
+        };
+        let client = Client::new(Engine::new(&network), settings, Generation);
+        let is_over = AtomicBool::new(false);
+        let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
+        let serve = |node| {
+            let network = Arc::clone(&stage.network);
+            pace_of_nodes.spawn(move || network.serve(node))
+        };
+        let nodes = (0..NODES).map(serve).collect();
+        let observer = {
+            let stage = Arc::clone(&stage);
+            shuttle::thread::spawn(move || stage.observe())
+        };
+        Scene { pace_of_owners, stage, client, nodes, observer, owners: Vec::new() }
+    }
+
+    /// A thread that takes a lock on these nodes and does something with it.
+    fn owner(
+        &mut self,
+        nodes: NodeSet,
+        watchdog: Option<Watchdog>,
+        act: impl FnOnce(&Stage, &Lock, MutexGuard) + Send + 'static,
+    ) {
+        let (stage, client, number) = (Arc::clone(&self.stage), self.client.clone(), self.owners.len() as u8);
+        self.owners.push(self.pace_of_owners.spawn(move || {
+            let name = format!("lock {number}");
+            let ttl = Ttl::new(TTL, 0.01, MAX_TTL).unwrap();
+            client.start_keeper().unwrap();
+            // An attempt takes less time than a lock lasts.
+            let still = time::stand_still();
+            let token = OwnerToken::from_entropy([number; 20]);
+            let claim = stage.network.take(&name, token, ttl, nodes);
+            let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0));
+            let renewal = watchdog.as_ref().map(|watchdog| (ttl, watchdog, HoldId));
+            let watched = client.keeper().watch(&key, &claim, lease, renewal);
+            stage.network.listen(&name, watched.lost());
+            let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
+            let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });
+            stage.locks.lock().unwrap().push(Arc::clone(&lock));
+            let guard = MutexGuard::new(client.clone(), key, claim, (lease, ttl), HoldId, Some(watched));
+            drop((still, client));
+            act(&stage, &lock, guard);
+        }));
+    }
+
+    /// Waits for the owners, and looks at what is left. Time stands still from then on: whoever was to be rung, is.
+    fn end(self) {
+        let Scene { stage, client, nodes, observer, owners, .. } = self;
+        owners.into_iter().for_each(|owner| owner.join().unwrap());
+        stage.is_over.store(true, Ordering::Relaxed);
+        observer.join().unwrap();
+        (0..NODES).for_each(|node| stage.network.hang(node, false));
+        drop(client);
+        stage.network.close();
+        nodes.into_iter().for_each(|node| node.join().unwrap());
+        stage.locks.lock().unwrap().iter().for_each(|lock| _ = stage.network.hear(&lock.name));
+        assert_eq!(stage.network.come_back(), 0, "a key came back");
+        REPAIRS.fetch_add(stage.network.repairs(), Ordering::Relaxed);
+    }
+}
+
+impl Stage {
+    fn observe(&self) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let locks = self.locks.lock().unwrap().clone();
+            for lock in &locks {
+                self.network.hear(&lock.name);
+                self.see_that_it_is_told_in_time(lock);
+                if self.keys_stay {
+                    self.see_that_it_is_held(lock);
+                }
+            }
+            time::tick();
+        }
+    }
+
+    fn see_that_it_is_told_in_time(&self, lock: &Lock) {
+        let was_quiet = time::is_quiet();
+        let end = lock.watched.lease().end().before(lock.margin).after(NOISE);
+        let is_late = time::now() >= end && !lock.watched.is_over();
+        // Nobody has been woken meanwhile, who might be about to tell it.
+        assert!(!(was_quiet && is_late && time::is_quiet()), "{}: {end:?} is over, and nobody was told", lock.name);
+    }
+
+    fn see_that_it_is_held(&self, lock: &Lock) {
+        let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::now());
+        let lease = lock.watched.lease();
+        let lasting = self.network.lasting(&lock.name, lock.token, lease.end());
+        let still = is_relied_on() && lock.watched.lease() == lease;
+        assert!(lasting > NODES / 2 || !still, "{}: {lease:?} counts, and {lasting} keys last so long", lock.name);
+    }
+
+    fn wait_for_loss(&self, lock: &Lock) {
+        for _ in 0..100 {
+            if self.network.hear(&lock.name) {
+                return;
+            }
+            time::sleep_until(time::now().after(Duration::from_millis(10)));
+        }
+        panic!("{}: never told", lock.name);
+    }
+}
+
+/// How many repairs there were in all runs: a test without any shows nothing.
+static REPAIRS: AtomicUsize = AtomicUsize::new(0);
+
+fn watchdog() -> Option<Watchdog> {
+    Some(Watchdog::new().period(PERIOD).margin(MARGIN))
+}
+
+/// A moment at which much happens: the start, a renewal, or the end of a lease.
+fn any_moment() -> Timestamp {
+    let moments = [0, 100, 100, 200, 255];
+    Timestamp::ORIGIN.after(Duration::from_millis(moments[thread_rng().gen_range(0..moments.len())]))
+}
+
+fn any_node() -> usize {
+    thread_rng().gen_range(0..NODES)
+}
+
+/// Lets go of a lock in one of three ways. What came of it is not the question here.
+fn release(stage: &Stage, lock: &Lock, guard: MutexGuard) {
+    match thread_rng().gen_range(0..3) {
+        0 => drop(guard),
+        1 => drop(guard.detach()),
+        _ => drop(guard.unlock()),
+    }
+    stage.network.has_left(&lock.name);
+}
+
+/// Runs a scene as often as `QUORUMLOCK_TEST_SCHEDULES` says, in orders that are drawn in two ways.
+fn check(scene: impl Fn() + Send + Sync + 'static) {
+    let schedules = std::env::var("QUORUMLOCK_TEST_SCHEDULES").map_or(SCHEDULES, |number| number.parse().unwrap());
+    let scene = Arc::new(scene);
+    let again = Arc::clone(&scene);
+    shuttle::check_random(move || scene(), schedules);
+    shuttle::check_pct(move || again(), schedules, 3);
+}
+
+const SCHEDULES: usize = if cfg!(debug_assertions) { 500 } else { 5000 };
+
+#[test]
+fn nothing_follows_a_release_that_races_extensions_and_repairs() {
+    check(|| {
+        let mut scene = Scene::new(Pace::Any, Pace::Any, true);
+        // One was never taken on the third node, the other is forgotten by one.
+        scene.owner(NodeSet::first(2), watchdog(), |stage, lock, guard| {
+            time::sleep_until(any_moment());
+            release(stage, lock, guard);
+        });
+        scene.owner(NodeSet::first(NODES), watchdog(), |stage, lock, guard| {
+            stage.network.forget([any_node()], &lock.name);
+            time::sleep_until(any_moment());
+            release(stage, lock, guard);
+        });
+        scene.end();
+    });
+    assert!(REPAIRS.load(Ordering::Relaxed) > 0, "nothing was shown");
+}
+
+#[test]
+fn extensions_by_hand_and_by_the_thread_agree_with_the_nodes() {
+    check(|| {
+        let mut scene = Scene::new(Pace::Any, Pace::Punctual, true);
+        let watchdog = if thread_rng().gen_bool(0.8) { watchdog() } else { None };
+        scene.owner(NodeSet::first(NODES), watchdog, |stage, lock, mut guard| {
+            stage.network.forget([any_node()], &lock.name);
+            for moment in [any_moment(), any_moment()] {
+                time::sleep_until(moment);
+                let ttl = [200, 300, 500][thread_rng().gen_range(0..3)];
+                let _ = guard.extend(Duration::from_millis(ttl)).unwrap();
+            }
+            time::sleep_until(any_moment());
+            release(stage, lock, guard);
+        });
+        scene.end();
+    });
+}
+
+#[test]
+fn a_loss_is_told_once_and_in_time_when_nodes_hang() {
+    check(|| {
+        let mut scene = Scene::new(Pace::Any, Pace::Any, true);
+        let hung = thread_rng().gen_range(2..=NODES);
+        for waits in [true, false] {
+            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
+                time::sleep_until(any_moment());
+                (0..hung).for_each(|node| stage.network.hang(node, true));
+                if waits {
+                    stage.wait_for_loss(lock);
+                } else {
+                    time::sleep_until(any_moment());
+                }
+                release(stage, lock, guard);
+            });
+        }
+        scene.end();
+    });
+}
+
+#[test]
+fn a_loss_is_told_once_when_nodes_have_lost_the_key() {
+    check(|| {
+        let mut scene = Scene::new(Pace::Any, Pace::Any, false);
+        for waits in [true, false] {
+            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, mut guard| {
+                // All of them: of two, one could be repaired because the other has answered before.
+                stage.network.forget(0..NODES, &lock.name);
+                time::sleep_until(any_moment());
+                if thread_rng().gen_bool(0.3) {
+                    let _ = guard.extend(TTL).unwrap();
+                }
+                if waits {
+                    stage.wait_for_loss(lock);
+                }
+                release(stage, lock, guard);
+            });
+        }
+        scene.end();
+    });
+}
+
+#[test]
+fn locks_that_nodes_extend_are_never_lost() {
+    check(|| {
+        let mut scene = Scene::new(Pace::Punctual, Pace::Punctual, true);
+        let hangs = thread_rng().gen_bool(0.5);
+        for number in 0..2 {
+            scene.owner(NodeSet::first(NODES), watchdog(), move |stage, lock, guard| {
+                stage.network.forget([number], &lock.name);
+                time::sleep_until(Timestamp::ORIGIN.after(PERIOD - MARGIN));
+                // Too few answer the first try. There is time for others.
+                (0..2).for_each(|node| stage.network.hang(node, hangs));
+                time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
+                (0..2).for_each(|node| stage.network.hang(node, false));
+                time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
+                assert!(!stage.network.hear(&lock.name), "{} was lost", lock.name);
+                release(stage, lock, guard);
+            });
+        }
+        scene.end();
+    });
+}
