@@ -127,6 +127,11 @@ mod source {
 }
 
 #[cfg(test)]
+#[cfg(feature = "embedded")]
+#[path = "clock_tests.rs"]
+mod jumps;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;

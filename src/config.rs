@@ -9,6 +9,7 @@ use crate::observer::Observer;
 use crate::proto::backoff::Backoff;
 use crate::proto::lease::MAX_TTL;
 use crate::proto::node::MAX_NODES;
+use crate::proto::time::Clock;
 use crate::redlock::Redlock;
 use crate::report::Reporter;
 use crate::sys::Generation;
@@ -194,6 +195,11 @@ impl Builder {
     /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out of
     /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
     pub fn build(self) -> Result<Redlock> {
+        self.build_on(Arc::new(SystemClock))
+    }
+
+    /// [`build`](Builder::build), with another clock: a test has its own.
+    pub(crate) fn build_on(self, clock: Arc<dyn Clock>) -> Result<Redlock> {
         let endpoints = self.endpoints()?;
         self.check()?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
@@ -201,10 +207,10 @@ impl Builder {
         let made_in = Generation::current().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {}", error.kind()))
         })?;
-        let engine = Engine::new(endpoints, self.node_timeout, self.spinning(), Arc::new(SystemClock), report.news())
-            .map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-        })?;
+        let engine =
+            Engine::new(endpoints, self.node_timeout, self.spinning(), clock, report.news()).map_err(|error| {
+                Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+            })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// Longest resource name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
 const MAX_RESOURCE: usize = 4096;
+/// Longest sleep in the queue. A machine that was suspended wakes up without the time having passed for whoever sleeps.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The lock of one resource.
 ///
@@ -279,7 +281,7 @@ impl<'m> Acquisition<'m> {
                 // Look again with the bell in place, before relying on it.
                 None => bell = Some(place.bell()),
                 Some(bell) => {
-                    if wait.sleep(bell, until.since(now)) {
+                    if wait.sleep(bell, until.since(now).min(LONGEST_SLEEP)) {
                         return Err(self.cancelled());
                     }
                 }
