@@ -6,7 +6,7 @@ use crate::event::LossReason;
 use crate::extension::Extension;
 use crate::keeper::{Left, Watched};
 use crate::lease::Lease as LeaseAtRest;
-use crate::net::engine::{Claim, Order, Straggler};
+use crate::net::engine::{Claim, Order};
 use crate::net::news::Farewell;
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::node::NodeSet;
@@ -253,8 +253,7 @@ impl MutexGuard {
         let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
         // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
-        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
-        let (start, count) = engine.extend(&order, straggler);
+        let (start, count) = engine.extend(&order, is_long);
         let now = engine.now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());

@@ -22,7 +22,7 @@
 mod watched;
 
 use crate::event::LossReason;
-use crate::net::engine::{Claim, Count, Engine, Straggler};
+use crate::net::engine::{Claim, Count, Engine, Stragglers};
 use crate::proto::fault::Fault;
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
@@ -112,7 +112,8 @@ impl Keeper {
         let id = schedule.renewals.insert(terms, claim.t0, short, now);
         let watched = Arc::new(Watched::new((key, hold), claim, lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
-        if schedule.renewals.next_at() < next_at {
+        // Something that is overdue was made so by a step of the clock, of which the thread does not know in its sleep.
+        if schedule.renewals.next_at() < next_at || next_at <= now {
             self.shared.changed.notify_one();
         }
         watched
@@ -285,14 +286,14 @@ impl Thread {
         let mut tickets = std::mem::take(&mut self.batch.tickets);
         // There is time to wait for everybody, and to learn who has lost a key, unless the end of a lock is near.
         let is_long = schedule.renewals.next_end().since(self.engine.now()) > self.engine.node_timeout() * 2;
-        let straggler = if is_long { Straggler::Awaited } else { Straggler::LeftBehind };
-        let orders = extending.iter().map(|(watched, ttl)| (watched.order(*ttl), straggler));
+        let orders = extending.iter().map(|(watched, ttl)| watched.order(*ttl));
         let start = self.engine.begin_to_extend(orders, &mut tickets);
         drop(schedule);
+        let mut stragglers = if is_long { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
         let answered_by = start.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
             let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
-            let count = self.engine.extended(ticket, straggler, start, deadline);
+            let count = self.engine.extended(ticket, &mut stragglers, deadline);
             if let Some(found) = self.note(watched, *ttl, start, count)
                 && self.report.is_listening()
             {

@@ -265,10 +265,12 @@ impl<'m> Acquisition<'m> {
                 Turn::Behind(available_at) => match self.patience {
                     // Whoever is in front may have more patience.
                     Patience::WhileAvailable(limit) => {
-                        let until = available_at.after(limit);
+                        // No attempt lasts longer; before one can have ended, nothing is known.
+                        let attempt = engine.node_timeout().min(self.ttl.validity());
+                        let until = available_at.after(limit.max(attempt));
                         match place.trouble() {
                             Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
-                            _ => until.max(now.after(engine.node_timeout())),
+                            _ => until.max(now.after(attempt)),
                         }
                     }
                     Patience::Once | Patience::Until(_) => deadline,

@@ -97,7 +97,7 @@ impl Queues {
         let line = queue.line.get_or_insert_with(|| {
             let mut line = spare.pop().unwrap_or_default();
             line.available_at = now;
-            line.was_held = queue.holder.is_some();
+            line.was_held = queue.holder.as_ref().is_some_and(|holder| now < holder.until);
             line
         });
         line.waiting.push_back(Waiter { id, bell: None });

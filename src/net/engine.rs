@@ -10,7 +10,7 @@ use super::fleet::requests::{Extent, Setter};
 use super::link::Link;
 use super::news::{Farewell, News};
 use super::relay::Relay;
-pub(crate) use super::rounds::{Count, Straggler};
+pub(crate) use super::rounds::Count;
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
@@ -20,9 +20,33 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an extension waits for nodes that have not answered when a quorum has: to learn who has lost the key, and must
-/// get it again. Whoever is slower is asked again with the next one.
+/// How long stragglers are waited for at least.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
+
+/// Whether extensions that were sent together wait for nodes that have not answered when a quorum has: to learn who has lost
+/// the key, and must get it again. They do so for a moment; where the quorum took longer, as long as that once more. Whoever is
+/// slower is asked again with the next extension.
+pub(crate) enum Stragglers {
+    /// A quorum has not answered yet. They were sent then.
+    AwaitedSince(Timestamp),
+    AwaitedUntil(Timestamp),
+    LeftBehind,
+}
+
+impl Stragglers {
+    /// Until when they are waited for, a quorum having answered by now.
+    fn until(&mut self, now: Timestamp) -> Timestamp {
+        match *self {
+            Stragglers::AwaitedSince(start) => {
+                let until = now.after(STRAGGLER_LIMIT.max(now.since(start)));
+                *self = Stragglers::AwaitedUntil(until);
+                until
+            }
+            Stragglers::AwaitedUntil(until) => until,
+            Stragglers::LeftBehind => now,
+        }
+    }
+}
 
 /// The network of one client.
 pub(crate) struct Engine {
@@ -98,41 +122,40 @@ impl Engine {
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
     /// first byte was written.
-    pub(crate) fn extend(&self, order: &Order<'_>, straggler: Straggler) -> (Timestamp, Count) {
-        let (start, ticket) = self.relay.enter(|fleet, now, bells| (now, fleet.extend(order, straggler, now, bells)));
-        (start, self.extended(ticket, straggler, start, start.after(self.node_timeout)))
+    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (Timestamp, Count) {
+        let (start, ticket) = self.relay.enter(|fleet, now, bells| (now, fleet.extend(order, now, bells)));
+        let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
+        (start, self.extended(ticket, &mut stragglers, start.after(self.node_timeout)))
     }
 
     /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
     /// and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
     pub(crate) fn begin_to_extend<'o>(
         &self,
-        orders: impl Iterator<Item = (Order<'o>, Straggler)>,
+        orders: impl Iterator<Item = Order<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Timestamp {
         self.relay.enter(|fleet, now, bells| {
-            tickets.extend(orders.map(|(order, straggler)| fleet.extend(&order, straggler, now, bells)));
+            tickets.extend(orders.map(|order| fleet.extend(&order, now, bells)));
             now
         })
     }
 
-    /// Waits for the verdict on an extension that began at `start`, until the deadline at most, and for stragglers no longer
-    /// than a moment.
-    pub(crate) fn extended(
-        &self,
-        ticket: Ticket,
-        straggler: Straggler,
-        start: Timestamp,
-        deadline: Timestamp,
-    ) -> Count {
-        if straggler == Straggler::Awaited {
-            let until = deadline.min(start.after(STRAGGLER_LIMIT));
-            let conclude = |fleet: &mut Fleet, ticket| fleet.rounds().conclude_if_decided(ticket);
-            if let Some(count) = self.relay.run(|_, _, _| (ticket, until), conclude) {
-                return count;
+    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers.
+    pub(crate) fn extended(&self, ticket: Ticket, stragglers: &mut Stragglers, deadline: Timestamp) -> Count {
+        let conclude = |fleet: &mut Fleet, ticket| match stragglers {
+            Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_) if fleet.rounds().await_stragglers(ticket) => {
+                None
             }
+            _ => Some(fleet.rounds().conclude(ticket)),
+        };
+        if let Some(count) = self.relay.run(|_, _, _| (ticket, deadline), conclude) {
+            return count;
         }
-        self.relay.run(|_, _, _| (ticket, deadline), |fleet, ticket| fleet.rounds().conclude(ticket))
+        self.relay.run(
+            |_, now, _| (ticket, stragglers.until(now).min(deadline)),
+            |fleet, ticket| fleet.rounds().conclude(ticket),
+        )
     }
 
     /// Sets the key of a lock that is held anew on nodes that have lost it, and waits for nothing. Gives the nodes that it

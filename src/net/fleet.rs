@@ -133,8 +133,12 @@ impl Fleet {
     }
 
     /// Queues what is owed to a node, as much as it can take at once.
+    /// Nothing is lost on a connection that is closed or that nothing can be released on: it goes on being owed.
     fn pay(&mut self, node: NodeId, now: Timestamp) {
         let link = &mut self.links[node.index()];
+        if link.is_closed() || link.is_loading() {
+            return;
+        }
         while link.session.backlog() < PAYMENT_LIMIT
             && link.session.unsent().len() < PAYMENT_BYTES
             && let Some(ticket) = link.debts().pop_front()
@@ -235,6 +239,10 @@ impl Fleet {
             match event {
                 Event::Answered(ticket, vote) => {
                     let purpose = self.rounds.vote(ticket, node, vote, bells);
+                    if purpose == Some(Purpose::Release) && is_too_early(vote) {
+                        self.owe(node, ticket);
+                        continue;
+                    }
                     if purpose != Some(Purpose::Release) {
                         self.links[node.index()].answered();
                         self.note_answer(node, now);
@@ -264,6 +272,11 @@ impl Fleet {
             self.note_failure(node, fault);
         }
     }
+}
+
+/// A server that loads its data runs nothing yet; then the key may be there again.
+fn is_too_early(vote: Vote) -> bool {
+    matches!(vote, Vote::Fault(Fault { cause: Cause::Loading, .. }))
 }
 
 impl World for Fleet {
@@ -354,7 +367,7 @@ impl World for Fleet {
                     Err(fault) => self.lose(node, fault, now, bells),
                 }
             }
-            if readable.contains(node) {
+            if readable.contains(node) && self.links[node.index()].is_open() {
                 self.read(node, now, bells);
             }
         }

@@ -221,6 +221,11 @@ impl Link {
         self.health.may_ask(now)
     }
 
+    /// Whether the server was still loading its data when it was asked.
+    pub(super) fn is_loading(&self) -> bool {
+        matches!(self.session.standing(), Standing::Rejected(Fault { cause: Cause::Loading, .. }))
+    }
+
     /// Begins to connect.
     ///
     /// # Errors
@@ -374,7 +379,7 @@ impl Link {
         }
         self.connection = Connection::Closed;
         match (worked && fault.cause == Cause::Closed, self.session.standing()) {
-            (true, _) => self.health.disconnected(fault, now, self.salt()),
+            (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, Standing::Rejected(_)) => {} // counted when it was rejected
             (false, _) => self.health.failed(fault, now, self.salt()),
         }

@@ -28,7 +28,7 @@ pub(super) enum Purpose {
 
 /// What becomes of nodes that have not answered when a quorum has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Straggler {
+pub(super) enum Straggler {
     Awaited,
     LeftBehind,
 }
@@ -222,7 +222,7 @@ impl Rounds {
         }
     }
 
-    /// Waits for no straggler any more, if the round did; false when it did not. It may be decided by that.
+    /// Waits for no straggler any more, if the round did; false when it did not. It is decided by that.
     pub(super) fn leave_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
         if round.purpose != Purpose::Extend(Straggler::Awaited) {
@@ -233,9 +233,15 @@ impl Rounds {
         true
     }
 
-    /// As [`conclude`](Rounds::conclude), if there is a verdict. If not, the owner goes on to wait.
-    pub(super) fn conclude_if_decided(&mut self, ticket: Ticket) -> Option<Count> {
-        self.is_decided(ticket).then(|| self.conclude(ticket))
+    /// Waits for those who have not voted in an extension that is won; false when there is nobody to wait for.
+    pub(super) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
+        let Some(round) = self.round_mut(ticket) else { return false };
+        let is_won = round.tally.extension() == ExtensionOutcome::Extended;
+        let has_stragglers = is_won && !round.tally.undecided().is_empty();
+        if has_stragglers {
+            (round.purpose, round.decided) = (Purpose::Extend(Straggler::Awaited), false);
+        }
+        has_stragglers
     }
 
     /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.

@@ -60,9 +60,10 @@ impl Watch {
             size += 1;
         }
         let descriptors = &mut descriptors[..size];
-        self.spun = spin(descriptors, self.spin.min(patience));
+        let (spun, left) = spin(descriptors, self.spin.min(patience), patience);
+        self.spun = spun;
         // Errors: a signal, or too little memory. Either way nothing is ready, and the caller looks at its deadline.
-        if !self.spun && poll(descriptors, Timespec::try_from(patience).ok().as_ref()).is_err() {
+        if !self.spun && poll(descriptors, Timespec::try_from(left).ok().as_ref()).is_err() {
             return;
         }
         self.woken = !descriptors[0].revents().is_empty();
@@ -79,17 +80,18 @@ impl Watch {
     }
 }
 
-/// Polls without sleeping, for this long at most; true when something is ready.
-fn spin(descriptors: &mut [PollFd<'_>], time: Duration) -> bool {
+/// Polls without sleeping, for this long at most; true when something is ready, and what is left of all the patience.
+fn spin(descriptors: &mut [PollFd<'_>], time: Duration, patience: Duration) -> (bool, Duration) {
     if time.is_zero() {
-        return false;
+        return (false, patience);
     }
     let began = Instant::now();
     loop {
-        match poll(descriptors, Some(&Timespec::default())) {
-            Ok(0) if began.elapsed() < time => std::hint::spin_loop(),
-            Ok(ready) => return ready > 0,
-            Err(_) => return false,
+        let ready = poll(descriptors, Some(&Timespec::default()));
+        let passed = began.elapsed();
+        match ready {
+            Ok(0) if passed < time => std::hint::spin_loop(),
+            ready => return (ready.is_ok_and(|ready| ready > 0), patience.saturating_sub(passed)),
         }
     }
 }

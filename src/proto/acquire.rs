@@ -199,7 +199,7 @@ impl Acquire {
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {
-        matches!(self.terms.patience, Patience::Until(deadline) if t0 < deadline && deadline < t0.after(self.terms.node_timeout))
+        matches!(self.terms.patience, Patience::Until(deadline) if self.started < deadline && deadline < t0.after(self.terms.node_timeout))
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
@@ -257,6 +257,19 @@ mod tests {
             tally.record(NodeId::new(index), vote);
         }
         (tally, (0..row.len()).map(NodeId::new).collect())
+    }
+
+    #[test]
+    fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
+        let mut machine = acquire(Patience::Until(at(100)));
+        assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+        machine.woken(Timestamp::from_nanos(99_999_000));
+        assert_eq!(machine.poll(), Output::Attempt);
+        assert_eq!(machine.attempt_deadline(at(100)), at(100), "no time for anybody to answer");
+        let (tally, reached) = tally("xxx");
+        machine.attempted(at(100), &tally, reached, at(100), 0);
+        while let Output::Undo(_) = machine.poll() {}
+        assert_eq!(machine.poll(), Output::Done(Verdict::Held));
     }
 
     /// One attempt that begins at `t0` and is decided at `now`.

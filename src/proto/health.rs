@@ -60,9 +60,10 @@ impl Health {
         self.not_before = now.after(self.delay(now, salt));
     }
 
-    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only once.
-    pub fn disconnected(&mut self, fault: Fault, now: Timestamp, salt: u64) {
-        if self.failures > 0 {
+    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only once, unless
+    /// it had lasted for longer than the node would ever be left alone.
+    pub fn disconnected(&mut self, fault: Fault, lasted: Duration, now: Timestamp, salt: u64) {
+        if self.failures > 0 && lasted < LAST_DELAY {
             self.failed(fault, now, salt);
         } else {
             self.failures = 1;
@@ -142,9 +143,11 @@ mod tests {
     fn a_closed_idle_connection_may_be_opened_again_at_once_but_only_once() {
         let closed = Fault::new(Phase::Reply, Cause::Closed);
         let mut health = Health::new();
-        health.disconnected(closed, at(0), 0);
-        assert_eq!(health.may_ask(at(0)), Ok(()));
-        health.disconnected(closed, at(0), 0);
+        for _ in 0..3 {
+            health.disconnected(closed, LAST_DELAY, at(0), 0);
+            assert_eq!(health.may_ask(at(0)), Ok(()));
+        }
+        health.disconnected(closed, LAST_DELAY / 2, at(0), 0);
         assert_eq!(health.may_ask(at(0)), Err(closed));
     }
 

@@ -4,8 +4,10 @@
 //! until it is as it should be; what must not have happened is told by the servers' own counts.
 
 use crate::clients::{
-    LASTING, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, failure, gone_for_good, lasting, left, take, value,
+    LASTING, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, lasting, left, take,
+    value,
 };
+use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Extension, MutexGuard, Phase, Redlock, Release, Watchdog};
@@ -407,4 +409,32 @@ fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     assert_same_end(before, end(&guard));
     assert_eq!(extensions(&servers), sent);
     assert_eq!(guard.unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn nodes_that_are_far_are_repaired_too() {
+    let far = |number: u32, delay, reply: &'static str| {
+        Fake::scripted(move |_, event| match event {
+            Event::Connected => Vec::new(),
+            Event::Received(command) if command[0] == "EVAL" => {
+                vec![Act::Wait(Duration::from_millis(delay)), say(reply)]
+            }
+            Event::Received(command) => {
+                let text = String::from_utf8(healthy(command)).unwrap();
+                let Some(at) = text.find("run_id:") else { return vec![say(&text)] };
+                let (before, after) = text.split_at(at + 7);
+                vec![say(&format!("{before}{number}{}", &after[1..]))]
+            }
+        })
+    };
+    let fakes = [far(1, 60, ":1\r\n"), far(2, 60, ":1\r\n"), far(3, 80, ":0\r\n")];
+    let client = client_of(fakes.each_ref().map(Fake::url));
+    let mut guard = take(&lasting(&client, "k"));
+    let sets = || fakes[2].commands().iter().filter(|command| command[0] == "SET").count();
+    assert!(eventually(SOON, || sets() == 1));
+    for _ in 0..10 {
+        assert_eq!(guard.extend(Duration::from_secs(500)).unwrap(), Extension::Extended);
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(sets() > 1, "never repaired");
 }

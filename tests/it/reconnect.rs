@@ -108,6 +108,37 @@ fn a_lock_whose_connections_were_closed_just_now_is_released() {
 }
 
 #[test]
+fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
+    let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
+    let client = builder(&servers).build().unwrap();
+    let mutex = lasting(&client, "k");
+    let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
+    for round in 0..2 {
+        let guard = mutex.try_lock();
+        assert!(matches!(guard, Ok(Some(_))), "round {round}: {guard:?}");
+        assert!(eventually(SOON, alone));
+        assert_eq!(guard.unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert!(eventually(SOON, alone));
+    }
+}
+
+#[test]
+fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    let (a, b) = (take(&lasting(&client, "a")), take(&lasting(&client, "b")));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
+    close_connections(&servers);
+    thread::sleep(LONG_AGO);
+    assert_eq!(a.unlock().unwrap(), Release::Released);
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "a").is_none())));
+    close_connections(&servers);
+    thread::sleep(LONG_AGO);
+    let released = b.unlock();
+    assert!(matches!(released, Ok(Release::Released)), "{released:?}");
+}
+
+#[test]
 fn a_dropped_guard_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
         let servers = Server::several(3).unwrap();

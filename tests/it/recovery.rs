@@ -1,10 +1,11 @@
 //! Nodes that come back, or seem to: they are owed what they missed, and are not asked without end.
 
-use crate::clients::{SOON, client_of, lasting, take};
+use crate::clients::{SOON, client_of, lasting, take, value};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::Redlock;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -55,6 +56,58 @@ fn a_node_that_is_owed_many_releases_comes_back_and_gets_them() {
         count("SET"),
         count("EVAL") - released
     );
+}
+
+#[test]
+fn a_release_owed_survives_a_connection_refused_while_somebody_polls() {
+    let mut server = Server::with(&["--tcp-backlog", "1", "--appendonly", "yes", "--appendfsync", "always"]).unwrap();
+    let client = Redlock::builder().node(server.url()).node_timeout(Duration::from_secs(3)).build().unwrap();
+    let guard = take(&lasting(&client, "k"));
+    server.restart().unwrap();
+    assert!(value(&server, "k").is_some());
+    server.pause().unwrap();
+    let address = server.address().parse().unwrap();
+    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
+    let crowd: Vec<_> = (0..10).map_while(connect).collect();
+    assert!(crowd.len() < 10, "the queue takes everybody");
+    // Finds its connection closed, and begins another one, which the full queue neither takes nor refuses.
+    drop(guard);
+    thread::scope(|scope| {
+        scope.spawn(|| drop(lasting(&client, "another").try_lock()));
+        thread::sleep(Duration::from_millis(200));
+        // The next packet of it is refused.
+        server.kill();
+        drop(crowd);
+    });
+    server.restart().unwrap();
+    assert!(value(&server, "k").is_some());
+    let gone = || {
+        drop(lasting(&client, "another").try_lock());
+        value(&server, "k").is_none()
+    };
+    assert!(eventually(SOON / 3, gone), "the release was lost");
+}
+
+#[test]
+fn a_release_that_a_loading_node_could_not_do_is_done_later() {
+    let fake = Fake::scripted(|connection, event| match (connection, event) {
+        (_, Event::Connected) => Vec::new(),
+        (0, Event::Received(command)) if command[0].starts_with("EVAL") => vec![Act::Close],
+        (1, Event::Received(_)) => vec![say("-LOADING Redis is loading the dataset in memory\r\n")],
+        (_, Event::Received(command)) => vec![Act::Say(healthy(command))],
+    });
+    let client = client_of([fake.url()]);
+    drop(take(&lasting(&client, "k")));
+    let asked = || {
+        drop(lasting(&client, "another").try_lock());
+        fake.connections() > 2
+    };
+    assert!(eventually(SOON, asked));
+    thread::sleep(Duration::from_millis(100));
+    let commands = fake.commands();
+    let owed =
+        commands.iter().skip_while(|command| command[0] != "EVAL").filter(|c| c.contains(&"k".to_owned())).count();
+    assert!(owed > 2, "{commands:?}");
 }
 
 #[test]

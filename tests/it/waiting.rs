@@ -6,7 +6,9 @@ use crate::clients::{
 };
 use crate::support::fake::Fake;
 use crate::support::server::{Server, free_port};
+use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -244,5 +246,85 @@ fn several_waits_with_one_deadline_end_at_it() {
             }
         });
         thread::sleep(deadline.saturating_duration_since(Instant::now()));
+    });
+}
+
+#[test]
+fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).unavailable_after(Duration::ZERO).build().unwrap();
+    drop(take(&lasting(&client, "before")));
+    let barrier = Barrier::new(8);
+    let errors: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    lasting(&client, "k").lock().map(drop)
+                })
+            })
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().unwrap().err()).collect()
+    });
+    assert!(errors.is_empty(), "{} of 8: {}", errors.len(), errors[0]);
+}
+
+#[test]
+fn spinning_ends_at_the_deadline() {
+    let fake = Fake::silent();
+    let client =
+        Redlock::builder().node(fake.url()).node_timeout(SOON).spin(Duration::from_millis(10)).build().unwrap();
+    let mut late = Vec::new();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        assert!(lasting(&client, "k").lock_timeout(Duration::from_millis(15)).is_err());
+        late.push(begun.elapsed() - Duration::from_millis(15));
+    }
+    assert!(late.iter().any(|late| *late < Duration::from_millis(5)), "{late:?}");
+}
+
+#[test]
+fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
+    let node = EmbeddedNode::start().unwrap();
+    let client = Redlock::builder().node(node.url()).node_timeout(SOON).build().unwrap();
+    let stale = take(&client.mutex("k").ttl(Duration::from_millis(50)));
+    thread::sleep(Duration::from_millis(100));
+    assert!(stale.remaining().is_zero());
+    node.hang();
+    thread::scope(|scope| {
+        let mutex = client.mutex("k").ttl(Duration::from_secs(60));
+        let head = scope.spawn({
+            let mutex = mutex.clone();
+            move || mutex.lock_timeout(Duration::from_millis(600)).is_err()
+        });
+        thread::sleep(Duration::from_millis(200));
+        let told = mutex.lock_timeout(Duration::from_millis(100));
+        assert!(head.join().unwrap());
+        assert_eq!(told.expect_err("nobody knows").kind(), ErrorKind::Unavailable);
+    });
+    node.resume();
+}
+
+#[test]
+fn a_wait_without_limit_is_no_longer_than_attempts_last() {
+    let fake = Fake::silent();
+    let client = Redlock::builder()
+        .node(fake.url())
+        .node_timeout(SOON)
+        .unavailable_after(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    let mutex = client.mutex("k").ttl(Duration::from_millis(500));
+    thread::scope(|scope| {
+        let shutdown = CancelHandle::new();
+        let wait = Wait::timeout(SOON * 2).cancelled_by(&shutdown);
+        let patient = mutex.clone();
+        scope.spawn(move || drop(patient.lock_with(&wait)));
+        thread::sleep(Duration::from_millis(50));
+        let begun = Instant::now();
+        assert!(mutex.lock().is_err());
+        let took = begun.elapsed();
+        shutdown.cancel();
+        assert!(took < SOON / 4, "{took:?}");
     });
 }

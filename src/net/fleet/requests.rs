@@ -98,15 +98,9 @@ impl Fleet {
     }
 
     /// Queues an extension for every node that may be asked.
-    pub(in crate::net) fn extend(
-        &mut self,
-        order: &Order<'_>,
-        straggler: Straggler,
-        now: Timestamp,
-        bells: &mut Bells,
-    ) -> Ticket {
+    pub(in crate::net) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
         self.settle_posts(now, bells);
-        let ticket = self.rounds.open(Purpose::Extend(straggler), order.key, order.token);
+        let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
         let mut asked = NodeSet::EMPTY;
         for node in self.nodes() {
             match self.prepare_to_ask(node, now, bells) {

@@ -94,7 +94,8 @@ fn work(client: &Redlock, directory: &Path, log: &Path, is_watched: bool, mut ra
     let mut say = |line: String| log.write_all(line.as_bytes()).unwrap();
     let mutex = client.mutex(RESOURCE).ttl(TTL);
     let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
-    while !directory.join(STOP).exists() {
+    // The directory goes with the test that started this process, however that ends.
+    while directory.exists() && !directory.join(STOP).exists() {
         let guard = match mutex.lock_timeout(Duration::from_secs(1)) {
             Ok(Some(guard)) => guard,
             Ok(None) => {
