@@ -15,6 +15,7 @@ use crate::queue::HoldId;
 use crate::release::Release;
 use crossbeam_channel::Receiver;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -37,10 +38,9 @@ pub struct MutexGuard {
     claim: Claim,
     /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
     lease: Lease,
-    /// The longest that the lock can last from now on unless it is extended by hand.
-    ttl_millis: u64,
-    /// None when the lock has been released, or detached.
-    hold: Option<HoldId>,
+    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has been
+    /// released, or detached.
+    held_for: Option<NonZeroU64>,
     watched: OnceLock<Arc<Watched>>,
 }
 
@@ -50,11 +50,10 @@ impl MutexGuard {
         key: Arc<str>,
         claim: Claim,
         (lease, ttl): (Lease, Ttl),
-        hold: HoldId,
         watched: Option<Arc<Watched>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
-        MutexGuard { client, key, claim, lease, ttl_millis: ttl.millis(), hold: Some(hold), watched }
+        MutexGuard { client, key, claim, lease, held_for: Some(longest(ttl)), watched }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -102,7 +101,8 @@ impl MutexGuard {
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
             was_valid = lease.is_valid(now);
-            self.hold.take().into_iter().for_each(|hold| self.client.queues().release(&self.key, hold, now));
+            self.held_for = None;
+            self.client.queues().release(&self.key, HoldId::of(&claim.token), now);
         });
         self.client.report().unlocked(&self.key, was_valid, loss_told, &count);
         Release::of(count.tally.release(), was_valid).ok_or_else(|| {
@@ -139,10 +139,8 @@ impl MutexGuard {
         let ttl = self.client.checked_ttl(ttl)?;
         let found = self.extend_by(ttl);
         let is_told_here = if let Found::Lost(reason) = &found { self.lose(*reason) } else { true };
-        if let Some(hold) = self.hold {
-            // Threads of this client that wait for it may have to wait less, or longer.
-            self.client.queues().hold_until(&self.key, hold, self.lease().end());
-        }
+        // Threads of this client that wait for it may have to wait less, or longer.
+        self.client.queues().hold_until(&self.key, HoldId::of(&self.claim.token), self.lease().end());
         let report = self.client.report();
         Ok(match found {
             Found::Extended(repaired) => {
@@ -227,12 +225,11 @@ impl MutexGuard {
         let wall = SystemTime::now();
         let now = client.engine().now();
         // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
-        if let Some(hold) = self.hold.take()
-            && !client.is_inherited()
-        {
-            client.queues().release(&self.key, hold, now);
+        if !client.is_inherited() {
+            client.queues().release(&self.key, HoldId::of(&self.claim.token), now);
         }
-        LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, self.ttl_millis, lease, wall, now)
+        let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
+        LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, ttl_millis, lease, wall, now)
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> Found {
@@ -279,7 +276,7 @@ impl MutexGuard {
 
     /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
     fn rely_on(&mut self, start: Timestamp, ttl: Ttl) -> bool {
-        self.ttl_millis = ttl.millis();
+        self.held_for = Some(longest(ttl));
         match self.watched.get() {
             Some(watched) => self.client.keeper().extended(watched, start, ttl),
             None => {
@@ -323,19 +320,26 @@ enum Found {
     Lost(LossReason),
 }
 
+/// No time to live is shorter than a millisecond.
+fn longest(ttl: Ttl) -> NonZeroU64 {
+    NonZeroU64::new(ttl.millis()).unwrap_or(NonZeroU64::MIN)
+}
+
 impl Drop for MutexGuard {
     fn drop(&mut self) {
         if self.client.is_inherited() {
             // The lock is the parent's. The watch goes with its channel, which somebody was perhaps waiting at.
             return std::mem::forget(self.watched.take());
         }
-        let Some(hold) = self.hold.take() else { return };
+        if self.held_for.is_none() {
+            return;
+        }
         let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
         let is_observed = client.report().is_listening();
         let mut is_loss_found = false;
         client.engine().post_release(key.as_bytes(), &claim, |now| {
-            client.queues().release(key, hold, now);
+            client.queues().release(key, HoldId::of(&claim.token), now);
             let was_valid = lease.is_valid(now);
             is_loss_found = !was_valid && !loss_told;
             is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })

@@ -9,7 +9,7 @@ use crate::net::engine::{Claim, Count};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
-use crate::queue::{Place, Trouble, Turn};
+use crate::queue::{HoldId, Place, Trouble, Turn};
 use crate::token;
 use crate::wait::{Limit, Wait};
 use crate::watchdog::Watchdog;
@@ -371,13 +371,14 @@ impl<'m> Acquisition<'m> {
 
     fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Timestamp) -> MutexGuard {
         let Mutex { client, key, watchdog, .. } = self.mutex;
-        let hold = match place {
-            Some(place) => place.hold(lease.end(), now),
-            None => client.queues().hold(key, lease.end(), now),
-        };
+        let hold = HoldId::of(&claim.token);
+        match place {
+            Some(place) => place.hold(hold, lease.end(), now),
+            None => client.queues().hold(key, hold, lease.end(), now),
+        }
         let watched =
             watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog, hold))));
-        MutexGuard::new(client.clone(), Arc::clone(key), claim, (lease, self.ttl), hold, watched)
+        MutexGuard::new(client.clone(), Arc::clone(key), claim, (lease, self.ttl), watched)
     }
 
     fn cancelled(&self) -> Error {

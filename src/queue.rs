@@ -10,6 +10,7 @@
 //! `SET` will go (SPEC §3.4). Whoever leaves, for whatever reason, wakes the new head.
 
 use crate::error::NodeFault;
+use crate::proto::lease::OwnerToken;
 use crate::proto::time::Timestamp;
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -83,9 +84,17 @@ pub(crate) enum Turn {
     Head(Timestamp),
 }
 
-/// A guard's entry as the holder of a key in this process.
+/// A guard's entry as the holder of a key in this process: told from others by its owner token, so that no guard has to
+/// remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HoldId(NonZeroU64);
+
+impl HoldId {
+    /// That of a lock with this token.
+    pub(crate) fn of(token: &OwnerToken) -> HoldId {
+        HoldId(NonZeroU64::MIN | token.beginning())
+    }
+}
 
 impl Queues {
     /// Joins the end of the queue for a key, and says whose turn it is.
@@ -106,11 +115,9 @@ impl Queues {
     }
 
     /// Enters a guard of this process as the holder of a key.
-    pub(crate) fn hold(&self, key: &Arc<str>, until: Timestamp, now: Timestamp) -> HoldId {
+    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, until: Timestamp, now: Timestamp) {
         let mut inner = lock(&self.inner);
-        let id = inner.next_hold();
         inner.queues.entry(Arc::clone(key)).or_default().hold(Holder { id, until }, now);
-        id
     }
 
     /// A holder's lease ends then, not when it was said to end. Whoever waits for a later end looks again.
@@ -167,17 +174,15 @@ impl Place<'_> {
     }
 
     /// Leaves the queue, and enters a guard of this process as the holder of the key.
-    pub(crate) fn hold(mut self, until: Timestamp, now: Timestamp) -> HoldId {
+    pub(crate) fn hold(mut self, id: HoldId, until: Timestamp, now: Timestamp) {
         self.left = true;
         let mut inner = lock(&self.queues.inner);
-        let id = inner.next_hold();
         let Inner { queues, spare, .. } = &mut *inner;
         // The place keeps the queue there.
         if let Some(queue) = queues.get_mut(self.key) {
             queue.hold(Holder { id, until }, now);
             queue.leave(self.id, spare);
         }
-        id
     }
 
     /// A channel that brings a message when it may have become this thread's turn. To be asked for before
@@ -238,10 +243,6 @@ impl Inner {
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
-    }
-
-    fn next_hold(&mut self) -> HoldId {
-        HoldId(NonZeroU64::MIN.saturating_add(self.next_id()))
     }
 }
 
@@ -315,6 +316,10 @@ mod tests {
         Timestamp::ORIGIN.after(Duration::from_millis(millis))
     }
 
+    fn held_by(number: u8) -> HoldId {
+        HoldId::of(&OwnerToken::from_entropy([number * 2; OwnerToken::ENTROPY]))
+    }
+
     #[test]
     fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
@@ -346,7 +351,8 @@ mod tests {
     #[test]
     fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let hold = queues.hold(&key, at(100), at(0));
+        let hold = held_by(1);
+        queues.hold(&key, hold, at(100), at(0));
         let place = queues.join(&key, at(5)).0;
         let bell = place.bell();
         assert_eq!(place.turn(at(99)), Turn::HeldHere(at(100)));
@@ -359,7 +365,8 @@ mod tests {
     #[test]
     fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let hold = queues.hold(&key, at(100), at(0));
+        let hold = held_by(2);
+        queues.hold(&key, hold, at(100), at(0));
         let place = queues.join(&key, at(5)).0;
         let bell = place.bell();
         queues.hold_until(&key, hold, at(300));
@@ -368,7 +375,8 @@ mod tests {
         queues.hold_until(&key, hold, at(150));
         assert!(bell.try_recv().is_ok());
         assert_eq!(place.turn(at(150)), Turn::Head(at(5)));
-        let next = queues.hold(&key, at(400), at(160));
+        let next = held_by(3);
+        queues.hold(&key, next, at(400), at(160));
         queues.hold_until(&key, hold, at(900));
         assert_eq!(place.turn(at(399)), Turn::HeldHere(at(400)), "it is not the holder any more");
         queues.hold_until(&key, next, at(161));
@@ -378,8 +386,10 @@ mod tests {
     #[test]
     fn an_expired_guard_does_not_strike_out_its_successor() {
         let (queues, key) = (Queues::default(), Arc::from("k"));
-        let stale = queues.hold(&key, at(100), at(0));
-        let fresh = queues.hold(&key, at(300), at(200));
+        let stale = held_by(4);
+        queues.hold(&key, stale, at(100), at(0));
+        let fresh = held_by(5);
+        queues.hold(&key, fresh, at(300), at(200));
         let place = queues.join(&key, at(210)).0;
         queues.release(&key, stale, at(220));
         assert_eq!(place.turn(at(230)), Turn::HeldHere(at(300)));
@@ -393,7 +403,8 @@ mod tests {
         let (queues, key) = (Queues::default(), Arc::from("k"));
         let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
         assert!(behind.trouble().is_some());
-        let hold = head.hold(at(50), at(5));
+        let hold = held_by(9);
+        head.hold(hold, at(50), at(5));
         assert!(behind.trouble().is_none());
         let last = queues.join(&key, at(6)).0;
         assert_eq!(last.turn(at(7)), Turn::Behind(at(50)), "nobody asks while the lock is held here");
@@ -401,7 +412,7 @@ mod tests {
         assert_eq!(last.turn(at(9)), Turn::Behind(at(9)));
         drop((behind, last));
         // A guard that was taken without a queue.
-        queues.hold(&key, at(99), at(10));
+        queues.hold(&key, hold, at(99), at(10));
         assert!(queues.join(&key, at(11)).0.trouble().is_none());
     }
 

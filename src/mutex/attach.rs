@@ -7,6 +7,7 @@ use super::Mutex;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
 use crate::lease::Lease;
+use crate::queue::HoldId;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -58,11 +59,12 @@ impl Mutex {
             return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {key:?} has ended")));
         }
         let claim = client.engine().adopt(lease.token());
-        let hold = client.queues().hold(key, validity.end(), now);
+        let hold = HoldId::of(&claim.token);
+        client.queues().hold(key, hold, validity.end(), now);
         let watch = |dog| client.keeper().watch(key, &claim, validity, Some((own, dog, hold)));
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
-        let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), hold, watched);
+        let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), watched);
         client.report().tell_news();
         Ok(guard)
     }

@@ -129,6 +129,11 @@ impl OwnerToken {
         OwnerToken(entropy)
     }
 
+    /// Its first eight bytes as a number: enough to tell apart what one process holds.
+    pub fn beginning(&self) -> u64 {
+        self.0.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+    }
+
     /// The token as it is sent.
     pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
