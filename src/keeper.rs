@@ -19,6 +19,8 @@
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
 //! 5. The observer is told when no mutex is held, and when all that a batch has brought has been noted.
 
+// Named, because a model check includes this file from elsewhere.
+#[path = "keeper/watched.rs"]
 mod watched;
 
 use crate::event::LossReason;
@@ -31,7 +33,7 @@ use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use crate::queue::{HoldId, Queues};
 use crate::report::Reporter;
-use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
+use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_current, lock, spawn};
 use crate::watchdog::Watchdog;
 use std::collections::HashMap;
 use std::io;
@@ -197,7 +199,7 @@ impl Drop for Keeper {
         };
         self.shared.changed.notify_one();
         // A callback of the observer may let go of the last handle, on that very thread. It ends when it comes back.
-        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
             // It does not panic; and if it did, this would not be the place to pass that on.
             let _ = thread.join();
         }

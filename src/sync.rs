@@ -38,6 +38,11 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.spawn(work)
 }
 
+/// Whether the thread is the one that asks.
+pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+    thread.thread().id() == std::thread::current().id()
+}
+
 /// Keeps other threads out for a few instructions, and a child of `fork` not for ever: there, a mutex would stay locked
 /// that a thread had which is not the one that forked. What that one left half done must do no harm.
 pub(crate) struct Turnstile {

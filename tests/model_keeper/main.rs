@@ -28,18 +28,24 @@ use quorumlock::proto;
 mod client;
 #[path = "../../src/error.rs"]
 mod error;
+#[path = "../../src/event.rs"]
+mod event;
 #[path = "../../src/extension.rs"]
 mod extension;
 #[path = "../../src/guard.rs"]
 mod guard;
 #[path = "../../src/keeper.rs"]
 mod keeper;
+#[path = "../../src/release.rs"]
+mod release;
+mod report;
 mod time;
 #[path = "../../src/watchdog.rs"]
 mod watchdog;
 
 mod net {
     pub(crate) mod engine;
+    pub(crate) mod news;
     #[path = "../../../src/net/relay.rs"]
     mod relay;
     #[path = "../../../src/net/rounds.rs"]
@@ -53,6 +59,10 @@ mod sync {
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
+    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+        thread.thread().id() == shuttle::thread::current().id()
+    }
+
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
     }
@@ -61,11 +71,18 @@ mod sync {
 /// Nobody waits for a lock here.
 mod queue {
     use crate::error::NodeFault;
+    use crate::proto::lease::OwnerToken;
     use crate::proto::time::Timestamp;
     use std::sync::Arc;
 
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct HoldId;
+
+    impl HoldId {
+        pub(crate) fn of(_token: &OwnerToken) -> HoldId {
+            HoldId
+        }
+    }
 
     #[derive(Default)]
     pub(crate) struct Queues {}
@@ -132,6 +149,7 @@ use proto::lease::{MAX_TTL, OwnerToken, Ttl};
 use proto::node::NodeSet;
 use proto::time::Timestamp;
 use queue::HoldId;
+use report::Reporter;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::JoinHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -204,7 +222,7 @@ impl Scene {
             unavailable_after: TTL,
             max_ttl: MAX_TTL,
         };
-        let client = Client::new(Engine::new(&network), settings, Generation);
+        let client = Client::new(Engine::new(&network), settings, Reporter, Generation);
         let is_over = AtomicBool::new(false);
         let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
         let serve = |node| {
@@ -242,7 +260,7 @@ impl Scene {
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
             let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });
             stage.locks.lock().unwrap().push(Arc::clone(&lock));
-            let guard = MutexGuard::new(client.clone(), key, claim, (lease, ttl), HoldId, Some(watched));
+            let guard = MutexGuard::new(client.clone(), key, claim, (lease, ttl), Some(watched));
             drop((still, client));
             act(&stage, &lock, guard);
         }));

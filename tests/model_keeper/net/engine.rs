@@ -4,9 +4,10 @@
 //! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It knows
 //! the names and rounds of the engine, and keeps an eye on what is queued: nothing may follow the release of a lock.
 
+use super::news::Farewell;
 use super::relay::Bells;
-pub(crate) use super::rounds::{Count, Straggler};
-use super::rounds::{Purpose, Rounds};
+pub(crate) use super::rounds::Count;
+use super::rounds::{Purpose, Rounds, Straggler};
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::{OwnerToken, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
@@ -42,6 +43,11 @@ pub(crate) struct Claim {
     pub(crate) reached: NodeSet,
 }
 
+pub(crate) enum Stragglers {
+    AwaitedSince(Timestamp),
+    LeftBehind,
+}
+
 impl Engine {
     pub(crate) fn new(network: &Arc<Network>) -> Engine {
         Engine(Arc::clone(network))
@@ -57,33 +63,33 @@ impl Engine {
         NODE_TIMEOUT
     }
 
-    pub(crate) fn extend(&self, order: &Order<'_>, straggler: Straggler) -> (Timestamp, Count) {
+    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (Timestamp, Count) {
         let (start, ticket) = {
             let mut state = lock(&self.0.state);
             let start = time::moment();
-            (start, state.extend(order, straggler))
+            (start, state.extend(order))
         };
         self.0.changed.notify_all();
-        (start, self.0.conclude(ticket, start.after(NODE_TIMEOUT)))
+        (start, self.0.conclude(ticket, start.after(NODE_TIMEOUT), awaits_stragglers))
     }
 
     pub(crate) fn begin_to_extend<'o>(
         &self,
-        orders: impl Iterator<Item = (Order<'o>, Straggler)>,
+        orders: impl Iterator<Item = Order<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Timestamp {
         let start = {
             let mut state = lock(&self.0.state);
             let start = time::moment();
-            tickets.extend(orders.map(|(order, straggler)| state.extend(&order, straggler)));
+            tickets.extend(orders.map(|order| state.extend(&order)));
             start
         };
         self.0.changed.notify_all();
         start
     }
 
-    pub(crate) fn extended(&self, ticket: Ticket, _: Straggler, _: Timestamp, deadline: Timestamp) -> Count {
-        self.0.conclude(ticket, deadline)
+    pub(crate) fn extended(&self, ticket: Ticket, stragglers: &mut Stragglers, deadline: Timestamp) -> Count {
+        self.0.conclude(ticket, deadline, matches!(stragglers, Stragglers::AwaitedSince(_)))
     }
 
     pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
@@ -101,11 +107,11 @@ impl Engine {
     pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Count {
         let now = time::now();
         let ticket = self.0.release(key, claim, queued);
-        self.0.conclude(ticket, now.after(NODE_TIMEOUT))
+        self.0.conclude(ticket, now.after(NODE_TIMEOUT), false)
     }
 
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) {
-        let ticket = self.0.release(key, claim, queued);
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
+        let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
         lock(&self.0.state).rounds.unrefer(ticket);
     }
 }
@@ -166,7 +172,7 @@ impl Network {
     pub(crate) fn new() -> Arc<Network> {
         let state = State {
             nodes: Default::default(),
-            rounds: Rounds::new(NODES),
+            rounds: Rounds::new(NODES, None),
             released: Vec::new(),
             left: Vec::new(),
             losses: HashMap::new(),
@@ -279,9 +285,15 @@ impl Network {
         ticket
     }
 
-    fn conclude(&self, ticket: Ticket, deadline: Timestamp) -> Count {
+    fn conclude(&self, ticket: Ticket, deadline: Timestamp, mut awaits_stragglers: bool) -> Count {
         let mut state = lock(&self.state);
-        while !state.rounds.is_decided(ticket) && time::now() < deadline {
+        while time::now() < deadline {
+            if state.rounds.is_decided(ticket) {
+                if std::mem::take(&mut awaits_stragglers) && state.rounds.await_stragglers(ticket) {
+                    continue;
+                }
+                break;
+            }
             let left = deadline.since(time::now());
             state = self.wait(state, left);
         }
@@ -299,8 +311,8 @@ impl Network {
 }
 
 impl State {
-    fn extend(&mut self, order: &Order<'_>, straggler: Straggler) -> Ticket {
-        let ticket = self.rounds.open(Purpose::Extend(straggler), order.key, order.token);
+    fn extend(&mut self, order: &Order<'_>) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
         self.queue(ticket, NodeSet::first(NODES), order, What::Extend);
         ticket
     }
