@@ -294,7 +294,7 @@ impl Thread {
         let mut stragglers = if is_long { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
         let answered_by = start.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
-            let deadline = answered_by.min(lock(&self.shared.schedule).renewals.next_end());
+            let deadline = || answered_by.min(lock(&self.shared.schedule).renewals.next_end());
             let count = self.engine.extended(ticket, &mut stragglers, deadline);
             if let Some(found) = self.note(watched, *ttl, start, count)
                 && self.report.is_listening()

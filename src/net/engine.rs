@@ -9,7 +9,7 @@ pub(crate) use super::fleet::requests::{Claim, Order};
 use super::fleet::requests::{Extent, Setter};
 use super::link::Link;
 use super::news::{Farewell, News};
-use super::relay::Relay;
+use super::relay::{Bells, Relay};
 pub(crate) use super::rounds::Count;
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
@@ -17,9 +17,12 @@ use crate::proto::session::Ticket;
 use crate::proto::time::{Clock, Timestamp};
 use crate::waker::Waker;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long an extension waits before it looks whether it may go on to.
+const GLANCE: Duration = Duration::from_millis(10);
 /// How long stragglers are waited for at least.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
 
@@ -125,7 +128,7 @@ impl Engine {
     pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (Timestamp, Count) {
         let (start, ticket) = self.relay.enter(|fleet, now, bells| (now, fleet.extend(order, now, bells)));
         let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
-        (start, self.extended(ticket, &mut stragglers, start.after(self.node_timeout)))
+        (start, self.extended(ticket, &mut stragglers, || start.after(self.node_timeout)))
     }
 
     /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
@@ -141,17 +144,37 @@ impl Engine {
         })
     }
 
-    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers.
-    pub(crate) fn extended(&self, ticket: Ticket, stragglers: &mut Stragglers, deadline: Timestamp) -> Count {
-        let conclude = |fleet: &mut Fleet, ticket| match stragglers {
-            Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_) if fleet.rounds().await_stragglers(ticket) => {
-                None
+    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers. The deadline is
+    /// asked for again every [`GLANCE`]: something else may have become more urgent.
+    pub(crate) fn extended(
+        &self,
+        ticket: Ticket,
+        stragglers: &mut Stragglers,
+        deadline: impl Fn() -> Timestamp,
+    ) -> Count {
+        loop {
+            let (until, glance) = (deadline(), self.now().after(GLANCE));
+            let is_glance = glance < until;
+            let begin = |fleet: &mut Fleet, _: Timestamp, _: &mut Bells| {
+                fleet.rounds().bear_with(ticket, is_glance);
+                (ticket, until.min(glance))
+            };
+            let conclude = |fleet: &mut Fleet, ticket| match stragglers {
+                _ if is_glance && !fleet.rounds().is_decided(ticket) => ControlFlow::Continue(()),
+                Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_)
+                    if fleet.rounds().await_stragglers(ticket) =>
+                {
+                    ControlFlow::Break(None)
+                }
+                _ => ControlFlow::Break(Some(fleet.rounds().conclude(ticket))),
+            };
+            match self.relay.run(begin, conclude) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(Some(count)) => return count,
+                ControlFlow::Break(None) => break,
             }
-            _ => Some(fleet.rounds().conclude(ticket)),
-        };
-        if let Some(count) = self.relay.run(|_, _, _| (ticket, deadline), conclude) {
-            return count;
         }
+        let deadline = deadline();
         self.relay.run(
             |_, now, _| (ticket, stragglers.until(now).min(deadline)),
             |fleet, ticket| fleet.rounds().conclude(ticket),

@@ -296,7 +296,7 @@ impl World for Fleet {
     }
 
     fn expire(&mut self, ticket: Ticket, bells: &mut Bells) {
-        if self.rounds.leave_stragglers(ticket) {
+        if self.rounds.is_patient(ticket) || self.rounds.leave_stragglers(ticket) {
             return;
         }
         let now = self.clock.now();

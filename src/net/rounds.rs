@@ -45,6 +45,8 @@ pub(super) struct Round {
     faults: Box<[Fault]>,
     reached: NodeSet,
     decided: bool,
+    /// Whether its owner's deadline blames nobody: the owner only looks up.
+    patient: bool,
     /// What its owner sleeps on. A post has none.
     bell: Option<Bell>,
     /// A post whose verdict is to be told.
@@ -129,6 +131,7 @@ impl Rounds {
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
                     reached: NodeSet::EMPTY,
                     decided: false,
+                    patient: false,
                     bell: None,
                     farewell: None,
                 });
@@ -142,7 +145,7 @@ impl Rounds {
         round.token = *token;
         round.tally = Tally::new(self.nodes);
         round.reached = NodeSet::EMPTY;
-        round.decided = false;
+        (round.decided, round.patient) = (false, false);
         round.bell = None;
         Ticket { slot, generation: round.generation }
     }
@@ -231,6 +234,18 @@ impl Rounds {
         round.purpose = Purpose::Extend(Straggler::LeftBehind);
         round.decided = round.has_verdict();
         true
+    }
+
+    /// Says whether nobody is to be blamed when the owner's next deadline comes.
+    pub(super) fn bear_with(&mut self, ticket: Ticket, patient: bool) {
+        if let Some(round) = self.round_mut(ticket) {
+            round.patient = patient;
+        }
+    }
+
+    /// Whether nobody is to be blamed yet.
+    pub(super) fn is_patient(&self, ticket: Ticket) -> bool {
+        self.round(ticket).is_some_and(|round| round.patient)
     }
 
     /// Waits for those who have not voted in an extension that is won; false when there is nobody to wait for.

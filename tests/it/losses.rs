@@ -227,6 +227,27 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
 }
 
 #[test]
+fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_told_in_time() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(SOON).build().unwrap();
+    let (period, margin, short) = (Duration::from_millis(200), Duration::from_millis(100), Duration::from_millis(500));
+    let watchdog = Watchdog::new().period(period).margin(margin);
+    let mut guard = take(&lasting(&client, "k").watchdog(watchdog));
+    let lost = guard.lost().unwrap();
+    servers.iter().for_each(|server| server.pause().unwrap());
+    // An extension is under way, and waits for answers.
+    thread::sleep(period * 3 / 2);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| drop(guard.extend(short)));
+        lost.recv_timeout(SOON / 2).unwrap();
+        let told = begun.elapsed();
+        servers.iter().for_each(|server| server.resume().unwrap());
+        assert!(short - 2 * margin < told && told < short, "{told:?}");
+    });
+}
+
+#[test]
 fn without_a_watchdog_the_loss_is_told_at_the_end() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);

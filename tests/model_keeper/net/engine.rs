@@ -23,6 +23,7 @@ use std::time::Duration;
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// The network of one client.
 pub(crate) struct Engine(Arc<Network>);
@@ -70,7 +71,7 @@ impl Engine {
             (start, state.extend(order))
         };
         self.0.changed.notify_all();
-        (start, self.0.conclude(ticket, start.after(NODE_TIMEOUT), awaits_stragglers))
+        (start, self.0.conclude(ticket, || start.after(NODE_TIMEOUT), awaits_stragglers))
     }
 
     pub(crate) fn begin_to_extend<'o>(
@@ -88,7 +89,12 @@ impl Engine {
         start
     }
 
-    pub(crate) fn extended(&self, ticket: Ticket, stragglers: &mut Stragglers, deadline: Timestamp) -> Count {
+    pub(crate) fn extended(
+        &self,
+        ticket: Ticket,
+        stragglers: &mut Stragglers,
+        deadline: impl Fn() -> Timestamp,
+    ) -> Count {
         self.0.conclude(ticket, deadline, matches!(stragglers, Stragglers::AwaitedSince(_)))
     }
 
@@ -107,7 +113,7 @@ impl Engine {
     pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Count {
         let now = time::now();
         let ticket = self.0.release(key, claim, queued);
-        self.0.conclude(ticket, now.after(NODE_TIMEOUT), false)
+        self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
     pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
@@ -285,16 +291,16 @@ impl Network {
         ticket
     }
 
-    fn conclude(&self, ticket: Ticket, deadline: Timestamp, mut awaits_stragglers: bool) -> Count {
+    fn conclude(&self, ticket: Ticket, deadline: impl Fn() -> Timestamp, mut awaits_stragglers: bool) -> Count {
         let mut state = lock(&self.state);
-        while time::now() < deadline {
+        while time::now() < deadline() {
             if state.rounds.is_decided(ticket) {
                 if std::mem::take(&mut awaits_stragglers) && state.rounds.await_stragglers(ticket) {
                     continue;
                 }
                 break;
             }
-            let left = deadline.since(time::now());
+            let left = deadline().since(time::now()).min(GLANCE);
             state = self.wait(state, left);
         }
         let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
