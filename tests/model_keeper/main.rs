@@ -36,9 +36,11 @@ mod extension;
 mod guard;
 #[path = "../../src/keeper.rs"]
 mod keeper;
+mod queue;
 #[path = "../../src/release.rs"]
 mod release;
 mod report;
+mod sync;
 mod time;
 #[path = "../../src/watchdog.rs"]
 mod watchdog;
@@ -50,53 +52,6 @@ mod net {
     mod relay;
     #[path = "../../../src/net/rounds.rs"]
     mod rounds;
-}
-
-/// As the library's module of this name.
-mod sync {
-    pub(crate) use crate::time::{Condvar, spawn};
-    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
-
-    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
-        thread.thread().id() == shuttle::thread::current().id()
-    }
-
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
-}
-
-/// Nobody waits for a lock here.
-mod queue {
-    use crate::error::NodeFault;
-    use crate::proto::lease::OwnerToken;
-    use crate::proto::time::Timestamp;
-    use std::sync::Arc;
-
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct HoldId;
-
-    impl HoldId {
-        pub(crate) fn of(_token: &OwnerToken) -> HoldId {
-            HoldId
-        }
-    }
-
-    #[derive(Default)]
-    pub(crate) struct Queues {}
-
-    #[derive(Default)]
-    pub(crate) struct Trouble {
-        pub(crate) answered: usize,
-        pub(crate) causes: Vec<NodeFault>,
-    }
-
-    impl Queues {
-        pub(crate) fn hold_until(&self, _key: &Arc<str>, _hold: HoldId, _until: Timestamp) {}
-        pub(crate) fn release(&self, _key: &Arc<str>, _hold: HoldId, _now: Timestamp) {}
-    }
 }
 
 /// Nobody forks here.
