@@ -44,7 +44,7 @@ pub(crate) use watched::{Left, Watched};
 /// Most locks that are extended in one batch: half of what a node may have to answer, so that others can be served.
 const BATCH: usize = 512;
 /// Longest sleep. A machine that was suspended wakes up without the time having passed for whoever sleeps.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The locks of one client that are watched.
 pub(crate) struct Keeper {
@@ -70,6 +70,14 @@ struct Schedule {
     /// How many owners wait for what comes of an extension.
     parting: usize,
     closing: bool,
+}
+
+impl Schedule {
+    /// Takes a lock out; false when somebody was first.
+    fn remove(&mut self, id: Id) -> bool {
+        self.locks.remove(&id);
+        self.renewals.remove(id)
+    }
 }
 
 impl Keeper {
@@ -123,11 +131,7 @@ impl Keeper {
 
     /// The owner is about to release the lock: from now on nothing is sent for it. Gives what is held.
     pub(crate) fn leave(&self, watched: &Watched) -> Left {
-        let was_there = {
-            let mut schedule = lock(&self.shared.schedule);
-            schedule.locks.remove(&watched.id);
-            schedule.renewals.remove(watched.id)
-        };
+        let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
         held.over = true;
         Left { lease: held.lease, reached: held.reached, loss_told: held.loss_told || !was_there }
@@ -146,8 +150,7 @@ impl Keeper {
             schedule = self.shared.noted.wait_timeout(schedule, patience).unwrap_or_else(PoisonError::into_inner).0;
         }
         schedule.parting -= 1;
-        let is_held = schedule.renewals.remove(watched.id);
-        schedule.locks.remove(&watched.id);
+        let is_held = schedule.remove(watched.id);
         drop(schedule);
         let mut held = lock(&watched.held);
         held.over = true;
@@ -183,9 +186,7 @@ impl Keeper {
     /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
     pub(crate) fn lose(&self, watched: &Watched) -> bool {
         let mut schedule = lock(&self.shared.schedule);
-        let was_there = schedule.renewals.remove(watched.id);
-        schedule.locks.remove(&watched.id);
-        was_there && watched.end(self.engine.now())
+        schedule.remove(watched.id) && watched.end(self.engine.now())
     }
 }
 
@@ -334,9 +335,7 @@ impl Thread {
             is_held.then_some(Found::Failed(count.faults))
         } else {
             // A majority says that the key is not ours: whatever the clock says, the lock is gone.
-            let was_there = schedule.renewals.remove(watched.id);
-            schedule.locks.remove(&watched.id);
-            if !was_there {
+            if !schedule.remove(watched.id) {
                 return None;
             }
             let is_untold = watched.end(now);

@@ -5,6 +5,7 @@ mod attach;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
+use crate::keeper::LONGEST_SLEEP;
 use crate::net::engine::{Claim, Count};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, Ttl};
@@ -22,8 +23,6 @@ use std::time::{Duration, Instant};
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// Longest resource name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
 const MAX_RESOURCE: usize = 4096;
-/// Longest sleep in the queue. A machine that was suspended wakes up without the time having passed for whoever sleeps.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The lock of one resource.
 ///

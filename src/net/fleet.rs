@@ -132,8 +132,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Queues what is owed to a node, as much as it can take at once.
-    /// Nothing is lost on a connection that is closed or that nothing can be released on: it goes on being owed.
+    /// Queues what is owed to a node, as much as it can take at once. Nothing is lost on a connection that is closed or that nothing can be released on: it goes on being owed.
     fn pay(&mut self, node: NodeId, now: Timestamp) {
         let link = &mut self.links[node.index()];
         if link.is_closed() || link.is_loading() {
@@ -296,7 +295,7 @@ impl World for Fleet {
     }
 
     fn expire(&mut self, ticket: Ticket, bells: &mut Bells) {
-        if self.rounds.is_patient(ticket) || self.rounds.leave_stragglers(ticket) {
+        if self.rounds.is_patient(ticket) {
             return;
         }
         let now = self.clock.now();

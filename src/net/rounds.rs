@@ -45,7 +45,7 @@ pub(super) struct Round {
     faults: Box<[Fault]>,
     reached: NodeSet,
     decided: bool,
-    /// Whether its owner's deadline blames nobody: the owner only looks up.
+    /// Whether its owner's deadline blames nobody: the owner only looks up, or has what it wants.
     patient: bool,
     /// What its owner sleeps on. A post has none.
     bell: Option<Bell>,
@@ -225,17 +225,6 @@ impl Rounds {
         }
     }
 
-    /// Waits for no straggler any more, if the round did; false when it did not. It is decided by that.
-    pub(super) fn leave_stragglers(&mut self, ticket: Ticket) -> bool {
-        let Some(round) = self.round_mut(ticket) else { return false };
-        if round.purpose != Purpose::Extend(Straggler::Awaited) {
-            return false;
-        }
-        round.purpose = Purpose::Extend(Straggler::LeftBehind);
-        round.decided = round.has_verdict();
-        true
-    }
-
     /// Says whether nobody is to be blamed when the owner's next deadline comes.
     pub(super) fn bear_with(&mut self, ticket: Ticket, patient: bool) {
         if let Some(round) = self.round_mut(ticket) {
@@ -248,13 +237,15 @@ impl Rounds {
         self.round(ticket).is_some_and(|round| round.patient)
     }
 
-    /// Waits for those who have not voted in an extension that is won; false when there is nobody to wait for.
+    /// Waits for those who have not voted in an extension that is won, and blames none of them; false when there is nobody to
+    /// wait for.
     pub(super) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
         let is_won = round.tally.extension() == ExtensionOutcome::Extended;
         let has_stragglers = is_won && !round.tally.undecided().is_empty();
         if has_stragglers {
-            (round.purpose, round.decided) = (Purpose::Extend(Straggler::Awaited), false);
+            round.purpose = Purpose::Extend(Straggler::Awaited);
+            (round.decided, round.patient) = (false, true);
         }
         has_stragglers
     }

@@ -63,18 +63,7 @@ impl Fleet {
     ) -> Ticket {
         self.settle_posts(t0, bells);
         let ticket = self.rounds.open(Purpose::Acquire, key, token);
-        let mut asked = NodeSet::EMPTY;
-        for node in self.nodes() {
-            match self.prepare_to_ask(node, t0, bells) {
-                Ok(()) => {
-                    asked.insert(node);
-                }
-                Err(fault) => {
-                    self.note_failure(node, fault);
-                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
-                }
-            }
-        }
+        let asked = self.prepare_all(ticket, t0, bells);
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
         if !self.rounds.is_decided(ticket) {
             self.request.clear();
@@ -101,19 +90,10 @@ impl Fleet {
     pub(in crate::net) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
         self.settle_posts(now, bells);
         let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
-        let mut asked = NodeSet::EMPTY;
-        for node in self.nodes() {
-            match self.prepare_to_ask(node, now, bells) {
-                Ok(()) => {
-                    let session = &mut self.links[node.index()].session;
-                    session.extend(ticket, order.key, order.token, order.ttl_millis, now);
-                    asked.insert(node);
-                }
-                Err(fault) => {
-                    self.note_failure(node, fault);
-                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
-                }
-            }
+        let asked = self.prepare_all(ticket, now, bells);
+        for node in asked.iter() {
+            let session = &mut self.links[node.index()].session;
+            session.extend(ticket, order.key, order.token, order.ttl_millis, now);
         }
         self.rounds.refer(ticket, asked);
         self.queued(asked, now);
@@ -193,6 +173,24 @@ impl Fleet {
         self.rounds.refer(ticket, asked);
         self.queued(asked, now);
         ticket
+    }
+
+    /// Sees to it that a request can be queued for every node, and gives those that it can be queued for. The others have
+    /// voted with their faults.
+    fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut Bells) -> NodeSet {
+        let mut ready = NodeSet::EMPTY;
+        for node in self.nodes() {
+            match self.prepare_to_ask(node, now, bells) {
+                Ok(()) => {
+                    ready.insert(node);
+                }
+                Err(fault) => {
+                    self.note_failure(node, fault);
+                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                }
+            }
+        }
+        ready
     }
 
     /// Sees to it that a `SET` can be queued for the node, or says why not.
