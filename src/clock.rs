@@ -30,7 +30,7 @@ impl Clock for SystemClock {
 }
 
 /// Combines a steady clock, which never runs backwards, with a wall clock, which somebody may set.
-struct LeaseClock {
+pub(crate) struct LeaseClock {
     /// How far the wall clock was ahead of the steady one, the last time that changed.
     reference: AtomicI64,
     /// All that the wall clock has ever gained on the steady one.
@@ -39,12 +39,12 @@ struct LeaseClock {
 }
 
 impl LeaseClock {
-    const fn new() -> LeaseClock {
+    pub(crate) const fn new() -> LeaseClock {
         LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: Turnstile::new() }
     }
 
     /// The lease time, given a way to read both clocks in nanoseconds.
-    fn advance(&self, read: impl Fn() -> (u64, i64)) -> Timestamp {
+    pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> Timestamp {
         let (mut steady, mut wall) = read();
         if self.differs(steady, wall) {
             // A step of the wall clock, or a thread that was interrupted between the two readings: read again, until a
@@ -87,7 +87,7 @@ fn ahead(steady: u64, wall: i64) -> i64 {
 }
 
 #[cfg(unix)]
-mod source {
+pub(crate) mod source {
     use rustix::time::{ClockId, clock_gettime};
 
     #[cfg(any(target_os = "android", target_os = "linux"))]
@@ -96,7 +96,7 @@ mod source {
     #[cfg(not(any(target_os = "android", target_os = "linux")))]
     const STEADY: ClockId = ClockId::Monotonic;
 
-    pub(super) fn read() -> (u64, i64) {
+    pub(crate) fn read() -> (u64, i64) {
         let wall = nanos(ClockId::Realtime);
         (u64::try_from(nanos(STEADY)).unwrap_or(0), wall)
     }
@@ -109,12 +109,12 @@ mod source {
 }
 
 #[cfg(not(unix))]
-mod source {
+pub(crate) mod source {
     use std::sync::OnceLock;
     use std::time::{Instant, SystemTime};
 
     /// Where there is no clock that counts suspend, the wall clock makes up for it.
-    pub(super) fn read() -> (u64, i64) {
+    pub(crate) fn read() -> (u64, i64) {
         static ORIGIN: OnceLock<(Instant, SystemTime)> = OnceLock::new();
         let (steady, wall) = ORIGIN.get_or_init(|| (Instant::now(), SystemTime::now()));
         let steady = u64::try_from(steady.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -125,11 +125,6 @@ mod source {
         (steady, wall)
     }
 }
-
-#[cfg(test)]
-#[cfg(feature = "embedded")]
-#[path = "clock_tests.rs"]
-mod jumps;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 //! The clock under test is the library's own, over readings of the system's clocks that a test puts off by what it likes:
 //! [`Jump`]. The nodes' clocks know nothing of that, so that their keys stay: what ends a lock here is its own lease.
 
-use super::{LeaseClock, source};
+use crate::clock::{LeaseClock, source};
 use crate::embedded::EmbeddedNode;
 use crate::proto::time::{Clock, Timestamp};
 use crate::sync::lock as take_mutex;

@@ -109,6 +109,10 @@ pub mod embedded;
 
 mod client;
 mod clock;
+// Not inside, because a simulator includes the clock without these.
+#[cfg(test)]
+#[cfg(feature = "embedded")]
+mod clock_tests;
 mod config;
 mod error;
 mod event;

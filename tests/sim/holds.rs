@@ -1,0 +1,224 @@
+//! The rules about guards: who says that he holds what, for how long, and whether that can be.
+//!
+//! What a guard says is taken at its word, at the moment when it says it. Two of one resource must never be valid at the
+//! same moment of true time; what else is asked of them stands in [`judge`](crate::judge).
+
+use crate::judge::{State, Token, count};
+use crate::plan::{Bounds, MILLISECOND};
+use crate::proto::time::Timestamp;
+use crate::world::World;
+use crate::{kernel, machine, plan};
+use std::time::Duration;
+
+/// One guard.
+pub(crate) struct Hold {
+    pub(crate) resource: usize,
+    pub(crate) client: usize,
+    pub(crate) token: usize,
+    pub(crate) since: u64,
+    /// When it was last seen to be valid; never, when it came too late.
+    pub(crate) valid_at: Option<u64>,
+    /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
+    pub(crate) ends: Option<Timestamp>,
+    pub(crate) is_over: bool,
+}
+
+/// A call has returned a guard that says it is valid for so long. Gives the hold.
+pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
+    let clock = machine::lease_time(kernel::current_client());
+    let (hold, others) = kernel::with(|world| {
+        let (task, client, now) = (world.current_task(), world.current_client(), world.now);
+        let token = world.judge.latest(task).expect("a guard without a token");
+        world.judge.close_attempts(task, now);
+        world.judge.tokens[token].state = State::Held;
+        world.judge.acquired += 1;
+        let hold = world.judge.holds.len();
+        world.trace.note_attempt(now, token, || {
+            format!(
+                "client {client} thread {task} HOLDS r{resource} by attempt {token} for {}",
+                plan::seconds(remaining.as_nanos() as u64)
+            )
+        });
+        let ends = Some(clock.after(remaining));
+        let valid_at = (!remaining.is_zero()).then_some(now);
+        world.judge.holds.push(Hold { resource, client, token, since: now, valid_at, ends, is_over: false });
+        let present = &world.clients[client];
+        if remaining.is_zero() && present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
+            world.violate("valid when given", format!("attempt {token} was won, and is not valid"));
+        }
+        let granted = count(&world.judge.tokens[token].set_at, 0);
+        if granted < world.judge.majority && !world.clients[client].is_gone {
+            world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
+        }
+        (hold, world.others_of(hold))
+    });
+    check_exclusion(hold, remaining, &others);
+    hold
+}
+
+/// A guard says that it is valid for so long. `may_shrink`: that may become less by itself.
+pub(crate) fn still(hold: usize, remaining: Duration, may_shrink: bool) {
+    if remaining.is_zero() {
+        return;
+    }
+    let clock = machine::lease_time(kernel::current_client());
+    let others = kernel::with(|world| {
+        let now = world.now;
+        let present = &mut world.judge.holds[hold];
+        present.valid_at = Some(now);
+        present.ends = (!may_shrink).then(|| clock.after(remaining));
+        world.others_of(hold)
+    });
+    check_exclusion(hold, remaining, &others);
+}
+
+/// A guard is about to be told to end sooner, or has been.
+pub(crate) fn will_change(hold: usize) {
+    kernel::with(|world| world.judge.holds[hold].ends = None);
+}
+
+/// By the running client's clock, when a guard ends that says now that it is valid for so long.
+pub(crate) fn end_of(remaining: Duration) -> Timestamp {
+    machine::lease_time(kernel::current_client()).after(remaining)
+}
+
+/// `extend` said that the lock was extended whose lease ended then.
+pub(crate) fn was_extended(hold: usize, old_end: Timestamp, (begun, pauses): (u64, u64)) {
+    let now = machine::lease_time(kernel::current_client());
+    kernel::with(|world| {
+        let Hold { client, token, .. } = world.judge.holds[hold];
+        let present = &world.clients[client];
+        // While the answer is handed on, a moment may pass.
+        if now > old_end.after(Duration::from_millis(1))
+            && present.pauses == pauses
+            && present.delayed_until < begun
+            && !present.is_gone
+        {
+            world.violate("ended for good", format!("attempt {token} was extended after its lease had ended"));
+        }
+    });
+}
+
+fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
+    if remaining.is_zero() {
+        return;
+    }
+    for &other in others {
+        let (client, ends) = kernel::with(|world| (world.judge.holds[other].client, world.judge.holds[other].ends));
+        let is_valid = ends.is_some_and(|ends| machine::lease_time(client) < ends);
+        kernel::with(|world| {
+            let judge = &world.judge;
+            let (present, other) = (&judge.holds[hold], &judge.holds[other]);
+            if world.clients[present.client].is_gone {
+                return;
+            }
+            let overlaps = other.valid_at > Some(present.since) && Some(other.since) < present.valid_at;
+            if (is_valid && !other.is_over) || overlaps {
+                let text = format!(
+                    "r{}: client {} by attempt {} and client {} by attempt {} are both valid{}",
+                    present.resource,
+                    present.client,
+                    present.token,
+                    other.client,
+                    other.token,
+                    if overlaps {
+                        format!(", since {}", plan::seconds(other.since.max(present.since)))
+                    } else {
+                        String::new()
+                    }
+                );
+                world.violate("exclusion", text);
+            }
+        });
+    }
+}
+
+impl World {
+    /// Other guards of the same resource that matter still.
+    fn others_of(&self, hold: usize) -> Vec<usize> {
+        let present = &self.judge.holds[hold];
+        let matters = |other: &Hold| {
+            other.resource == present.resource && (!other.is_over || other.valid_at > Some(present.since))
+        };
+        (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
+    }
+
+    /// The guard is about to be released.
+    pub(crate) fn gives_back(&mut self, hold: usize) {
+        let now = self.now;
+        let Hold { client, token, resource, .. } = self.judge.holds[hold];
+        self.trace.note_attempt(now, token, || format!("client {client} lets go of r{resource}, attempt {token}"));
+        self.judge.holds[hold].is_over = true;
+        self.judge.tokens[token].state = State::Released;
+        self.judge.tokens[token].closed_at = now;
+    }
+
+    /// A client writes to what the lock protects, having seen a moment ago that its guard was valid. Guards have numbers in
+    /// the order in which they were had, as fencing tokens have.
+    pub(crate) fn writes(&mut self, hold: usize) {
+        let Hold { resource, client, token, .. } = self.judge.holds[hold];
+        let last = self.judge.writers[resource].replace(hold);
+        if last.is_some_and(|last| last > hold) && !self.clients[client].is_gone {
+            self.judge.late_writes += 1;
+            if self.plan.bounds == Bounds::Writes {
+                self.violate(
+                    "late write",
+                    format!(
+                        "client {client} wrote to r{resource} by attempt {token}, after attempt {} had",
+                        self.judge.holds[last.unwrap()].token
+                    ),
+                );
+            }
+        }
+    }
+
+    /// A watched guard is not valid any more, and nobody was told.
+    pub(crate) fn was_not_told(&mut self, hold: usize, (begun, pauses): (u64, u64)) {
+        let Hold { client, token, .. } = self.judge.holds[hold];
+        let present = &self.clients[client];
+        if present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
+            self.violate("told in time", format!("the lock of attempt {token} has ended, and its holder was not told"));
+        }
+    }
+
+    /// `unlock` said that the lock was released.
+    pub(crate) fn said_released(&mut self, hold: usize, since: u64) {
+        let token = self.judge.holds[hold].token;
+        let deleted = count(&self.judge.tokens[token].deleted_at, since);
+        if deleted < self.judge.majority {
+            self.violate("true quorum", format!("attempt {token} was released on {deleted} nodes"));
+        }
+    }
+
+    /// `extend` said that the lock was extended.
+    pub(crate) fn said_extended(&mut self, hold: usize, since: u64) {
+        self.judge.extended += 1;
+        let token = self.judge.holds[hold].token;
+        let extended = count(&self.judge.tokens[token].extended_at, since);
+        if extended < self.judge.majority {
+            self.violate("true quorum", format!("attempt {token} was extended on {extended} nodes"));
+        }
+    }
+
+    /// A call for the lock returned without a guard.
+    pub(crate) fn got_nothing(&mut self, said_held: bool, may_be_local: bool) {
+        let task = self.current_task();
+        let mine = |token: &&Token| token.task == task && token.state == State::Open;
+        let refused = self.judge.tokens.iter().filter(mine).any(|token| token.refused);
+        self.judge.close_attempts(task, self.now);
+        if said_held && !refused && !may_be_local && !self.clients[self.current_client()].is_gone {
+            self.violate("true refusal", "a call said that the lock is held, and no node had refused it".to_owned());
+        }
+    }
+
+    /// A call has returned after this time, of which so much was allowed.
+    pub(crate) fn took_time(&mut self, what: &str, begun: u64, allowed: u64, pauses: u64) {
+        let client = &self.clients[self.current_client()];
+        let slack = 10 * MILLISECOND + 10 * self.plan.lateness + allowed / 50;
+        let took = self.now - begun;
+        if took > allowed + slack && client.pauses == pauses && client.delayed_until < begun && !client.is_gone {
+            let (took, allowed) = (plan::seconds(took), plan::seconds(allowed));
+            self.violate("punctual", format!("{what} took {took} and had {allowed}"));
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The rules that a run is judged by. They know the specification and what really happened at the nodes, and nothing of
+//! how the library works.
+//!
+//! | rule | what it says |
+//! |---|---|
+//! | exclusion | at most one guard of a resource is valid at any moment of true time |
+//! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
+//! | true refusal | "held by somebody else" is said only when a node really refused |
+//! | fresh token | a token that was not won with is not sent to a node twice |
+//! | ended for good | a lease that has ended is not extended |
+//! | told in time | a watched lock that has ended was told to be lost, unless its client stood still |
+//! | valid when given | a guard is valid when it is given, unless its client stood still |
+//! | bounded key | no key lives longer than its time to live |
+//! | no leftover | when the network has healed, no key of a lost attempt or a released lock is left |
+//! | progress | when the network has healed, everybody gets the lock in time |
+//! | punctual | no call lasts longer than it may, unless its client stood still |
+//!
+//! Besides: nothing panics, waits for ever, or sends what is no command.
+
+use crate::holds::Hold;
+use crate::plan::{self, Plan, SETTLED_AFTER};
+use crate::proto::script;
+use crate::world::World;
+
+/// Most nodes of a run.
+const NODES: usize = 8;
+
+/// One attempt's token, by its number.
+pub(crate) struct Token {
+    pub(crate) task: usize,
+    pub(crate) client: usize,
+    pub(crate) resource: Option<usize>,
+    pub(crate) state: State,
+    /// When it was lost or released.
+    pub(crate) closed_at: u64,
+    /// By node: how often it was asked for, and when it was set, deleted or extended last.
+    pub(crate) asked: [u32; NODES],
+    pub(crate) set_at: [Option<u64>; NODES],
+    pub(crate) deleted_at: [Option<u64>; NODES],
+    pub(crate) extended_at: [Option<u64>; NODES],
+    pub(crate) refused: bool,
+    /// A command of it came on a connection that its client had closed, behind a release: no order was promised. Or a node
+    /// answered its release with an error.
+    pub(crate) is_excused: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Held,
+    Lost,
+    /// The call that drew it has not returned.
+    Open,
+    Released,
+}
+
+/// A command as a node ran it.
+pub(crate) struct Command<'c> {
+    pub(crate) connection: usize,
+    pub(crate) node: usize,
+    pub(crate) words: &'c [&'c [u8]],
+    pub(crate) millis: u64,
+}
+
+pub(crate) struct Judge {
+    pub(crate) majority: usize,
+    pub(crate) longest_ttl: u64,
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) finding: Option<(&'static str, String, u64)>,
+    /// By resource, the guard under which was written last.
+    pub(crate) writers: Vec<Option<usize>>,
+    pub(crate) late_writes: u64,
+    pub(crate) acquired: u64,
+    pub(crate) extended: u64,
+    pub(crate) attempts: u64,
+    /// The longest that anybody waited after the end of all faults.
+    pub(crate) longest_recovery: u64,
+}
+
+impl Judge {
+    pub(crate) fn new(plan: &Plan) -> Judge {
+        Judge {
+            majority: plan.majority(),
+            longest_ttl: plan.ttls.iter().copied().max().unwrap_or(0).max(plan.settling_ttl()),
+            tokens: Vec::new(),
+            holds: Vec::new(),
+            finding: None,
+            writers: vec![None; plan.resources as usize],
+            late_writes: 0,
+            acquired: 0,
+            extended: 0,
+            attempts: 0,
+            longest_recovery: 0,
+        }
+    }
+
+    pub(crate) fn draw_token(&mut self, task: usize, client: usize) -> usize {
+        self.attempts += 1;
+        self.tokens.push(Token {
+            task,
+            client,
+            resource: None,
+            state: State::Open,
+            closed_at: 0,
+            asked: [0; NODES],
+            set_at: [None; NODES],
+            deleted_at: [None; NODES],
+            extended_at: [None; NODES],
+            refused: false,
+            is_excused: false,
+        });
+        self.tokens.len() - 1
+    }
+
+    /// A killed client relies on nothing, and cleans nothing up.
+    pub(crate) fn forget_client(&mut self, client: usize) {
+        for hold in self.holds.iter_mut().filter(|hold| hold.client == client) {
+            hold.is_over = true;
+        }
+        for token in self.tokens.iter_mut().filter(|token| token.client == client) {
+            token.is_excused = true;
+        }
+    }
+
+    pub(crate) fn latest(&self, task: usize) -> Option<usize> {
+        (0..self.tokens.len()).rev().find(|&number| self.tokens[number].task == task)
+    }
+
+    /// The call that drew these tokens has returned without a guard, or with the last of them.
+    pub(crate) fn close_attempts(&mut self, task: usize, now: u64) {
+        for token in self.tokens.iter_mut().filter(|token| token.task == task && token.state == State::Open) {
+            token.state = State::Lost;
+            token.closed_at = now;
+        }
+    }
+}
+
+pub(crate) fn count(times: &[Option<u64>; NODES], since: u64) -> usize {
+    times.iter().filter(|at| at.is_some_and(|at| at >= since)).count()
+}
+
+fn number(token: &[u8]) -> Option<usize> {
+    usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16).ok()
+}
+
+impl World {
+    /// A node has run a command.
+    pub(crate) fn executed(&mut self, command: &Command<'_>, reply: &[u8]) {
+        let (now, node) = (self.now, command.node);
+        let (key, token, action) = match *command.words {
+            [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
+            [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
+            [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
+            [b"EVALSHA", _, b"1", key, token] => (key, token, Action::Release),
+            [b"EVAL", text, b"1", key, token] if text == script::RELEASE.as_bytes() => (key, token, Action::Release),
+            [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
+            [b"INFO", _] => return,
+            [b"AUTH", _] => return self.saw("a log-in"),
+            _ => {
+                let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..])).into_owned();
+                return self.violate("protocol", format!("node {node} was sent a {text} that nobody should send"));
+            }
+        };
+        let Some(number) = number(token).filter(|&number| number < self.judge.tokens.len()) else {
+            return self.violate("protocol", format!("node {node} was sent a token that nobody drew"));
+        };
+        let connection = &self.connections[command.connection];
+        let (client, is_stale) = (connection.client, connection.is_closed_by_client);
+        self.trace.note_attempt(now, number, || {
+            let text = String::from_utf8_lossy(reply).trim_end().to_owned();
+            let late = if is_stale { ", on a connection closed since" } else { "" };
+            let (key, time) = (String::from_utf8_lossy(key), command.words.last().filter(|word| word.len() < 16));
+            let time = time.map_or(String::new(), |time| format!(" for {} ms", String::from_utf8_lossy(time)));
+            let written = plan::seconds(self.connections[command.connection].command_written_at);
+            format!("client {client} → node {node}: {action:?} {key:?} by attempt {number}{time}, sent at {written}: {text}{late}")
+        });
+        let majority = self.judge.majority;
+        self.saw(sight(command.words, reply, is_stale));
+        let present = &mut self.judge.tokens[number];
+        present.resource = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix('r')?.parse().ok());
+        if present.client != client {
+            return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
+        }
+        match action {
+            Action::Set => {
+                present.asked[node] += 1;
+                present.is_excused |= is_stale && present.deleted_at[node].is_some();
+                let is_repair = count(&present.set_at, 0) >= majority;
+                let is_twice = present.asked[node] > 1 && !is_repair;
+                if present.state == State::Held && present.asked[node] > 1 {
+                    *self.seen.entry("a repair").or_default() += 1;
+                }
+                match reply {
+                    b"+OK\r\n" => {
+                        present.set_at[node] = Some(now);
+                        self.check_deadline(command, key);
+                    }
+                    b"$-1\r\n" => present.refused = true,
+                    _ => {}
+                }
+                if is_twice {
+                    self.violate("fresh token", format!("node {node} was asked twice for attempt {number}"));
+                }
+            }
+            Action::Extend => {
+                if matches!(reply, b":1\r\n" | b"+OK\r\n") {
+                    present.extended_at[node] = Some(now);
+                    self.check_deadline(command, key);
+                }
+            }
+            Action::Release => {
+                // Whether it was there or not: what comes after this on another connection comes too late.
+                match reply {
+                    b":1\r\n" | b":0\r\n" => present.deleted_at[node] = Some(now),
+                    // A node that answers so is not asked again: the key goes with its time to live.
+                    [b'-', b'L' | b'R', ..] => present.is_excused = true,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn check_deadline(&mut self, command: &Command<'_>, key: &[u8]) {
+        let deadline = self.nodes[command.node].store.deadline(key, command.millis);
+        let limit = command.millis + self.judge.longest_ttl;
+        if let Some(deadline) = deadline
+            && deadline.is_none_or(|deadline| deadline > limit)
+        {
+            self.violate("bounded key", format!("on node {} a key would live until {deadline:?}", command.node));
+        }
+    }
+
+    /// Looks for keys that should be gone.
+    pub(crate) fn look_for_leftovers(&mut self) {
+        let mut left = None;
+        for (index, node) in self.nodes.iter().enumerate() {
+            let millis = node.millis(self.now);
+            for key in node.store.keys(millis) {
+                let token = node.store.value(key, millis).and_then(number);
+                let Some(token) = token.map(|number| (number, &self.judge.tokens[number])) else { continue };
+                let is_old = token.1.closed_at + SETTLED_AFTER / 2 < self.now;
+                if matches!(token.1.state, State::Lost | State::Released) && is_old && !token.1.is_excused {
+                    left = Some((index, token.0, token.1.state));
+                }
+            }
+        }
+        if let Some((node, number, state)) = left {
+            self.violate(
+                "no leftover",
+                format!("node {node} still has the key of attempt {number}, which was {state:?}"),
+            );
+        }
+    }
+}
+
+/// What a command and its reply are an example of.
+fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
+    match (words[0], reply) {
+        (b"SET", b"+OK\r\n") if is_stale => "a SET that runs after its connection was closed",
+        (b"SET", _) if words[3] == b"IFEQ" => "an extension by SET IFEQ",
+        (b"SET", b"+OK\r\n") => "a SET that is granted",
+        (b"SET", b"$-1\r\n") => "a SET that is refused",
+        (b"SET", _) => "a SET that is answered with an error",
+        (b"DELEX", _) => "a release by DELEX",
+        (b"DELIFEQ", _) => "a release by DELIFEQ",
+        (b"EVALSHA", [b'-', ..]) => "a release by a hash that is not known",
+        (b"EVALSHA", _) => "a release by EVALSHA",
+        (_, b":-1\r\n") => "an extension of somebody else's key",
+        (_, [b'-', ..]) => "a script that is answered with an error",
+        _ if words[1] == script::EXTEND.as_bytes() && reply == b":0\r\n" => "an extension of a key that is gone",
+        _ if words[1] == script::EXTEND.as_bytes() => "an extension by script",
+        _ => "a release by script",
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Extend,
+    Release,
+    Set,
+}

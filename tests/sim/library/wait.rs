@@ -1,0 +1,56 @@
+//! The library's waits: sleeping on a channel, on simulated time.
+
+use crate::kernel::{self, Reason};
+use crossbeam_channel::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub(crate) limit: Limit,
+    /// Cancelled after so many sleeps.
+    cancelled_after: Option<std::rc::Rc<std::cell::Cell<u32>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Deadline(Instant),
+    Never,
+    Timeout(Duration),
+}
+
+impl Wait {
+    pub(crate) fn forever() -> Wait {
+        Wait { limit: Limit::Never, cancelled_after: None }
+    }
+
+    pub(crate) fn timeout(timeout: Duration) -> Wait {
+        Wait { limit: Limit::Timeout(timeout), cancelled_after: None }
+    }
+
+    pub(crate) fn deadline(deadline: Instant) -> Wait {
+        Wait { limit: Limit::Deadline(deadline), cancelled_after: None }
+    }
+
+    pub(crate) fn cancelled_after(mut self, sleeps: u32) -> Wait {
+        self.cancelled_after = Some(std::rc::Rc::new(std::cell::Cell::new(sleeps)));
+        self
+    }
+
+    pub(crate) fn check_process(&self) -> crate::error::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled_after.as_ref().is_some_and(|left| left.get() == 0)
+    }
+
+    pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
+        if let Some(left) = &self.cancelled_after {
+            left.set(left.get().saturating_sub(1));
+        }
+        if wake.try_recv() == Err(TryRecvError::Empty) {
+            kernel::wait_for(Reason::Channel(wake.clone()), time);
+        }
+        self.is_cancelled()
+    }
+}

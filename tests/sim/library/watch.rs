@@ -1,0 +1,60 @@
+//! The library's poll: waits for simulated connections.
+
+use super::link::Interest;
+use crate::kernel::{self, Reason};
+use crate::proto::node::{NodeId, NodeSet};
+use crate::waker::Waker;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) struct Watch {
+    waker: Arc<Waker>,
+    pub(super) streams: Box<[Option<Interest>]>,
+    pub(super) readable: NodeSet,
+    pub(super) writable: NodeSet,
+    pub(super) woken: bool,
+    pub(super) spin: Duration,
+    pub(super) spun: bool,
+}
+
+impl Watch {
+    pub(super) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
+        Watch {
+            waker: Arc::clone(waker),
+            streams: (0..nodes).map(|_| None).collect(),
+            readable: NodeSet::EMPTY,
+            writable: NodeSet::EMPTY,
+            woken: false,
+            spin: Duration::ZERO,
+            spun: false,
+        }
+    }
+
+    pub(super) fn poll(&mut self, patience: Duration) {
+        kernel::may_be_interrupted();
+        self.look();
+        if self.woken || !self.readable.is_empty() || !self.writable.is_empty() || patience.is_zero() {
+            return;
+        }
+        let list = self.streams.iter().flatten().map(|interest| (interest.stream.connection(), interest.writable));
+        // The timeout goes to the system in whole nanoseconds, and is rounded up.
+        kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, patience);
+        self.look();
+    }
+
+    fn look(&mut self) {
+        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, self.waker.is_woken());
+        kernel::with(|world| {
+            for (index, interest) in self.streams.iter().enumerate() {
+                let Some(interest) = interest else { continue };
+                let (readable, writable) = world.readiness(interest.stream.connection());
+                if readable {
+                    self.readable.insert(NodeId::new(index));
+                }
+                if writable && interest.writable {
+                    self.writable.insert(NodeId::new(index));
+                }
+            }
+        });
+    }
+}

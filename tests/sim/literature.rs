@@ -1,0 +1,74 @@
+//! Beyond the bounds: what the literature says must go wrong does go wrong here, and is found.
+//!
+//! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail, each outside of what the
+//! library promises; each is found within a number of seeds, and made small enough to be read. Run them with
+//! `cargo test --release --test sim literature -- --nocapture` to see the traces.
+
+use crate::campaign::{Campaign, replay};
+use crate::plan::{Bounds, Kind, Plan};
+use crate::shrink;
+
+/// Seeds in which something must be found.
+const ENOUGH: u64 = 20_000;
+
+/// Looks for a run that breaks a rule, from a seed on that has been known to, and makes it small. A changed library draws
+/// other numbers, and needs another seed.
+fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
+    let campaign = Campaign::run_until(known, ENOUGH, bounds, rule);
+    let finding = campaign.finding.unwrap_or_else(|| panic!("{bounds:?} break nothing in {ENOUGH} seeds"));
+    if cfg!(debug_assertions) {
+        println!("{bounds:?}: {finding}");
+        return finding.plan;
+    }
+    let plan = shrink::shrink(&finding.plan, rule);
+    let world = replay(plan.clone());
+    println!(
+        "{bounds:?}: seed {}, after {} of them, made smaller: {} nodes, {} clients, {} faults\n{}",
+        finding.seed,
+        campaign.seeds,
+        plan.nodes.len(),
+        plan.clients.len(),
+        plan.faults.len(),
+        world.trace.story(100)
+    );
+    assert!(matches!(world.judge.finding, Some((broken, ..)) if broken == rule));
+    plan
+}
+
+/// A restarted node that has lost its data gives the lock away a second time: A, B and C held; C forgets; C, D and E taken.
+#[test]
+fn a_node_that_forgets_gives_a_lock_away_twice() {
+    let plan = find(Bounds::Amnesia, "exclusion", 34);
+    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
+}
+
+/// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.
+#[test]
+fn a_clock_that_jumps_ends_a_lock_early() {
+    let plan = find(Bounds::ClockJumps, "exclusion", 555);
+    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::SetNodeClock { by: 1.., .. })));
+}
+
+/// Memory policies that evict keys evict locks.
+#[test]
+fn a_node_that_evicts_keys_gives_locks_away() {
+    let plan = find(Bounds::Eviction, "exclusion", 74);
+    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Evict { .. })));
+}
+
+/// Clocks that disagree by more than `drift_factor` allows.
+#[test]
+fn clocks_that_run_too_differently_end_a_lock_early() {
+    find(Bounds::WildClocks, "exclusion", 19);
+}
+
+/// Kleppmann again: a client looks at its lease, stands still for too long, and writes when somebody else holds the lock. No
+/// lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too late.
+#[test]
+fn a_client_that_stands_still_writes_too_late() {
+    let plan = find(Bounds::Writes, "late write", 1521);
+    assert!(
+        plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
+            || plan.pause_rarity + plan.preemption_rarity > 0
+    );
+}

@@ -1,0 +1,338 @@
+//! The machines: a client's clocks and pauses, and a node around the library's own embedded store.
+
+use crate::clock::LeaseClock;
+use crate::judge::Command;
+use crate::plan::{ClientPlan, NodePlan};
+use crate::proto::resp::Reply;
+use crate::proto::time::{Clock, Timestamp};
+use crate::random::Random;
+use crate::wire::End;
+use crate::world::{Event, World};
+use crate::{kernel, plan};
+use quorumlock::embedded::Condition;
+use quorumlock::embedded::store::Store;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One program that uses the library.
+pub(crate) struct Client {
+    rate: i64,
+    /// Whether its steady clock goes on while the machine sleeps.
+    counts_sleep: bool,
+    not_counted: u64,
+    asleep_since: Option<u64>,
+    pub(crate) wall_offset: i64,
+    /// Time that passed in the client's own world, when it is gone.
+    passed: u64,
+    pub(crate) clock: Arc<LeaseClock>,
+    pub(crate) paused_until: u64,
+    pub(crate) is_gone: bool,
+    /// How often it lost time for other reasons than waiting.
+    pub(crate) pauses: u64,
+    /// The end of the last of these.
+    pub(crate) delayed_until: u64,
+}
+
+/// The clock that the library of a client reads.
+pub(crate) struct MachineClock {
+    pub(crate) client: usize,
+    pub(crate) clock: Arc<LeaseClock>,
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Timestamp {
+        kernel::may_be_interrupted();
+        self.clock.advance(|| {
+            let wall = kernel::with(|world| world.clients[self.client].readings(world.now).1);
+            kernel::may_be_interrupted();
+            (kernel::with(|world| world.clients[self.client].readings(world.now).0), wall)
+        })
+    }
+}
+
+/// The library's clock of a client, read without losing any time. Not inside [`kernel::with`].
+pub(crate) fn lease_time(client: usize) -> Timestamp {
+    let clock = kernel::with(|world| {
+        world.is_judging = true;
+        Arc::clone(&world.clients[client].clock)
+    });
+    let time = clock.advance(|| kernel::with(|world| world.clients[client].readings(world.now)));
+    kernel::with(|world| world.is_judging = false);
+    time
+}
+
+impl Client {
+    pub(crate) fn new(plan: &ClientPlan) -> Client {
+        Client {
+            rate: plan.rate,
+            counts_sleep: plan.counts_sleep,
+            not_counted: 0,
+            asleep_since: None,
+            wall_offset: 0,
+            passed: 0,
+            clock: Arc::new(LeaseClock::new()),
+            paused_until: 0,
+            is_gone: false,
+            pauses: 0,
+            delayed_until: 0,
+        }
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.passed = self.passed.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4)).min(1 << 60);
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep_since.is_some()
+    }
+
+    /// The steady clock and the wall clock.
+    fn readings(&self, now: u64) -> (u64, i64) {
+        let time = at_rate(now, self.rate) + self.passed;
+        let asleep =
+            self.asleep_since.filter(|_| !self.counts_sleep).map_or(0, |since| at_rate(now - since, self.rate));
+        (time - self.not_counted - asleep, time as i64 + self.wall_offset)
+    }
+}
+
+/// What a clock shows after this much true time, when it is off by so many millionths.
+fn at_rate(time: u64, rate: i64) -> u64 {
+    (i128::from(time) * i128::from(1_000_000 + rate) / 1_000_000) as u64
+}
+
+impl World {
+    /// When, in true time, a timer of a client goes off.
+    pub(crate) fn timer_for(&mut self, client: usize, time: Duration) -> u64 {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).min(1 << 60);
+        let rate = self.clients[client].rate;
+        let exact = (u128::from(time) * 1_000_000).div_ceil((1_000_000 + rate) as u128) as u64;
+        self.now + exact + self.random.below(self.plan.lateness + 1)
+    }
+
+    /// Whether the running thread loses time here, and until when.
+    pub(crate) fn interruption(&mut self) -> Option<u64> {
+        if !self.is_stormy() || self.is_judging {
+            return None;
+        }
+        let client = self.current_client();
+        if self.clients[client].is_gone {
+            return None;
+        }
+        if self.random.once_in(self.plan.pause_rarity) {
+            let time = self.random.magnitude(plan::MILLISECOND, self.plan.longest_pause);
+            self.pause(client, time);
+            return Some(self.now);
+        }
+        if self.random.once_in(self.plan.preemption_rarity) {
+            self.clients[client].pauses += 1;
+            let until = self.now + self.random.magnitude(1_000, 20 * plan::MILLISECOND);
+            self.clients[client].delayed_until = self.clients[client].delayed_until.max(until);
+            let (now, task) = (self.now, self.current_task());
+            self.trace
+                .note(now, || format!("client {client} thread {task} is interrupted until {}", plan::seconds(until)));
+            return Some(until);
+        }
+        None
+    }
+
+    pub(crate) fn pause(&mut self, client: usize, time: u64) {
+        let now = self.now;
+        self.trace.note(now, || format!("client {client} stands still for {}", plan::seconds(time)));
+        let client = &mut self.clients[client];
+        client.pauses += 1;
+        client.paused_until = client.paused_until.max(now + time);
+        let until = client.paused_until;
+        client.delayed_until = client.delayed_until.max(until);
+        self.schedule(until, Event::Resume { client: usize::MAX });
+    }
+
+    /// A machine sleeps, and its timers with it.
+    pub(crate) fn put_to_sleep(&mut self, client: usize, time: u64) {
+        let now = self.now;
+        if self.clients[client].asleep_since.is_some() {
+            return;
+        }
+        self.pause(client, time);
+        self.clients[client].asleep_since = Some(now);
+        let until = self.clients[client].paused_until;
+        self.schedule(until, Event::Resume { client });
+    }
+
+    pub(crate) fn resume(&mut self, client: usize) {
+        if client == usize::MAX {
+            return;
+        }
+        let now = self.now;
+        if let Some(since) = self.clients[client].asleep_since.take() {
+            if !self.clients[client].counts_sleep {
+                self.clients[client].not_counted += at_rate(now - since, self.clients[client].rate);
+            }
+            self.put_off_timers(client, now - since);
+        }
+    }
+}
+
+/// Something that has arrived on a connection: bytes, and when they were written, or nothing, when the client has closed.
+struct Arrival {
+    connection: usize,
+    content: Option<(Vec<u8>, u64)>,
+}
+
+/// One server.
+pub(crate) struct Node {
+    pub(crate) store: Store,
+    random: Random,
+    rate: i64,
+    /// What its wall clock was set by.
+    pub(crate) offset: i64,
+    pub(crate) is_up: bool,
+    /// Its machine is off: not even refusals come from it.
+    pub(crate) is_dark: bool,
+    pub(crate) is_hung: bool,
+    /// Counts its restarts.
+    pub(crate) life: u64,
+    /// Which fault it recovers from next.
+    pub(crate) serial: u64,
+    /// What has arrived while it hung.
+    backlog: VecDeque<Arrival>,
+    pub(crate) service: u64,
+}
+
+impl Node {
+    pub(crate) fn new(plan: &NodePlan, mut random: Random) -> Node {
+        let run_id = run_id(&mut random);
+        let mut store = Store::new(plan.flavour, run_id, EPOCH);
+        store.set_scripts(plan.has_scripts);
+        store.set_password(plan.has_password.then(|| "secret".to_owned()));
+        Node {
+            store,
+            random,
+            rate: plan.rate,
+            offset: 0,
+            is_up: true,
+            is_dark: false,
+            is_hung: false,
+            life: 0,
+            serial: 0,
+            backlog: VecDeque::new(),
+            service: plan.service,
+        }
+    }
+
+    /// Its wall clock, in milliseconds.
+    pub(crate) fn millis(&self, now: u64) -> u64 {
+        let nanos = at_rate(now, self.rate) as i64 + self.offset;
+        EPOCH.saturating_add_signed(nanos.div_euclid(1_000_000))
+    }
+
+    /// Ends all connections, and everything that was not on its disk.
+    pub(crate) fn stop(&mut self) {
+        self.is_up = false;
+        self.is_hung = false;
+        self.life += 1;
+        self.backlog.clear();
+    }
+
+    pub(crate) fn start(&mut self, now: u64) {
+        let (run_id, millis) = (run_id(&mut self.random), self.millis(now));
+        self.store.restart(run_id, millis);
+        self.store.set_condition(Condition::Serving);
+        (self.is_up, self.is_dark) = (true, false);
+    }
+}
+
+/// When simulated time begins, in milliseconds since 1970.
+const EPOCH: u64 = 1_700_000_000_000;
+
+fn run_id(random: &mut Random) -> String {
+    format!("{:016x}{:016x}{:08x}", random.next(), random.next(), random.next() >> 32)
+}
+
+impl World {
+    /// Bytes have arrived at a node.
+    pub(crate) fn take_in(&mut self, index: usize, bytes: Vec<u8>, written_at: u64) {
+        let node = self.connections[index].node;
+        if self.nodes[node].is_hung {
+            self.nodes[node].backlog.push_back(Arrival { connection: index, content: Some((bytes, written_at)) });
+        } else {
+            self.serve(index, &bytes, written_at);
+        }
+    }
+
+    /// The client has closed.
+    pub(crate) fn take_leave(&mut self, index: usize) {
+        let node = self.connections[index].node;
+        if self.nodes[node].is_hung {
+            self.nodes[node].backlog.push_back(Arrival { connection: index, content: None });
+        } else {
+            self.connections[index].life = u64::MAX;
+        }
+    }
+
+    /// A node that hung goes on with what has arrived meanwhile.
+    pub(crate) fn go_on(&mut self, node: usize) {
+        self.nodes[node].is_hung = false;
+        while let Some(Arrival { connection: index, content }) = self.nodes[node].backlog.pop_front() {
+            match content {
+                Some((bytes, written_at)) => self.serve(index, &bytes, written_at),
+                None => self.connections[index].life = u64::MAX,
+            }
+        }
+    }
+
+    /// Runs the commands that are complete.
+    fn serve(&mut self, index: usize, bytes: &[u8], written_at: u64) {
+        let connection = &mut self.connections[index];
+        if connection.life != self.nodes[connection.node].life {
+            return;
+        }
+        if connection.input.is_empty() {
+            connection.command_written_at = written_at;
+        }
+        connection.input.extend_from_slice(bytes);
+        let node_index = connection.node;
+        let millis = self.nodes[node_index].millis(self.now);
+        let mut input = std::mem::take(&mut connection.input);
+        let mut decoder = std::mem::take(&mut connection.decoder);
+        let mut session = connection.session.clone();
+        let mut replies = Vec::new();
+        let mut position = 0;
+        loop {
+            match decoder.decode(&input[position..]) {
+                Ok(Some((Reply::Array(Some(elements)), length))) => {
+                    let words: Vec<&[u8]> =
+                        elements.map(|word| if let Reply::Bulk(Some(bytes)) = word { bytes } else { b"" }).collect();
+                    let begin = replies.len();
+                    self.nodes[node_index].store.execute(&mut session, &words, millis, &mut replies);
+                    let command = Command { connection: index, node: node_index, words: &words, millis };
+                    self.executed(&command, &replies[begin..]);
+                    position += length;
+                    self.connections[index].command_written_at = written_at;
+                }
+                Ok(None) => break,
+                other => {
+                    self.violate("protocol", format!("node {node_index} received nonsense: {other:?}"));
+                    return;
+                }
+            }
+        }
+        input.drain(..position);
+        let service = self.nodes[node_index].service;
+        let connection = &mut self.connections[index];
+        (connection.input, connection.decoder, connection.session) = (input, decoder, session);
+        if !replies.is_empty() {
+            self.send_to_client(index, replies, service);
+        }
+    }
+
+    /// Ends all connections of a node, with a word or without.
+    pub(crate) fn hang_up(&mut self, node: usize, silently: bool) {
+        if !silently {
+            for index in self.live_connections(None, Some(node)) {
+                let end = if self.random.once_in(2) { End::Reset } else { End::Closed };
+                self.end_by_node(index, end);
+            }
+        }
+    }
+}

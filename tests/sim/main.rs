@@ -1,0 +1,249 @@
+//! A deterministic simulator: many clients against many nodes, in one thread, on simulated time, under every fault there is.
+//!
+//! # What is real
+//! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, relay, fleet,
+//! links, rounds, all of `proto/`. Its files are compiled here a second time, as modules of this crate, and only what
+//! touches the operating system has a stand-in (`library/`): locks and threads, the byte stream, poll, the wake-up, waits,
+//! entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a coroutine. The nodes
+//! are the library's own embedded store, which answers as real servers do (`tests/it/alike.rs`).
+//!
+//! Not here: host names, Unix sockets, `fork`, leases that are handed over as text.
+//!
+//! # How a run goes
+//! ```text
+//!   seed ──► plan: machines, clocks, paths, knobs, faults          shrink: the same with less
+//!              │                                                      ▲
+//!              ▼                                                      │ a rule was broken
+//!   workload ──► library ──► wire ──► machine (node) ──► judge, holds ┘
+//!      ▲           ▲          ▲          ▲
+//!      └───────────┴─ kernel ─┴─ world ──┘◄── nemesis: strikes, heals
+//! ```
+//! 1. [`plan`] draws everything from the seed before anything happens. Whole kinds of faults are off, others rage.
+//! 2. While the storm lasts, [`workload`] takes, holds, extends and releases locks in every way; [`nemesis`] strikes;
+//!    threads are interrupted and processes paused between any two steps that could matter: clock readings, system
+//!    calls, mutexes.
+//! 3. Then all faults end. Everybody must get the lock once more, and nothing may be left behind.
+//! 4. [`judge`] and [`holds`] know the specification and what really happened at the nodes, and nothing of how the
+//!    library works. The table of their rules stands in [`judge`].
+//!
+//! # Within the bounds, and beyond
+//! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set back,
+//! nodes that crash and keep their data, hang, run out of memory, load, turn into replicas; messages late, lost, cut,
+//! blocked in one direction, connections half-open; clients paused, asleep, killed. There no rule may ever be broken.
+//! Beyond, [`literature`] must find what is known to go wrong. [`mutants`] shows that the rules bite.
+//!
+//! # How to use it
+//! ```text
+//!   cargo test --release --test sim                                        a slice of seeds, another one with each commit
+//!   QUORUMLOCK_SIM_SEED=7 QUORUMLOCK_SIM_SEEDS=1 cargo test … within       that seed again, with its trace if it fails
+//!   QUORUMLOCK_SIM_SEEDS=200000 cargo test … within -- --nocapture         many, with figures
+//!   cargo test … literature -- --nocapture                                 the traces of what must fail
+//!   cargo test … planted -- --ignored --nocapture                          the table of planted faults
+//! ```
+//!
+//! # When the library gets a new file
+//! A file below `net/`, or in a folder of one that is named here, is found by itself, unless `net/` gets a new module: that
+//! is a line in `mod net` below. A new file at the top of `src/` is two lines, `#[path = "../../src/NAME.rs"]` and
+//! `mod NAME;`. One with a folder of its own goes into `mod folders`. What touches sockets, threads, clocks or entropy gets a
+//! stand-in in `library/`, with the names that the others use and no more. New arguments of `Engine`, `Client`
+//! and `Settings` are filled in by `open` in [`workload`]. New commands are told to [`judge`], in `executed`. Unit tests of
+//! the files that are included run here as well, without a simulation.
+
+#![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use quorumlock::proto;
+
+// The library itself, file by file, as modules of this crate.
+#[path = "../../src/client.rs"]
+mod client;
+#[path = "../../src/clock.rs"]
+mod clock;
+#[path = "../../src/error.rs"]
+mod error;
+#[path = "../../src/event.rs"]
+mod event;
+#[path = "../../src/extension.rs"]
+mod extension;
+#[path = "../../src/forked.rs"]
+mod forked;
+#[path = "../../src/guard.rs"]
+mod guard;
+#[path = "../../src/keeper.rs"]
+mod keeper;
+#[path = "../../src/observer.rs"]
+mod observer;
+#[path = "../../src/queue.rs"]
+mod queue;
+#[path = "../../src/redlock.rs"]
+mod redlock;
+#[path = "../../src/release.rs"]
+mod release;
+#[path = "../../src/report.rs"]
+mod report;
+#[path = "../../src/sys.rs"]
+mod sys;
+#[path = "../../src/watchdog.rs"]
+mod watchdog;
+
+// Its files that have folders of their own. Inside a module with a path, the compiler finds those.
+#[path = "../../src"]
+mod folders {
+    pub(crate) mod lease;
+    pub(crate) mod mutex;
+}
+use folders::{lease, mutex};
+
+#[path = "../../src/net"]
+mod net {
+    pub(crate) mod endpoint;
+    pub(crate) mod engine;
+    mod fleet;
+    mod link;
+    pub(crate) mod news;
+    mod relay;
+    #[path = "../../tests/sim/library/resolve.rs"]
+    mod resolve;
+    mod rounds;
+    mod spin;
+    #[path = "../../tests/sim/library/stream.rs"]
+    mod stream;
+    #[path = "../../tests/sim/library/watch.rs"]
+    mod watch;
+}
+
+// What stands in for the operating system.
+#[path = "library/sync.rs"]
+mod sync;
+#[path = "library/token.rs"]
+mod token;
+#[path = "library/wait.rs"]
+mod wait;
+#[path = "library/waker.rs"]
+mod waker;
+
+mod campaign;
+mod holds;
+mod judge;
+mod kernel;
+mod literature;
+mod machine;
+mod mutants;
+mod nemesis;
+mod plan;
+mod random;
+mod shrink;
+mod trace;
+mod wire;
+mod workload;
+mod world;
+
+use campaign::{Campaign, number_from};
+use plan::{Bounds, Plan};
+
+/// Seeds that are run where nobody says how many: what takes some seconds.
+const SLICE: u64 = if cfg!(debug_assertions) { 50 } else { 1000 };
+/// Lines of a trace that are shown.
+const PAGE: usize = 120;
+
+/// The heart of it: within its bounds, the library breaks no rule. Which seeds are run depends on the commit.
+#[test]
+fn within_the_bounds_no_rule_is_broken() {
+    let first = number_from("QUORUMLOCK_SIM_SEED").unwrap_or_else(campaign::seed_of_commit);
+    let count = number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(SLICE);
+    let campaign = Campaign::run(first, count, Bounds::Kept);
+    println!("{campaign}");
+    for (what, times) in &campaign.seen {
+        println!("{times:>10} times: {what}");
+    }
+    if let Some(finding) = &campaign.finding {
+        panic!(
+            "{finding}\nReplay: QUORUMLOCK_SIM_SEED={} QUORUMLOCK_SIM_SEEDS=1\n{}\nMade smaller:\n{}",
+            finding.seed,
+            finding.trace(PAGE),
+            finding.story(PAGE)
+        );
+    }
+}
+
+/// The same seed is the same run, to the last event.
+#[test]
+fn a_seed_replays_exactly() {
+    for seed in 0..20 {
+        let once = campaign::replay(Plan::of_seed(seed, Bounds::Kept));
+        let again = campaign::replay(Plan::of_seed(seed, Bounds::Kept));
+        assert!(once.trace.len() > 10, "seed {seed} does nothing");
+        assert_eq!((once.events, once.now, once.tasks.switches), (again.events, again.now, again.tasks.switches));
+        assert_eq!(once.trace.page(usize::MAX), again.trace.page(usize::MAX), "seed {seed}");
+    }
+}
+
+/// What is simulated does happen: every fault, and everything that the library has an answer to.
+#[test]
+fn everything_happens() {
+    let count = if cfg!(debug_assertions) { 60 } else { 1000 };
+    let seen = Campaign::run(1, count, Bounds::Kept).seen;
+    let rare = [
+        "a release by a hash that is not known",
+        "a repair",
+        "a SET that runs after its connection was closed",
+        "an attempt that is won too late",
+    ];
+    let common = [
+        "a SET that is answered with an error",
+        "a SET that is granted",
+        "a SET that is refused",
+        "a call that finds the lock held",
+        "a call that finds too few nodes",
+        "a connection that is made",
+        "a connection that is refused",
+        "a log-in",
+        "a loss that is told",
+        "a release by DELEX",
+        "a release by DELIFEQ",
+        "a release by EVALSHA",
+        "a release by script",
+        "a script that is answered with an error",
+        "a wait that is cancelled",
+        "a write that must wait",
+        "an extension by SET IFEQ",
+        "an extension by hand that fails",
+        "an extension by hand that finds the lock lost",
+        "an extension by hand that succeeds",
+        "an extension by script",
+        "an extension of a key that is gone",
+        "an extension of somebody else's key",
+        "an unlock that finds too few nodes",
+        "an unlock that says expired",
+        "an unlock that says released",
+        "bytes on a connection that its node does not know",
+        "fault: a client is killed",
+        "fault: a client is paused",
+        "fault: a client's machine sleeps",
+        "fault: a client's wall clock is set",
+        "fault: a connection is half-open",
+        "fault: a machine crashes",
+        "fault: a node crashes",
+        "fault: a node hangs",
+        "fault: a node is a replica",
+        "fault: a node is out of memory",
+        "fault: a node loads its data",
+        "fault: a node's clock is set",
+        "fault: a path is blocked",
+        "fault: a path is blocked in one direction",
+        "fault: connections are reset",
+    ];
+    let wanted = common.iter().chain(rare.iter().filter(|_| !cfg!(debug_assertions)));
+    let missing: Vec<_> = wanted.filter(|what| !seen.contains_key(**what)).collect();
+    assert!(missing.is_empty(), "never seen in {count} seeds: {missing:?}");
+}
+
+/// Not a check: how many seeds it takes to find something, for the table of planted faults.
+#[test]
+#[ignore = "run by the table of planted faults"]
+fn hunt() {
+    let campaign = Campaign::run(1, number_from("QUORUMLOCK_SIM_SEEDS").unwrap_or(60_000), Bounds::Kept);
+    match &campaign.finding {
+        Some(finding) => println!("CAUGHT after {} seeds by {}", campaign.seeds, finding.rule),
+        None => println!("MISSED by {} seeds", campaign.seeds),
+    }
+}

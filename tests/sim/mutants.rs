@@ -1,0 +1,339 @@
+//! Faults that are planted in a copy of the library, one after the other, to see the simulator catch each.
+//!
+//! `cargo test --release --test sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A fault: what is replaced by what, in which file below `src/`.
+struct Mutant {
+    name: &'static str,
+    file: &'static str,
+    edits: &'static [(&'static str, &'static str)],
+}
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "quorum off by one",
+        file: "proto/vote.rs",
+        edits: &[("self.nodes() / 2 + 1", "(self.nodes() / 2).max(1)")],
+    },
+    Mutant {
+        name: "no undo",
+        file: "mutex.rs",
+        edits: &[("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);")],
+    },
+    Mutant {
+        name: "undo before the SET",
+        file: "mutex.rs",
+        edits: &[
+            ("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);"),
+            (
+                "                    let attempt =\n",
+                "                    let claim = engine.adopt(token);\n                    engine.undo(key.as_bytes(), &claim);\n                    let attempt =\n",
+            ),
+        ],
+    },
+    Mutant {
+        name: "undo only where it was granted",
+        file: "proto/acquire.rs",
+        edits: &[(
+            "let undo = reached.without(tally.refused());",
+            "let undo = tally.granted();\n        let _ = reached;",
+        )],
+    },
+    Mutant {
+        name: "validity from the decision",
+        file: "proto/acquire.rs",
+        edits: &[("let lease = self.terms.ttl.lease_from(t0);", "let lease = self.terms.ttl.lease_from(now);")],
+    },
+    Mutant {
+        name: "a quorum too late still wins",
+        file: "proto/acquire.rs",
+        edits: &[("Outcome::Won if lease.is_valid(now) =>", "Outcome::Won if lease.is_valid(t0) =>")],
+    },
+    Mutant {
+        name: "drift ignored",
+        file: "proto/lease.rs",
+        edits: &[("match whole.saturating_sub(drift) {", "match whole.saturating_sub(drift).max(whole) {")],
+    },
+    Mutant {
+        name: "token reused in a retry",
+        file: "mutex.rs",
+        edits: &[(
+            "let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;",
+            "let token = match &last {\n                        Some((claim, _)) => claim.token,\n                        None => token::draw(&mut SysRng).map_err(|_| no_entropy())?,\n                    };",
+        )],
+    },
+    Mutant {
+        name: "stale vote counted",
+        file: "net/rounds.rs",
+        edits: &[
+            (
+                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n    }\n\n    /// More",
+                "(round.references > 0).then_some(round)\n    }\n\n    /// More",
+            ),
+            (
+                "(round.generation == ticket.generation && round.references > 0).then_some(round)\n    }\n}",
+                "(round.references > 0).then_some(round)\n    }\n}",
+            ),
+            ("round.references += nodes.len() as u32;", "round.references += 0;"),
+            (
+                "round.references -= 1;",
+                "if round.generation != ticket.generation {\n            return;\n        }\n        round.references -= 1;",
+            ),
+        ],
+    },
+    Mutant {
+        name: "late reply shifted by one",
+        file: "proto/session.rs",
+        edits: &[(
+            "        self.outgoing.extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
+            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
+        )],
+    },
+    Mutant {
+        name: "a timeout counts as a refusal",
+        file: "net/fleet.rs",
+        edits: &[(
+            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n            }\n        }\n    }\n\n    fn has_unsent",
+            "let _ = fault;\n                self.rounds.vote(ticket, node, Vote::Refused, bells);\n            }\n        }\n    }\n\n    fn has_unsent",
+        )],
+    },
+    Mutant {
+        name: "an error reply counts as a refusal",
+        file: "proto/command.rs",
+        edits: &[(
+            "Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Frees",
+            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Frees",
+        )],
+    },
+    Mutant {
+        name: "what a lost connection owes is forgotten",
+        file: "net/fleet.rs",
+        edits: &[(
+            "Abandoned::Release => self.owe(node, ticket),",
+            "Abandoned::Release => self.rounds.unrefer(ticket),",
+        )],
+    },
+    Mutant {
+        name: "what is owed is paid into a closed connection",
+        file: "net/fleet.rs",
+        edits: &[("if link.is_closed() || link.is_loading() {", "if link.is_loading() {")],
+    },
+    Mutant {
+        name: "no release for a node that is away",
+        file: "net/fleet/requests.rs",
+        edits: &[("if wanted && (*setter ==", "if false && wanted && (*setter ==")],
+    },
+    Mutant {
+        name: "failed extension releases",
+        file: "guard.rs",
+        edits: &[(
+            "            Found::Failed(causes) => {\n",
+            "            Found::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, |_| None);\n",
+        )],
+    },
+    Mutant {
+        name: "extended after the end, by hand",
+        file: "guard.rs",
+        edits: &[("if count.is_extended() && old.is_valid(now) {", "if count.is_extended() {")],
+    },
+    Mutant {
+        name: "extended after the end, by the watchdog",
+        file: "proto/renewal.rs",
+        edits: &[
+            ("self.known(id).filter(|present| present.lease.is_valid(now))", "let _ = now;\n        self.known(id)"),
+            (
+                "&& end <= now\n        {\n            ended.push",
+                "&& end.after(Duration::from_secs(1)) <= now\n        {\n            ended.push",
+            ),
+            ("if present.lease.is_valid(now) && present.terms.until", "if present.terms.until"),
+        ],
+    },
+    Mutant {
+        name: "an extension counts from its answer",
+        file: "guard.rs",
+        edits: &[("return if self.rely_on(start, ttl)", "return if self.rely_on(now, ttl)")],
+    },
+    Mutant {
+        name: "a renewal counts from its answer",
+        file: "keeper.rs",
+        edits: &[(
+            "let lease = ttl.lease_from(start);\n        let now = self.engine.now();",
+            "let now = self.engine.now();\n        let lease = ttl.lease_from(now);",
+        )],
+    },
+    Mutant {
+        name: "a shortened lease is relied on",
+        file: "guard.rs",
+        edits: &[
+            ("let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();", "let ends_sooner = false;"),
+            ("if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {", "if false {"),
+        ],
+    },
+    Mutant {
+        name: "a renewal overtakes an extension by hand",
+        file: "keeper.rs",
+        edits: &[("if held.is_asked_by_hand() {", "if false {")],
+    },
+    Mutant {
+        name: "a shortened lease is forgotten when the loss is told",
+        file: "keeper/watched.rs",
+        edits: &[("if counts && (!held.over || lease.end() < held.lease.end()) {", "if counts && !held.over {")],
+    },
+    Mutant {
+        name: "watchdog after unlock",
+        file: "keeper.rs",
+        edits: &[
+            ("let was_there = lock(&self.shared.schedule).remove(watched.id);", "let was_there = true;"),
+            (
+                "let mut held = lock(&watched.held);\n        held.over = true;\n        Left",
+                "let held = lock(&watched.held);\n        Left",
+            ),
+        ],
+    },
+    Mutant {
+        name: "repair after the release",
+        file: "keeper.rs",
+        edits: &[
+            ("        if held.over {\n            return NodeSet::EMPTY;\n        }\n", ""),
+            (
+                "            if !is_held {\n                return None;\n            }\n",
+                "            let _ = is_held;\n",
+            ),
+        ],
+    },
+    Mutant {
+        name: "a clock that stands still in sleep",
+        file: "clock.rs",
+        edits: &[("        ahead(steady, wall).abs_diff", "        false && ahead(steady, wall).abs_diff")],
+    },
+    Mutant {
+        name: "keys that live ten times as long",
+        file: "proto/command.rs",
+        edits: &[(
+            "resp::decimal(ttl_millis, &mut digits)]);\n}\n\n/// The vote",
+            "resp::decimal(ttl_millis * 10, &mut digits)]);\n}\n\n/// The vote",
+        )],
+    },
+    Mutant {
+        name: "attempts without a time limit",
+        file: "proto/acquire.rs",
+        edits: &[(
+            "let answer = t0.after(self.terms.node_timeout)",
+            "let answer = t0.after(self.terms.node_timeout * 100)",
+        )],
+    },
+    Mutant {
+        name: "nobody is asked to drive",
+        file: "net/relay.rs",
+        edits: &[(
+            "        self.appointed = Some(Bell(oldest as u8));\n        self.appointed",
+            "        let _ = oldest;\n        None",
+        )],
+    },
+    Mutant {
+        name: "what is left unsent is not polled for",
+        file: "net/link.rs",
+        edits: &[
+            ("writable: !self.session.unsent().is_empty() })", "writable: false })"),
+            ("&& *writable != self.session.unsent().is_empty()", "&& !*writable"),
+        ],
+    },
+    Mutant {
+        name: "a node is never asked again",
+        file: "proto/health.rs",
+        edits: &[(
+            "Some(fault) if now < self.not_before => Err(fault),",
+            "Some(fault) if self.failures > 3 || now < self.not_before => Err(fault),",
+        )],
+    },
+];
+
+#[test]
+#[ignore = "builds the library once for each planted fault: many minutes"]
+fn planted_faults_are_caught() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let copy = root.join("target").join("planted");
+    for part in ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/sim", "benches", "examples", "fuzz/Cargo.toml"]
+    {
+        copy_all(&root.join(part), &copy.join(part));
+    }
+    let wanted = std::env::var("QUORUMLOCK_SIM_MUTANT").unwrap_or_default();
+    let mut missed = Vec::new();
+    println!("| planted fault | seeds | caught by |\n|---|---|---|");
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&wanted)) {
+        let file = PathBuf::from("src").join(mutant.file);
+        let sound = fs::read_to_string(root.join(&file)).unwrap();
+        fs::write(copy.join(&file), mutant.plant(&sound)).unwrap();
+        let (seeds, rule) = hunt(&copy);
+        fs::write(copy.join(&file), sound).unwrap();
+        println!("| {} | {seeds} | {rule} |", mutant.name);
+        if rule.starts_with("nobody") {
+            missed.push(mutant.name);
+        }
+    }
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}
+
+/// The places are still there: when the library changes, so must the table.
+#[test]
+fn every_fault_can_be_planted() {
+    for mutant in MUTANTS {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(mutant.file);
+        mutant.plant(&fs::read_to_string(file).unwrap());
+    }
+}
+
+impl Mutant {
+    /// The text of the file with the fault.
+    fn plant(&self, sound: &str) -> String {
+        let mut text = sound.to_owned();
+        for (old, new) in self.edits {
+            let places = text.matches(old).count();
+            assert_eq!(places, 1, "{}: where it is planted there are {places} places like: {old}", self.name);
+            text = text.replace(old, new);
+        }
+        text
+    }
+}
+
+/// Runs seeds against the copy. Gives how many it took, and the rule that was broken.
+fn hunt(copy: &Path) -> (String, String) {
+    let cargo = std::env::var("CARGO").unwrap_or("cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["test", "--release", "--test", "sim", "--", "--ignored", "--exact", "hunt", "--nocapture"])
+        .current_dir(copy)
+        .env("CARGO_TARGET_DIR", copy.join("target"))
+        .env("RUSTFLAGS", "-Awarnings")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find_map(|line| line.split_once("CAUGHT after ").map(|(_, rest)| rest));
+    match line.and_then(|rest| rest.split_once(" seeds by ")) {
+        Some((seeds, rule)) => (seeds.to_owned(), rule.to_owned()),
+        None => match text.lines().find_map(|line| line.split_once("MISSED by ").map(|(_, rest)| rest)) {
+            Some(seeds) => (seeds.to_owned(), "nobody".to_owned()),
+            None => {
+                println!("{text}\n{errors}");
+                ("-".to_owned(), "nobody: it does not compile, or the run crashed".to_owned())
+            }
+        },
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let name = entry.unwrap().file_name();
+            copy_all(&from.join(&name), &to.join(&name));
+        }
+    } else if fs::read(from).ok() != fs::read(to).ok() {
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    }
+}

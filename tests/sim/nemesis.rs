@@ -1,0 +1,198 @@
+//! What strikes: each fault of a plan, done to the world, and its end.
+
+use crate::plan::{Kind, SECOND, seconds};
+use crate::wire::End;
+use crate::world::{Event, Phase, World};
+use quorumlock::embedded::Condition;
+
+/// How long a connection is silent before its system tries it.
+const KEEP_ALIVE_AFTER: u64 = 10 * SECOND;
+
+impl World {
+    pub(crate) fn strike(&mut self, kind: &Kind) {
+        let now = self.now;
+        self.trace.note(now, || describe(kind));
+        self.saw(name(kind));
+        match *kind {
+            Kind::Block { client, node, directions, time } => {
+                for from in 0..self.clients.len() {
+                    for to in 0..self.nodes.len() {
+                        if client.is_some_and(|client| client != from) || node.is_some_and(|node| node != to) {
+                            continue;
+                        }
+                        let path = self.path(from, to);
+                        for (direction, blocked) in directions.into_iter().enumerate() {
+                            if blocked {
+                                path.blocked_until[direction] = path.blocked_until[direction].max(now + time);
+                            }
+                        }
+                    }
+                }
+            }
+            Kind::Condition { node, condition, time } => {
+                if self.nodes[node].is_up {
+                    self.nodes[node].store.set_condition(condition);
+                    self.recover_later(node, time);
+                }
+            }
+            Kind::Crash { node, time, keeps_data, is_dark } => self.crash(node, time, keeps_data, is_dark),
+            Kind::Cut { client, node } => {
+                for index in self.live_connections(client, Some(node)) {
+                    self.cut(index);
+                }
+            }
+            Kind::Evict { node } => self.nodes[node].store.clear(),
+            Kind::Hang { node, time } => {
+                if self.nodes[node].is_up {
+                    self.nodes[node].is_hung = true;
+                    self.recover_later(node, time);
+                }
+            }
+            Kind::Leave { client } => self.leave(client),
+            Kind::Pause { client, time } => self.pause(client, time),
+            Kind::SetNodeClock { node, by } => self.nodes[node].offset += by,
+            Kind::SetWallClock { client, by } => {
+                self.clients[client].wall_offset += by;
+                self.clients[client].pauses += 1;
+            }
+            Kind::Sleep { client, time } => self.put_to_sleep(client, time),
+            Kind::Void { client, node } => {
+                for index in self.live_connections(Some(client), Some(node)) {
+                    self.connections[index].is_void = true;
+                }
+            }
+        }
+    }
+
+    fn recover_later(&mut self, node: usize, time: u64) {
+        self.nodes[node].serial += 1;
+        let serial = self.nodes[node].serial;
+        self.schedule(self.now + time, Event::Recover { node, serial });
+    }
+
+    fn crash(&mut self, node: usize, time: u64, keeps_data: bool, is_dark: bool) {
+        if !self.nodes[node].is_up {
+            return;
+        }
+        self.hang_up(node, is_dark);
+        self.nodes[node].stop();
+        self.nodes[node].is_dark = is_dark;
+        if !keeps_data {
+            self.nodes[node].store.clear();
+        }
+        self.recover_later(node, time);
+    }
+
+    /// A fault of a node ends, unless another one has begun since.
+    pub(crate) fn recover(&mut self, node: usize, serial: u64) {
+        if self.nodes[node].serial != serial {
+            return;
+        }
+        let now = self.now;
+        self.trace.note(now, || format!("node {node} is well again"));
+        if !self.nodes[node].is_up {
+            self.nodes[node].start(now);
+        }
+        self.nodes[node].store.set_condition(Condition::Serving);
+        if self.nodes[node].is_hung {
+            self.go_on(node);
+        }
+    }
+
+    /// A client's process is killed. Its system closes its connections.
+    fn leave(&mut self, client: usize) {
+        if self.clients[client].is_gone || self.clients.iter().filter(|client| !client.is_gone).count() == 1 {
+            return;
+        }
+        for index in self.live_connections(Some(client), None) {
+            self.cut_by_client(index, End::Closed);
+        }
+        self.judge.forget_client(client);
+        self.clients[client].is_gone = true;
+        self.rouse(client);
+    }
+
+    /// All faults end.
+    pub(crate) fn heal(&mut self) {
+        let now = self.now;
+        self.trace.note(now, || "all faults end".to_owned());
+        self.phase = Phase::Healed;
+        self.plan.window = self.plan.window.max(64 * 1024);
+        for path in &mut self.paths {
+            path.blocked_until = path.blocked_until.map(|until| until.min(now));
+        }
+        for index in 0..self.connections.len() {
+            // Whatever waited for its path is sent now.
+            self.schedule(now, Event::ToNode { connection: index });
+            self.schedule(now, Event::ToClient { connection: index });
+            self.schedule(now + KEEP_ALIVE_AFTER, Event::KeepAlive { connection: index });
+        }
+        for node in 0..self.nodes.len() {
+            let serial = self.nodes[node].serial;
+            self.recover(node, serial);
+            self.nodes[node].serial += 1;
+        }
+        for client in 0..self.clients.len() {
+            self.clients[client].paused_until = self.clients[client].paused_until.min(now);
+            self.resume(client);
+        }
+    }
+}
+
+fn name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Block { directions: [true, true], .. } => "fault: a path is blocked",
+        Kind::Block { .. } => "fault: a path is blocked in one direction",
+        Kind::Condition { condition: Condition::Loading, .. } => "fault: a node loads its data",
+        Kind::Condition { condition: Condition::Replica, .. } => "fault: a node is a replica",
+        Kind::Condition { .. } => "fault: a node is out of memory",
+        Kind::Crash { keeps_data: false, .. } => "fault: a node loses its data",
+        Kind::Crash { is_dark: true, .. } => "fault: a machine crashes",
+        Kind::Crash { .. } => "fault: a node crashes",
+        Kind::Cut { .. } => "fault: connections are reset",
+        Kind::Evict { .. } => "fault: a node evicts keys",
+        Kind::Hang { .. } => "fault: a node hangs",
+        Kind::Leave { .. } => "fault: a client is killed",
+        Kind::Pause { .. } => "fault: a client is paused",
+        Kind::SetNodeClock { .. } => "fault: a node's clock is set",
+        Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
+        Kind::Sleep { .. } => "fault: a client's machine sleeps",
+        Kind::Void { .. } => "fault: a connection is half-open",
+    }
+}
+
+fn describe(kind: &Kind) -> String {
+    let whom = |number: &Option<usize>, word: &str| {
+        number.map_or(format!("every {word}"), |number| format!("{word} {number}"))
+    };
+    match kind {
+        Kind::Block { client, node, directions, time } => {
+            let way = match directions {
+                [true, true] => "nothing passes between",
+                [true, false] => "no request passes from",
+                _ => "no reply passes to",
+            };
+            format!("{way} {} and {} for {}", whom(client, "client"), whom(node, "node"), seconds(*time))
+        }
+        Kind::Condition { node, condition, time } => format!("node {node} is {condition:?} for {}", seconds(*time)),
+        Kind::Crash { node, time, keeps_data, is_dark } => format!(
+            "node {node} crashes{}, {} its data, and is back after {}",
+            if *is_dark { " with its machine" } else { "" },
+            if *keeps_data { "keeps" } else { "LOSES" },
+            seconds(*time)
+        ),
+        Kind::Cut { client, node } => format!("the connections of {} to node {node} are reset", whom(client, "client")),
+        Kind::Evict { node } => format!("node {node} evicts all its keys"),
+        Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
+        Kind::Leave { client } => format!("client {client} is killed"),
+        Kind::Pause { .. } => "a pause".to_owned(),
+        Kind::SetNodeClock { node, by } => format!("the clock of node {node} is set by {} ms", by / 1_000_000),
+        Kind::SetWallClock { client, by } => {
+            format!("the wall clock of client {client} is set by {} ms", by / 1_000_000)
+        }
+        Kind::Sleep { client, .. } => format!("the machine of client {client} sleeps"),
+        Kind::Void { client, node } => {
+            format!("the connection of client {client} to node {node} is forgotten in between")
+        }
+    }
+}

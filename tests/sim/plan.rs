@@ -1,0 +1,293 @@
+//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every fault, before it begins.
+//!
+//! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing but
+//! resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
+
+use crate::random::Random;
+use quorumlock::embedded::{Condition, Flavour};
+
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
+
+/// How long after the end of an attempt, and of all faults, its keys must be gone.
+pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
+
+/// Which faults there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bounds {
+    /// What the library promises to stand.
+    Kept,
+    /// Nodes also come back without their data.
+    Amnesia,
+    /// Wall clocks of nodes are also set forward.
+    ClockJumps,
+    /// Nodes also evict keys.
+    Eviction,
+    /// Kept; and what clients write under a lock is looked at.
+    Writes,
+    /// Clocks also run faster and slower than `drift_factor` allows.
+    WildClocks,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) bounds: Bounds,
+    pub(crate) nodes: Vec<NodePlan>,
+    pub(crate) clients: Vec<ClientPlan>,
+    /// By client and node.
+    pub(crate) paths: Vec<PathPlan>,
+    pub(crate) resources: u64,
+    /// Times to live, in milliseconds.
+    pub(crate) ttls: Vec<u64>,
+    pub(crate) node_timeout: u64,
+    /// While faults strike, one packet in so many is lost, and one in so many comes later by up to a span; zero is none.
+    pub(crate) loss: u64,
+    pub(crate) straggling: u64,
+    pub(crate) longest_straggling: u64,
+    /// How long faults strike.
+    pub(crate) storm: u64,
+    /// Bytes that a connection takes before it must wait.
+    pub(crate) window: usize,
+    /// Longest piece that bytes arrive in; zero is whole.
+    pub(crate) piece: u64,
+    /// Most by which a timer is late.
+    pub(crate) lateness: u64,
+    /// A thread is interrupted, and a client paused, at one in so many points; zero is never.
+    pub(crate) preemption_rarity: u64,
+    pub(crate) pause_rarity: u64,
+    pub(crate) longest_pause: u64,
+    /// One lock in so many has a watchdog; zero is none.
+    pub(crate) watchdog_rarity: u64,
+    /// One hold in so many is extended by hand.
+    pub(crate) extension_rarity: u64,
+    /// Most that threads wait between locks.
+    pub(crate) idle: u64,
+    pub(crate) faults: Vec<Fault>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct NodePlan {
+    pub(crate) flavour: Flavour,
+    pub(crate) has_scripts: bool,
+    pub(crate) has_password: bool,
+    /// Millionths by which its clock is fast.
+    pub(crate) rate: i64,
+    /// How long it takes to answer.
+    pub(crate) service: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    pub(crate) rate: i64,
+    /// Whether its steady clock goes on while the machine sleeps.
+    pub(crate) counts_sleep: bool,
+    pub(crate) threads: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PathPlan {
+    pub(crate) delay: u64,
+    pub(crate) jitter: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: u64,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Block { client: Option<usize>, node: Option<usize>, directions: [bool; 2], time: u64 },
+    Condition { node: usize, condition: Condition, time: u64 },
+    Crash { node: usize, time: u64, keeps_data: bool, is_dark: bool },
+    Cut { client: Option<usize>, node: usize },
+    Evict { node: usize },
+    Hang { node: usize, time: u64 },
+    Leave { client: usize },
+    Pause { client: usize, time: u64 },
+    SetNodeClock { node: usize, by: i64 },
+    SetWallClock { client: usize, by: i64 },
+    Sleep { client: usize, time: u64 },
+    Void { client: usize, node: usize },
+}
+
+/// How many kinds there are to be weighed.
+const KINDS: usize = 14;
+
+impl Plan {
+    pub(crate) fn of_seed(seed: u64, bounds: Bounds) -> Plan {
+        let mut random = Random::new(seed);
+        let node_count = match bounds {
+            Bounds::Kept => random.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7]),
+            Bounds::Amnesia => 5,
+            _ => random.pick(&[3, 5]),
+        };
+        let client_count = random.pick(&[1, 2, 2, 2, 3, 3, 4]);
+        let drift = match bounds {
+            Bounds::WildClocks => random.pick(&[20_000, 100_000, 300_000]),
+            _ => random.pick(&[0, 100, 4_500]),
+        };
+        let wall_steps_back = random.once_in(2);
+        let rate = |random: &mut Random| random.between(0, 2 * drift) as i64 - drift as i64;
+        let has_scripts = !random.once_in(8);
+        let nodes = (0..node_count).map(|_| {
+            let flavour = random.pick(&[Flavour::Redis, Flavour::Redis, Flavour::Redis84, Flavour::Valkey9]);
+            NodePlan {
+                flavour,
+                has_scripts: has_scripts || flavour == Flavour::Redis,
+                has_password: random.once_in(4),
+                rate: rate(&mut random),
+                service: random.magnitude(5_000, 200_000),
+            }
+        });
+        let nodes: Vec<NodePlan> = nodes.collect();
+        let clients = (0..client_count).map(|_| ClientPlan {
+            rate: rate(&mut random),
+            counts_sleep: wall_steps_back || random.once_in(2),
+            threads: random.pick(&[1, 1, 2, 2, 3]),
+        });
+        let clients: Vec<ClientPlan> = clients.collect();
+        let node_timeout = random.pick(&[10, 50, 50, 50, 200]) * MILLISECOND;
+        // In good times there and back again takes a quarter of the node timeout at most.
+        let farthest = random.magnitude(50_000, node_timeout / 16);
+        let paths = (0..client_count * node_count)
+            .map(|_| PathPlan { delay: random.magnitude(20_000, farthest), jitter: random.magnitude(1_000, farthest) });
+        let paths = paths.collect();
+        let ttl = |random: &mut Random| match random.below(10) {
+            0 => random.magnitude(10, 60),
+            1 | 2 => random.magnitude(10_000, 60_000),
+            _ => random.magnitude(50, 5_000),
+        };
+        let ttls = (0..random.between(1, 3)).map(|_| ttl(&mut random)).collect();
+        let storm = random.magnitude(SECOND / 4, 10 * SECOND);
+        let mut plan = Plan {
+            seed,
+            bounds,
+            nodes,
+            clients,
+            paths,
+            resources: random.pick(&[1, 1, 1, 2, 3]),
+            ttls,
+            node_timeout,
+            loss: random.pick(&[0, 0, 0, 1000, 100, 20]),
+            straggling: random.pick(&[0, 0, 100, 10, 2]),
+            longest_straggling: random.magnitude(MILLISECOND, SECOND),
+            storm,
+            window: random.pick(&[64 * 1024, 64 * 1024, 64 * 1024, 2048, 300, 40]),
+            piece: random.pick(&[0, 0, 0, 1, 20, 200]),
+            lateness: random.magnitude(1_000, 5 * MILLISECOND),
+            preemption_rarity: random.pick(&[0, 0, 2000, 300, 50]),
+            pause_rarity: random.pick(&[0, 0, 0, 5000, 500]),
+            longest_pause: random.magnitude(2 * MILLISECOND, 10 * SECOND),
+            watchdog_rarity: random.pick(&[0, 1, 2, 5]),
+            extension_rarity: random.pick(&[0, 2, 5]),
+            idle: random.magnitude(MILLISECOND, SECOND),
+            faults: Vec::new(),
+        };
+        plan.draw_faults(&mut random, wall_steps_back);
+        plan
+    }
+
+    fn draw_faults(&mut self, random: &mut Random, wall_steps_back: bool) {
+        let weights: Vec<u64> =
+            (0..KINDS).map(|_| if random.once_in(2) { 0 } else { random.magnitude(1, 64) }).collect();
+        let total: u64 = weights.iter().sum();
+        if total == 0 {
+            return;
+        }
+        let count = random.magnitude(1, 60) - 1;
+        let longest = random.magnitude(5 * MILLISECOND, 15 * SECOND);
+        for _ in 0..count {
+            let mut draw = random.below(total);
+            let kind = weights.iter().position(|&weight| {
+                let hit = draw < weight;
+                draw = draw.saturating_sub(weight);
+                hit
+            });
+            let at = random.below(self.storm);
+            let kind = self.draw_kind(kind.unwrap_or(0), longest, random, wall_steps_back);
+            self.faults.push(Fault { at, kind });
+        }
+        self.faults.sort_by_key(|fault| fault.at);
+    }
+
+    fn draw_kind(&self, kind: usize, longest: u64, random: &mut Random, wall_steps_back: bool) -> Kind {
+        let time = random.magnitude(MILLISECOND, longest);
+        let (node, client) = (random.index(self.nodes.len()), random.index(self.clients.len()));
+        let directions = random.pick(&[[true, true], [true, true], [true, false], [false, true]]);
+        match kind {
+            0 => Kind::Block { client: Some(client), node: Some(node), directions, time },
+            1 => Kind::Block { client: None, node: Some(node), directions, time },
+            2 => Kind::Block { client: Some(client), node: None, directions, time },
+            3 => Kind::Cut { client: Some(client), node },
+            4 => Kind::Cut { client: None, node },
+            5 => Kind::Void { client, node },
+            6 => Kind::Hang { node, time },
+            7 => {
+                let condition = random.pick(&[Condition::Loading, Condition::OutOfMemory, Condition::Replica]);
+                Kind::Condition { node, condition, time }
+            }
+            8 => Kind::Pause { client, time },
+            9 => Kind::Sleep { client, time },
+            10 if random.once_in(4) => Kind::Leave { client },
+            11 => {
+                let by = random.magnitude(MILLISECOND, 30 * SECOND) as i64;
+                Kind::SetWallClock { client, by: if wall_steps_back && random.once_in(2) { -by } else { by } }
+            }
+            12 => match self.bounds {
+                Bounds::ClockJumps => {
+                    Kind::SetNodeClock { node, by: random.magnitude(MILLISECOND, 30 * SECOND) as i64 }
+                }
+                Bounds::Eviction => Kind::Evict { node },
+                _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
+            },
+            _ => {
+                let keeps_data = self.bounds != Bounds::Amnesia || random.once_in(3);
+                Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
+            }
+        }
+    }
+
+    /// The longest time to live, in true time, whatever the clocks do.
+    fn longest_ttl(&self) -> u64 {
+        let set_back: i64 = self
+            .faults
+            .iter()
+            .map(|fault| if let Kind::SetNodeClock { by, .. } = fault.kind { by.min(0) } else { 0 })
+            .sum();
+        self.ttls.iter().max().map_or(0, |&ttl| ttl.max(self.settling_ttl()) * MILLISECOND * 101 / 100)
+            + set_back.unsigned_abs()
+    }
+
+    /// How long after the end of all faults everybody must have had the lock.
+    pub(crate) fn patience(&self) -> u64 {
+        let threads: u64 = self.clients.iter().map(|client| client.threads as u64).sum();
+        self.longest_ttl() + 16 * SECOND + threads * SECOND
+    }
+
+    /// When the judge looks for the first time: before keys with a long time to live have gone by themselves.
+    pub(crate) fn first_look(&self) -> u64 {
+        self.storm + SETTLED_AFTER
+    }
+
+    /// When the judge looks for the last time.
+    pub(crate) fn end(&self) -> u64 {
+        self.storm + self.patience() + 8 * SECOND
+    }
+
+    /// A time to live, in milliseconds, with which a lock can be had in good times.
+    pub(crate) fn settling_ttl(&self) -> u64 {
+        self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
+    }
+
+    pub(crate) fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+}
+
+/// A time for people.
+pub(crate) fn seconds(nanos: u64) -> String {
+    format!("{}.{:03} s", nanos / SECOND, nanos % SECOND / MILLISECOND)
+}

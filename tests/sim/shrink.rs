@@ -1,0 +1,207 @@
+//! Makes a plan that breaks a rule smaller, for as long as the rule is still broken.
+//!
+//! Everything random in a run comes from one generator, so whatever is left out shuffles the rest. Each smaller plan is
+//! therefore tried with several seeds. What is left in the end is what it takes: the faults, clients and nodes without
+//! which the rule holds, and of all seeds that were tried the one with the shortest story.
+
+use crate::campaign;
+use crate::plan::{Bounds, Fault, Kind, MILLISECOND, Plan};
+
+/// Seeds that each smaller plan is tried with.
+const TRIES: u64 = 40;
+/// Seeds among which the shortest story is looked for.
+const STORIES: u64 = 300;
+
+/// Nodes that are left: with fewer it is another story. Of five, one that forgets is enough.
+const FEWEST_NODES: usize = 3;
+
+/// The smallest plan found that breaks the same rule.
+pub(crate) fn shrink(plan: &Plan, rule: &str) -> Plan {
+    let mut plan = plan.clone();
+    loop {
+        let before = size(&plan);
+        for candidate in simpler(&plan) {
+            if let Some(smaller) = candidate(&plan)
+                && let Some(broken) = breaks(&smaller, rule)
+            {
+                plan = broken;
+            }
+        }
+        plan = without_faults(plan, rule);
+        if size(&plan) == before {
+            return shortest_story(plan, rule);
+        }
+    }
+}
+
+fn breaks(plan: &Plan, rule: &str) -> Option<Plan> {
+    (0..TRIES).find_map(|step| {
+        let mut plan = plan.clone();
+        plan.seed = plan.seed.wrapping_add(step);
+        let world = campaign::run(plan.clone(), crate::trace::Trace::silent());
+        matches!(world.judge.finding, Some((broken, ..)) if broken == rule).then_some(plan)
+    })
+}
+
+/// What there is still to leave out.
+fn size(plan: &Plan) -> u64 {
+    let threads: usize = plan.clients.iter().map(|client| client.threads).sum();
+    let knobs = [plan.loss, plan.straggling, plan.piece, plan.preemption_rarity, plan.pause_rarity];
+    let knobs = knobs.iter().filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
+    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64 + knobs + plan.resources + plan.storm
+}
+
+type Simpler = Box<dyn Fn(&Plan) -> Option<Plan>>;
+
+fn simpler(plan: &Plan) -> Vec<Simpler> {
+    let mut all: Vec<Simpler> = vec![
+        changed(|plan| plan.loss = 0),
+        changed(|plan| plan.straggling = 0),
+        changed(|plan| plan.piece = 0),
+        changed(|plan| plan.window = 64 * 1024),
+        changed(|plan| plan.preemption_rarity = 0),
+        changed(|plan| plan.pause_rarity = 0),
+        changed(|plan| plan.watchdog_rarity = 0),
+        changed(|plan| plan.extension_rarity = 0),
+        changed(|plan| plan.resources = 1),
+        changed(|plan| plan.lateness = 0),
+        changed(|plan| plan.ttls.truncate(1)),
+        changed(|plan| plan.storm /= 2),
+        changed(|plan| {
+            plan.storm /= 2;
+            plan.faults.iter_mut().for_each(|fault| fault.at /= 2);
+        }),
+        changed(|plan| plan.clients.iter_mut().for_each(|client| client.rate = 0)),
+        changed(|plan| plan.nodes.iter_mut().for_each(|node| node.rate = 0)),
+        changed(|plan| {
+            plan.paths.iter_mut().for_each(|path| (path.delay, path.jitter) = (MILLISECOND / 10, MILLISECOND / 100));
+        }),
+    ];
+    for client in 0..plan.clients.len() {
+        all.push(changed(move |plan| {
+            if let Some(client) = plan.clients.get_mut(client) {
+                client.threads = 1;
+            }
+        }));
+        all.push(Box::new(move |plan| without_client(plan, client)));
+    }
+    for node in (0..plan.nodes.len()).rev() {
+        all.push(Box::new(move |plan| without_node(plan, node)));
+    }
+    all
+}
+
+/// The plan with a change, if it is one.
+fn changed(change: impl Fn(&mut Plan) + 'static) -> Simpler {
+    Box::new(move |plan| {
+        let mut other = plan.clone();
+        change(&mut other);
+        other.faults.retain(|fault| fault.at < other.storm);
+        (format!("{other:?}") != format!("{plan:?}")).then_some(other)
+    })
+}
+
+fn without_client(plan: &Plan, client: usize) -> Option<Plan> {
+    if plan.clients.len() < 2 || client >= plan.clients.len() {
+        return None;
+    }
+    let mut other = plan.clone();
+    other.clients.remove(client);
+    let nodes = plan.nodes.len();
+    other.paths.drain(client * nodes..(client + 1) * nodes);
+    other.faults = renumbered(&plan.faults, |(from, node)| (place_without(from, client), node));
+    Some(other)
+}
+
+fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
+    let fewest = if plan.bounds == Bounds::Amnesia { 5 } else { FEWEST_NODES };
+    if plan.nodes.len() <= fewest || node >= plan.nodes.len() {
+        return None;
+    }
+    let mut other = plan.clone();
+    other.nodes.remove(node);
+    let mut index = 0;
+    let nodes = plan.nodes.len();
+    other.paths.retain(|_| {
+        index += 1;
+        (index - 1) % nodes != node
+    });
+    other.faults = renumbered(&plan.faults, |(client, to)| (client, place_without(to, node)));
+    Some(other)
+}
+
+/// Whom a fault meets; `Some(None)` is everybody, none is nobody.
+type Whom = Option<Option<usize>>;
+
+fn place_without(whom: Whom, gone: usize) -> Whom {
+    match whom {
+        Some(Some(index)) if index == gone => None,
+        Some(Some(index)) if index > gone => Some(Some(index - 1)),
+        other => other,
+    }
+}
+
+/// The faults as they are when clients and nodes have other numbers, without those of clients and nodes that are gone.
+fn renumbered(faults: &[Fault], place: impl Fn((Whom, Whom)) -> (Whom, Whom)) -> Vec<Fault> {
+    let moved = |fault: &Fault| {
+        let mut fault = fault.clone();
+        let fits = match &mut fault.kind {
+            Kind::Block { client, node, .. } => {
+                let (new_client, new_node) = place((Some(*client), Some(*node)));
+                new_client.zip(new_node).map(|new| (*client, *node) = new)
+            }
+            Kind::Cut { client, node } => {
+                let (new_client, new_node) = place((Some(*client), Some(Some(*node))));
+                new_client.zip(new_node.flatten()).map(|new| (*client, *node) = new)
+            }
+            Kind::Void { client, node } => {
+                let (new_client, new_node) = place((Some(Some(*client)), Some(Some(*node))));
+                new_client.flatten().zip(new_node.flatten()).map(|new| (*client, *node) = new)
+            }
+            Kind::Condition { node, .. }
+            | Kind::Crash { node, .. }
+            | Kind::Evict { node }
+            | Kind::Hang { node, .. }
+            | Kind::SetNodeClock { node, .. } => {
+                place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)
+            }
+            Kind::Leave { client }
+            | Kind::Pause { client, .. }
+            | Kind::SetWallClock { client, .. }
+            | Kind::Sleep { client, .. } => {
+                place((Some(Some(*client)), Some(None))).0.flatten().map(|new| *client = new)
+            }
+        };
+        fits.map(|()| fault)
+    };
+    faults.iter().filter_map(moved).collect()
+}
+
+/// Leaves out faults, in ever smaller parts.
+fn without_faults(mut plan: Plan, rule: &str) -> Plan {
+    let mut part = plan.faults.len().div_ceil(2);
+    while part > 0 {
+        let mut first = 0;
+        while first < plan.faults.len() {
+            let mut smaller = plan.clone();
+            smaller.faults.drain(first..(first + part).min(plan.faults.len()));
+            match breaks(&smaller, rule) {
+                Some(broken) => plan = broken,
+                None => first += part,
+            }
+        }
+        part /= 2;
+    }
+    plan
+}
+
+fn shortest_story(plan: Plan, rule: &str) -> Plan {
+    let stories = (0..STORIES).filter_map(|step| {
+        let mut plan = plan.clone();
+        plan.seed = plan.seed.wrapping_add(step);
+        let world = campaign::replay(plan.clone());
+        let broken = matches!(world.judge.finding, Some((broken, ..)) if broken == rule);
+        broken.then(|| (world.trace.story_length(), plan))
+    });
+    stories.min_by_key(|(length, _)| *length).map_or(plan, |(_, plan)| plan)
+}

@@ -1,0 +1,331 @@
+//! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all faults
+//! have ended want the lock once more.
+
+use crate::client::{Client, Settings};
+use crate::error::ErrorKind;
+use crate::extension::Extension;
+use crate::guard::MutexGuard;
+use crate::holds;
+use crate::kernel::{self, sleep_until, with};
+use crate::machine::MachineClock;
+use crate::net::endpoint::Endpoint;
+use crate::net::engine::Engine;
+use crate::plan::{MILLISECOND, SECOND};
+use crate::proto::backoff::Backoff;
+use crate::proto::lease::MAX_TTL;
+use crate::random::Random;
+use crate::redlock::Redlock;
+use crate::release::Release;
+use crate::report::Reporter;
+use crate::sys::Generation;
+use crate::wait::Wait;
+use crate::watchdog::Watchdog;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest that a thread holds a lock for its work.
+const LONGEST_HOLD: u64 = 3 * SECOND;
+/// How many threads of a client spin before they sleep: none, as there is but one processor in here.
+const SPIN: Duration = Duration::ZERO;
+
+/// Starts every thread of every client.
+pub(crate) fn begin() {
+    let threads: Vec<usize> = with(|world| world.plan.clients.iter().map(|client| client.threads).collect());
+    for (client, count) in threads.into_iter().enumerate() {
+        kernel::spawn(client, move || {
+            let redlock = open(client);
+            for _ in 0..count {
+                let redlock = redlock.clone();
+                let random = with(|world| world.random.fork(2));
+                kernel::spawn(client, move || Worker { redlock, random }.run());
+            }
+        });
+    }
+}
+
+fn open(client: usize) -> Redlock {
+    let (nodes, node_timeout, clock) = with(|world| {
+        let timeout = Duration::from_nanos(world.plan.node_timeout);
+        (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
+    });
+    let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
+    let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
+    let endpoints = urls.iter().map(|url| Endpoint::parse(url).unwrap()).collect();
+    let clock = Arc::new(MachineClock { client, clock });
+    let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
+    let report = Reporter::new(None, &names, "");
+    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news()).unwrap();
+    let settings = Settings {
+        nodes: names,
+        prefix: String::new(),
+        node_timeout,
+        drift_factor: 0.01,
+        backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
+        unavailable_after: Duration::from_secs(3),
+        max_ttl: MAX_TTL,
+    };
+    Redlock::new(Client::new(engine, settings, report, Generation::current().unwrap()))
+}
+
+struct Worker {
+    redlock: Redlock,
+    random: Random,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while is_stormy() {
+            self.turn();
+            let idle = with(|world| world.plan.idle);
+            let until = with(|world| world.now) + self.random.magnitude(10_000, idle);
+            self.rest(until);
+        }
+        self.settle();
+    }
+
+    fn rest(&self, until: u64) {
+        let storm = with(|world| world.plan.storm);
+        if is_stormy() {
+            sleep_until(until.min(storm));
+        }
+    }
+
+    /// Takes a lock in one of the ways, and holds it.
+    fn turn(&mut self) {
+        let (resources, ttls, watchdog_rarity, node_timeout) = with(|world| {
+            let plan = &world.plan;
+            (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
+        });
+        let resource = self.random.below(resources) as usize;
+        let ttl = self.random.pick(&ttls);
+        let mut mutex = self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl));
+        let is_watched = self.random.once_in(watchdog_rarity);
+        if is_watched {
+            mutex = mutex.watchdog(Watchdog::new());
+        }
+        let (begun, pauses) = moment();
+        // With a time to live that is shorter than the answers take, one may wait for ever.
+        let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
+        let (what, allowed, result) = match self.random.below(4) {
+            0 => ("try_lock", Some(node_timeout), mutex.try_lock()),
+            1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
+            2 => {
+                let wait = Wait::forever().cancelled_after(self.random.magnitude(1, 20) as u32);
+                ("a wait that is cancelled", None, mutex.lock_with(&wait))
+            }
+            _ => {
+                let time = self.random.magnitude(MILLISECOND, 5 * SECOND);
+                ("lock_timeout", Some(time), mutex.lock_timeout(Duration::from_nanos(time)))
+            }
+        };
+        if let Some(allowed) = allowed {
+            with(|world| world.took_time(what, begun, allowed, pauses));
+        }
+        match result {
+            Ok(Some(guard)) => self.hold(resource, guard, ttl, is_watched, (begun, pauses)),
+            Ok(None) => with(|world| {
+                world.saw("a call that finds the lock held");
+                world.got_nothing(true, what != "try_lock");
+            }),
+            Err(error) => with(|world| {
+                let is_expected = matches!(error.kind(), ErrorKind::Cancelled | ErrorKind::Unavailable);
+                let (now, client) = (world.now, world.current_client());
+                let task = world.current_task();
+                world.trace.note(now, || format!("client {client} thread {task}: {what} failed: {error}"));
+                world.got_nothing(false, true);
+                world.saw(match error.kind() {
+                    ErrorKind::Cancelled => "a wait that is cancelled",
+                    _ if error.to_string().contains("too short") => "an attempt that is won too late",
+                    _ => "a call that finds too few nodes",
+                });
+                if !is_expected {
+                    world.violate("errors", format!("{what}: {error}"));
+                }
+            }),
+        }
+    }
+
+    fn hold(&mut self, resource: usize, mut guard: MutexGuard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
+        let at_first = remaining(&guard);
+        let hold = holds::took(resource, at_first, begun);
+        let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
+        let length = if self.random.once_in(3) { 0 } else { self.random.magnitude(1_000, longest.min(LONGEST_HOLD)) };
+        let until = with(|world| world.now) + length;
+        let extension_rarity = with(|world| world.plan.extension_rarity);
+        let mut was_extended = false;
+        let lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
+        while is_stormy() && with(|world| world.now) < until {
+            let step = self.random.magnitude(100_000, length.max(200_000));
+            let now = with(|world| world.now);
+            self.rest((now + step).min(until));
+            let remaining = remaining(&guard);
+            holds::still(hold, remaining, is_watched && was_extended);
+            if !remaining.is_zero() {
+                kernel::may_be_interrupted();
+                with(|world| world.writes(hold));
+            }
+            if self.random.once_in(extension_rarity) {
+                was_extended = true;
+                self.extend(hold, &mut guard, is_watched);
+            }
+        }
+        let remaining = remaining(&guard);
+        holds::still(hold, remaining, true);
+        if let Some(lost) = lost {
+            let is_told = lost.try_recv().is_ok();
+            with(|world| {
+                if is_told {
+                    world.saw("a loss that is told");
+                } else if remaining.is_zero()
+                    && is_watched
+                    && !was_extended
+                    && at_first.as_nanos() / 40 > u128::from(world.plan.lateness)
+                    && at_first.as_nanos() > 2 * u128::from(world.plan.node_timeout)
+                {
+                    // The watchdog's thread may wait for the answers about another lock, for the node timeout.
+                    // Without a watchdog it is told at the very end, and the thread that tells it may be woken late.
+                    world.was_not_told(hold, begun);
+                }
+            });
+        }
+        with(|world| world.gives_back(hold));
+        if self.random.once_in(2) {
+            drop(guard);
+            return;
+        }
+        let (begun, pauses) = moment();
+        let outcome = guard.unlock();
+        with(|world| {
+            match outcome {
+                Ok(Release::Released) => {
+                    world.saw("an unlock that says released");
+                    world.said_released(hold, begun);
+                }
+                Ok(Release::Expired) => world.saw("an unlock that says expired"),
+                Err(_) => world.saw("an unlock that finds too few nodes"),
+            }
+            let allowed = world.plan.node_timeout;
+            world.took_time("unlock", begun, allowed, pauses);
+        });
+    }
+
+    fn extend(&mut self, hold: usize, guard: &mut MutexGuard, is_watched: bool) {
+        let ttl = {
+            let ttls = with(|world| world.plan.ttls.clone());
+            let longest = self.random.pick(&ttls);
+            if self.random.once_in(4) { self.random.between(longest / 2, longest).max(4) } else { longest }
+        };
+        let old_end = (!is_watched).then(|| holds::end_of(remaining(guard)));
+        holds::will_change(hold);
+        with(|world| {
+            let (now, client) = (world.now, world.current_client());
+            world.trace.note(now, || format!("client {client} extends by hand for {ttl} ms"));
+        });
+        let (begun, pauses) = moment();
+        let outcome = guard.extend(Duration::from_millis(ttl));
+        with(|world| {
+            let (now, client) = (world.now, world.current_client());
+            world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
+            match &outcome {
+                Ok(Extension::Extended) => {
+                    world.saw("an extension by hand that succeeds");
+                    world.said_extended(hold, begun);
+                }
+                Ok(Extension::Failed(_)) => world.saw("an extension by hand that fails"),
+                Ok(Extension::Lost) => world.saw("an extension by hand that finds the lock lost"),
+                Err(error) => world.violate("errors", format!("extend: {error}")),
+            }
+            let allowed = world.plan.node_timeout;
+            world.took_time("extend", begun, allowed, pauses);
+        });
+        if let (Ok(Extension::Extended), Some(old_end)) = (&outcome, old_end) {
+            holds::was_extended(hold, old_end, (begun, pauses));
+        }
+        holds::still(hold, remaining(guard), is_watched);
+    }
+
+    /// After the storm: everybody gets the lock, and goes on to use the client for a while.
+    fn settle(mut self) {
+        let (storm, patience, end, ttl) = with(|world| {
+            let plan = &world.plan;
+            (plan.storm, plan.patience(), plan.end(), plan.settling_ttl())
+        });
+        sleep_until(storm);
+        let deadline = storm + patience;
+        let mutex = self.redlock.mutex("r0").ttl(Duration::from_millis(ttl));
+        loop {
+            let left = deadline.saturating_sub(with(|world| world.now));
+            let begun = moment();
+            let outcome = mutex.lock_timeout(Duration::from_nanos(left));
+            match outcome {
+                Ok(Some(guard)) => {
+                    let hold = holds::took(0, remaining(&guard), begun);
+                    with(|world| world.gives_back(hold));
+                    drop(guard);
+                    with(|world| {
+                        let took = world.now - world.plan.storm;
+                        world.judge.longest_recovery = world.judge.longest_recovery.max(took);
+                    });
+                    break;
+                }
+                Ok(None) | Err(_) => with(|world| {
+                    world.got_nothing(false, true);
+                    let client = world.current_client();
+                    if world.now >= deadline && !world.clients[client].is_gone {
+                        let why = outcome.err().map_or("held".to_owned(), |error| error.to_string());
+                        world.violate(
+                            "progress",
+                            format!("client {client} did not get r0 after all faults had ended: {why}"),
+                        );
+                    }
+                }),
+            }
+            if is_gone() {
+                return;
+            }
+        }
+        // The releases that are owed to nodes go out with what is asked of them.
+        let soon = (1..15).map(|second| storm + second * SECOND);
+        for time in soon.chain([end - 3 * SECOND, end - SECOND]) {
+            sleep_until(time + self.random.below(100 * MILLISECOND));
+            if is_gone() {
+                return;
+            }
+            let begun = moment();
+            match mutex.lock_timeout(Duration::from_millis(400)) {
+                Ok(Some(guard)) => {
+                    let hold = holds::took(0, remaining(&guard), begun);
+                    with(|world| world.gives_back(hold));
+                    // A program that ends waits for its last release.
+                    let _ = guard.unlock();
+                }
+                Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),
+            }
+        }
+    }
+}
+
+/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the clock,
+/// and its thread may stand still before it has said so.
+fn remaining(guard: &MutexGuard) -> Duration {
+    loop {
+        let before = moment().0;
+        let remaining = guard.remaining();
+        if moment().0 == before {
+            return remaining;
+        }
+    }
+}
+
+fn is_stormy() -> bool {
+    with(|world| world.is_stormy() && !world.clients[world.current_client()].is_gone)
+}
+
+fn is_gone() -> bool {
+    with(|world| world.clients[world.current_client()].is_gone)
+}
+
+/// The present, and how often this client has lost time so far.
+fn moment() -> (u64, u64) {
+    with(|world| (world.now, world.clients[world.current_client()].pauses))
+}

@@ -1,0 +1,210 @@
+//! What there is in a simulation: clients, nodes, the connections between them, and what will happen when.
+
+use crate::judge::Judge;
+use crate::kernel::Tasks;
+use crate::machine::{Client, Node};
+use crate::plan::{Fault, Plan};
+use crate::random::Random;
+use crate::trace::Trace;
+use crate::wire::{Connection, Path};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Something that happens at a time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A connection attempt comes to an end.
+    Connected {
+        connection: usize,
+    },
+    /// All faults end.
+    Heal,
+    /// A silent connection is tried.
+    KeepAlive {
+        connection: usize,
+    },
+    /// The judge looks for what must be gone by now; the last time, the run is over.
+    Look {
+        is_last: bool,
+    },
+    Strike(usize),
+    Timer {
+        task: usize,
+        generation: u64,
+    },
+    /// Bytes arrive at a client.
+    ToClient {
+        connection: usize,
+    },
+    /// Bytes arrive at a node.
+    ToNode {
+        connection: usize,
+    },
+    /// The end of a fault: a node goes on, comes back, or is itself again.
+    Recover {
+        node: usize,
+        serial: u64,
+    },
+    /// A client goes on.
+    Resume {
+        client: usize,
+    },
+    /// The system gives up a connection whose bytes are not acknowledged.
+    Unacknowledged {
+        connection: usize,
+    },
+}
+
+/// Which part of a run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Faults strike.
+    Stormy,
+    /// All faults have ended.
+    Healed,
+    /// The judge has looked for the last time.
+    Over,
+}
+
+/// All of it.
+pub(crate) struct World {
+    /// True time, in nanoseconds.
+    pub(crate) now: u64,
+    pub(crate) phase: Phase,
+    pub(crate) plan: Plan,
+    pub(crate) random: Random,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) paths: Vec<Path>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) judge: Judge,
+    pub(crate) trace: Trace,
+    pub(crate) tasks: Tasks,
+    pub(crate) events: u64,
+    /// What has happened at least once, and how often.
+    pub(crate) seen: BTreeMap<&'static str, u64>,
+    /// The judge reads a clock: nobody loses time by it.
+    pub(crate) is_judging: bool,
+    calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    serial: u64,
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, trace: Trace) -> World {
+        let mut random = Random::new(plan.seed);
+        let nodes = (0..plan.nodes.len()).map(|index| Node::new(&plan.nodes[index], random.fork(1))).collect();
+        let clients = plan.clients.iter().map(Client::new).collect();
+        let paths = plan.paths.iter().map(Path::new).collect();
+        let mut world = World {
+            now: 0,
+            phase: Phase::Stormy,
+            random,
+            clients,
+            nodes,
+            paths,
+            connections: Vec::new(),
+            judge: Judge::new(&plan),
+            trace,
+            tasks: Tasks::default(),
+            events: 0,
+            seen: BTreeMap::new(),
+            is_judging: false,
+            calendar: BinaryHeap::new(),
+            serial: 0,
+            plan,
+        };
+        for index in 0..world.plan.faults.len() {
+            world.schedule(world.plan.faults[index].at, Event::Strike(index));
+        }
+        world.introduce();
+        world.schedule(world.plan.storm, Event::Heal);
+        world.schedule(world.plan.first_look(), Event::Look { is_last: false });
+        world.schedule(world.plan.end(), Event::Look { is_last: true });
+        world
+    }
+
+    /// Says whose clock runs how.
+    fn introduce(&mut self) {
+        let clients = self.plan.clients.iter().enumerate().map(|(index, client)| ("client", index, client.rate));
+        let nodes = self.plan.nodes.iter().enumerate().map(|(index, node)| ("node", index, node.rate));
+        let clocks: Vec<_> = clients.chain(nodes).filter(|(.., rate)| *rate != 0).collect();
+        for (what, index, rate) in clocks {
+            self.trace.note(0, || format!("the clock of {what} {index} is {:+.2} % fast", rate as f64 / 10_000.0));
+        }
+    }
+
+    pub(crate) fn schedule(&mut self, at: u64, event: Event) {
+        self.serial += 1;
+        self.calendar.push(Reverse((at.max(self.now), self.serial, event)));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    pub(crate) fn is_stormy(&self) -> bool {
+        self.phase == Phase::Stormy
+    }
+
+    /// Moves on to what happens next.
+    pub(crate) fn next_event(&mut self) {
+        let Some(Reverse((at, _, event))) = self.calendar.pop() else {
+            if !self.is_over() || self.is_stuck() {
+                self.violate("deadlock", "threads wait for something that cannot happen".to_owned());
+            }
+            return self.finish();
+        };
+        self.now = self.now.max(at);
+        self.events += 1;
+        match event {
+            Event::Connected { connection } => self.connected(connection),
+            Event::Heal => self.heal(),
+            Event::KeepAlive { connection } => self.keep_alive(connection),
+            Event::Look { is_last } => {
+                self.look_for_leftovers();
+                if is_last {
+                    self.finish();
+                }
+            }
+            Event::Recover { node, serial } => self.recover(node, serial),
+            Event::Resume { client } => self.resume(client),
+            Event::Strike(index) => {
+                let Fault { kind, .. } = self.plan.faults[index].clone();
+                if self.is_stormy() {
+                    self.strike(&kind);
+                }
+            }
+            Event::Timer { task, generation } => self.timer(task, generation),
+            Event::ToClient { connection } => self.arrive_at_client(connection),
+            Event::ToNode { connection } => self.arrive_at_node(connection),
+            Event::Unacknowledged { connection } => self.give_up_unacknowledged(connection),
+        }
+    }
+
+    /// Something worth counting has happened.
+    pub(crate) fn saw(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// A rule was broken. The first finding counts; the run ends.
+    pub(crate) fn violate(&mut self, rule: &'static str, what: String) {
+        if self.judge.finding.is_none() && !self.is_over() {
+            let now = self.now;
+            self.trace.note(now, || format!("VIOLATION of {rule}: {what}"));
+            self.judge.finding = Some((rule, what, now));
+            self.finish();
+        }
+    }
+
+    /// Ends the run: every client runs to its end in a world of its own.
+    pub(crate) fn finish(&mut self) {
+        if self.is_over() {
+            return;
+        }
+        self.phase = Phase::Over;
+        for client in 0..self.clients.len() {
+            self.clients[client].is_gone = true;
+            self.rouse(client);
+        }
+    }
+}
