@@ -15,6 +15,8 @@ pub(crate) struct Hold {
     pub(crate) resource: usize,
     pub(crate) client: usize,
     pub(crate) token: usize,
+    /// Which lock it is, of those that an observer was told of.
+    pub(crate) heard_as: Option<usize>,
     pub(crate) since: u64,
     /// When it was last seen to be valid; never, when it came too late.
     pub(crate) valid_at: Option<u64>,
@@ -29,6 +31,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
     let (hold, others) = kernel::with(|world| {
         let (task, client, now) = (world.current_task(), world.current_client(), world.now);
         let token = world.judge.latest(task).expect("a guard without a token");
+        let heard_as = world.heard_of_guard();
         world.judge.close_attempts(task, now);
         world.judge.tokens[token].state = State::Held;
         world.judge.acquired += 1;
@@ -41,7 +44,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
         });
         let ends = Some(clock.after(remaining));
         let valid_at = (!remaining.is_zero()).then_some(now);
-        world.judge.holds.push(Hold { resource, client, token, since: now, valid_at, ends, is_over: false });
+        world.judge.holds.push(Hold { resource, client, token, heard_as, since: now, valid_at, ends, is_over: false });
         let present = &world.clients[client];
         if remaining.is_zero() && present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
             world.violate("valid when given", format!("attempt {token} was won, and is not valid"));
@@ -144,9 +147,10 @@ impl World {
     }
 
     /// The guard is about to be released.
-    pub(crate) fn gives_back(&mut self, hold: usize) {
+    pub(crate) fn gives_back(&mut self, hold: usize, by_dropping: bool) {
         let now = self.now;
-        let Hold { client, token, resource, .. } = self.judge.holds[hold];
+        let Hold { client, token, resource, heard_as, .. } = self.judge.holds[hold];
+        self.heard_leaving(heard_as, by_dropping);
         self.trace.note_attempt(now, token, || format!("client {client} lets go of r{resource}, attempt {token}"));
         self.judge.holds[hold].is_over = true;
         self.judge.tokens[token].state = State::Released;
@@ -202,6 +206,7 @@ impl World {
 
     /// A call for the lock returned without a guard.
     pub(crate) fn got_nothing(&mut self, said_held: bool, may_be_local: bool) {
+        self.heard_of_none();
         let task = self.current_task();
         let mine = |token: &&Token| token.task == task && token.state == State::Open;
         let refused = self.judge.tokens.iter().filter(mine).any(|token| token.refused);

@@ -13,6 +13,7 @@
 //! | bounded key | no key lives longer than its time to live |
 //! | no leftover | when the network has healed, no key of a lost attempt or a released lock is left |
 //! | progress | when the network has healed, everybody gets the lock in time |
+//! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.

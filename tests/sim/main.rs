@@ -125,6 +125,7 @@ mod campaign;
 mod holds;
 mod judge;
 mod kernel;
+mod listener;
 mod literature;
 mod machine;
 mod mutants;

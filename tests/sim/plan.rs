@@ -82,6 +82,7 @@ pub(crate) struct ClientPlan {
     pub(crate) rate: i64,
     /// Whether its steady clock goes on while the machine sleeps.
     pub(crate) counts_sleep: bool,
+    pub(crate) is_observed: bool,
     pub(crate) threads: usize,
 }
 
@@ -146,6 +147,7 @@ impl Plan {
         let clients = (0..client_count).map(|_| ClientPlan {
             rate: rate(&mut random),
             counts_sleep: wall_steps_back || random.once_in(2),
+            is_observed: random.once_in(2),
             threads: random.pick(&[1, 1, 2, 2, 3]),
         });
         let clients: Vec<ClientPlan> = clients.collect();

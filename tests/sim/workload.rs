@@ -7,9 +7,11 @@ use crate::extension::Extension;
 use crate::guard::MutexGuard;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
+use crate::listener::Listener;
 use crate::machine::MachineClock;
 use crate::net::endpoint::Endpoint;
 use crate::net::engine::Engine;
+use crate::observer::Observer;
 use crate::plan::{MILLISECOND, SECOND};
 use crate::proto::backoff::Backoff;
 use crate::proto::lease::MAX_TTL;
@@ -53,7 +55,9 @@ fn open(client: usize) -> Redlock {
     let endpoints = urls.iter().map(|url| Endpoint::parse(url).unwrap()).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
-    let report = Reporter::new(None, &names, "");
+    let is_observed = with(|world| world.plan.clients[client].is_observed);
+    let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
+    let report = Reporter::new(observer, &names, "");
     let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news()).unwrap();
     let settings = Settings {
         nodes: names,
@@ -175,6 +179,7 @@ impl Worker {
             let is_told = lost.try_recv().is_ok();
             with(|world| {
                 if is_told {
+                    world.heard_channel(world.judge.holds[hold].heard_as);
                     world.saw("a loss that is told");
                 } else if remaining.is_zero()
                     && is_watched
@@ -188,14 +193,16 @@ impl Worker {
                 }
             });
         }
-        with(|world| world.gives_back(hold));
-        if self.random.once_in(2) {
+        let by_dropping = self.random.once_in(2);
+        with(|world| world.gives_back(hold, by_dropping));
+        if by_dropping {
             drop(guard);
             return;
         }
         let (begun, pauses) = moment();
         let outcome = guard.unlock();
         with(|world| {
+            world.heard_unlock(world.judge.holds[hold].heard_as, outcome.as_ref().ok().copied());
             match outcome {
                 Ok(Release::Released) => {
                     world.saw("an unlock that says released");
@@ -221,11 +228,16 @@ impl Worker {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client} extends by hand for {ttl} ms"));
         });
+        let heard_as = with(|world| world.judge.holds[hold].heard_as);
+        let heard = with(|world| world.heard_of_extensions(heard_as));
         let (begun, pauses) = moment();
         let outcome = guard.extend(Duration::from_millis(ttl));
         with(|world| {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
+            if let Ok(outcome) = &outcome {
+                world.heard_extend(heard_as, heard, outcome);
+            }
             match &outcome {
                 Ok(Extension::Extended) => {
                     world.saw("an extension by hand that succeeds");
@@ -252,15 +264,15 @@ impl Worker {
         });
         sleep_until(storm);
         let deadline = storm + patience;
-        let mutex = self.redlock.mutex("r0").ttl(Duration::from_millis(ttl));
+        let mutex = || self.redlock.mutex("r0").ttl(Duration::from_millis(ttl));
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
-            let outcome = mutex.lock_timeout(Duration::from_nanos(left));
+            let outcome = mutex().lock_timeout(Duration::from_nanos(left));
             match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
-                    with(|world| world.gives_back(hold));
+                    with(|world| world.gives_back(hold, true));
                     drop(guard);
                     with(|world| {
                         let took = world.now - world.plan.storm;
@@ -292,12 +304,13 @@ impl Worker {
                 return;
             }
             let begun = moment();
-            match mutex.lock_timeout(Duration::from_millis(400)) {
+            match mutex().lock_timeout(Duration::from_millis(400)) {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
-                    with(|world| world.gives_back(hold));
+                    with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
-                    let _ = guard.unlock();
+                    let outcome = guard.unlock().ok();
+                    with(|world| world.heard_unlock(world.judge.holds[hold].heard_as, outcome));
                 }
                 Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),
             }

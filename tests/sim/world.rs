@@ -2,6 +2,7 @@
 
 use crate::judge::Judge;
 use crate::kernel::Tasks;
+use crate::listener::Hearsay;
 use crate::machine::{Client, Node};
 use crate::plan::{Fault, Plan};
 use crate::random::Random;
@@ -78,6 +79,7 @@ pub(crate) struct World {
     pub(crate) paths: Vec<Path>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) judge: Judge,
+    pub(crate) hearsay: Hearsay,
     pub(crate) trace: Trace,
     pub(crate) tasks: Tasks,
     pub(crate) events: u64,
@@ -104,6 +106,7 @@ impl World {
             paths,
             connections: Vec::new(),
             judge: Judge::new(&plan),
+            hearsay: Hearsay::default(),
             trace,
             tasks: Tasks::default(),
             events: 0,
@@ -163,6 +166,7 @@ impl World {
             Event::Look { is_last } => {
                 self.look_for_leftovers();
                 if is_last {
+                    self.look_for_untold();
                     self.finish();
                 }
             }

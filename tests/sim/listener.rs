@@ -1,0 +1,271 @@
+//! The rule about observers: each thing is told, once, and as it was.
+//!
+//! Some clients have an observer. It never waits: while it is called, nobody else runs. Locks are told apart by their keys,
+//! of which each call for a lock has one of its own here.
+
+use crate::event::{
+    Acquired, Extended, ExtensionFailed, Lost, Name, NodeDown, NodeUp, ReleaseFailed, Released, Repaired,
+};
+use crate::extension::Extension;
+use crate::kernel::with;
+use crate::observer::Observer;
+use crate::plan::SECOND;
+use crate::release::Release;
+use crate::world::World;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Time after which the outcome of a release is told in a client that is used.
+const TOLD_AFTER: u64 = 4 * SECOND;
+
+/// The observer of one client.
+pub(crate) struct Listener {
+    pub(crate) client: usize,
+}
+
+/// What was told of one lock.
+struct Told {
+    client: usize,
+    /// Kept, so that no other lock gets the same address.
+    key: Arc<str>,
+    lost: u32,
+    /// Extensions by hand that were told to have succeeded, and to have failed.
+    extended: u32,
+    extension_failed: u32,
+    /// Whether its channel brought a message.
+    is_known_lost: bool,
+    /// When it was let go, and whether by dropping.
+    left: Option<(u64, bool)>,
+    end: Option<End>,
+}
+
+/// How its release ended, and whether the guard was dropped.
+type End = (Option<Release>, bool);
+
+/// What was told in all.
+#[derive(Default)]
+pub(crate) struct Hearsay {
+    locks: Vec<Told>,
+    by_key: BTreeMap<usize, usize>,
+    /// By thread, the lock of which it was told last and whose guard was not seen yet.
+    latest: BTreeMap<usize, usize>,
+    /// By client and node, whether it is up.
+    nodes: BTreeMap<(usize, String), bool>,
+}
+
+impl Observer for Listener {
+    fn acquired(&self, event: &Acquired) {
+        self.hear(|world| {
+            let (task, index) = (world.current_task(), world.hearsay.locks.len());
+            let key = Arc::clone(&event.resource.key);
+            world.hearsay.by_key.insert(address(&key), index);
+            world.hearsay.locks.push(Told {
+                client: self.client,
+                key,
+                lost: 0,
+                extended: 0,
+                extension_failed: 0,
+                is_known_lost: false,
+                left: None,
+                end: None,
+            });
+            if world.hearsay.latest.insert(task, index).is_some() {
+                world.misreport("a lock was told to be taken twice, or whose guard nobody got");
+            }
+        });
+    }
+
+    fn extended(&self, event: &Extended) {
+        self.hear_of(&event.resource, |lock| lock.extended += u32::from(!event.automatic));
+    }
+
+    fn extension_failed(&self, event: &ExtensionFailed) {
+        self.hear_of(&event.resource, |lock| lock.extension_failed += u32::from(!event.automatic));
+    }
+
+    fn lost(&self, event: &Lost) {
+        self.hear(|world| world.saw("an observer is told of a loss"));
+        let mut is_again = false;
+        self.hear_of(&event.resource, |lock| {
+            lock.lost += 1;
+            is_again = lock.lost > 1;
+        });
+        if is_again {
+            self.hear(|world| world.misreport("a loss was told twice"));
+        }
+    }
+
+    fn node_down(&self, event: &NodeDown) {
+        self.hear_of_node(event.address(), false);
+    }
+
+    fn node_up(&self, event: &NodeUp) {
+        self.hear_of_node(event.address(), true);
+    }
+
+    fn release_failed(&self, event: &ReleaseFailed) {
+        self.hear(|world| world.saw("an observer is told of a failed release"));
+        self.hear_of_end(&event.resource, (None, event.dropped));
+    }
+
+    fn released(&self, event: &Released) {
+        self.hear(|world| world.saw("an observer is told of a release"));
+        self.hear_of_end(&event.resource, (Some(event.outcome), event.dropped));
+    }
+
+    fn repaired(&self, event: &Repaired) {
+        self.hear(|world| world.saw("an observer is told of a repair"));
+        self.hear_of(&event.resource, |_| {});
+    }
+}
+
+impl Listener {
+    /// A client that is gone tells nobody.
+    fn hear(&self, act: impl FnOnce(&mut World)) {
+        with(|world| {
+            if !world.clients[self.client].is_gone {
+                act(world);
+            }
+        });
+    }
+
+    fn hear_of(&self, resource: &Name, act: impl FnOnce(&mut Told)) {
+        self.hear(|world| match world.hearsay.by_key.get(&address(&resource.key)) {
+            Some(&index) => act(&mut world.hearsay.locks[index]),
+            None => world.misreport("something was told of a lock of which it was not told that it was taken"),
+        });
+    }
+
+    fn hear_of_end(&self, resource: &Name, end: End) {
+        let mut wrong = None;
+        self.hear_of(resource, |lock| {
+            wrong = match (lock.left, lock.end.replace(end)) {
+                (_, Some(_)) => Some("the outcome of a release was told twice"),
+                (None, _) => Some("a release was told, and the guard is there"),
+                (Some((_, was_dropped)), None) if was_dropped != end.1 => Some("a drop and an unlock were mixed up"),
+                (Some(_), None) => None,
+            };
+        });
+        if let Some(wrong) = wrong {
+            self.hear(|world| world.misreport(wrong));
+        }
+    }
+
+    fn hear_of_node(&self, node: &str, is_up: bool) {
+        self.hear(|world| {
+            world.saw(if is_up {
+                "an observer is told of a node that is up"
+            } else {
+                "an observer is told of a node that is down"
+            });
+            let (now, client) = (world.now, self.client);
+            world
+                .trace
+                .note(now, || format!("client {client} is told that {node} is {}", if is_up { "up" } else { "down" }));
+            if world.hearsay.nodes.insert((self.client, node.to_owned()), is_up) == Some(is_up) {
+                world.misreport("a node was told to be what it was already");
+            }
+        });
+    }
+}
+
+impl World {
+    fn misreport(&mut self, what: &str) {
+        let client = self.current_client();
+        self.violate("told once", format!("client {client}: {what}"));
+    }
+
+    fn is_heard(&self) -> bool {
+        let client = self.current_client();
+        self.plan.clients[client].is_observed && !self.clients[client].is_gone
+    }
+
+    /// A call for the lock returned a guard: which lock it is, of those that were told of.
+    pub(crate) fn heard_of_guard(&mut self) -> Option<usize> {
+        let lock = self.hearsay.latest.remove(&self.current_task());
+        if lock.is_none() && self.is_heard() {
+            self.misreport("a lock that was taken was not told of");
+        }
+        lock
+    }
+
+    /// A call for the lock returned without a guard.
+    pub(crate) fn heard_of_none(&mut self) {
+        if self.hearsay.latest.remove(&self.current_task()).is_some() && self.is_heard() {
+            self.misreport("a lock was told to be taken, and there is no guard");
+        }
+    }
+
+    pub(crate) fn heard_channel(&mut self, lock: Option<usize>) {
+        if let Some(lock) = lock {
+            self.hearsay.locks[lock].is_known_lost = true;
+        }
+    }
+
+    /// The guard is about to be let go.
+    pub(crate) fn heard_leaving(&mut self, lock: Option<usize>, by_dropping: bool) {
+        if let Some(lock) = lock {
+            self.hearsay.locks[lock].left = Some((self.now, by_dropping));
+        }
+    }
+
+    /// `unlock` returned: its outcome has been told by then.
+    pub(crate) fn heard_unlock(&mut self, lock: Option<usize>, outcome: Option<Release>) {
+        if let Some(lock) = lock
+            && self.is_heard()
+            && self.hearsay.locks[lock].end != Some((outcome, false))
+        {
+            let told = self.hearsay.locks[lock].end;
+            self.misreport(&format!("unlock said {outcome:?}, and the observer was told {told:?}"));
+        }
+    }
+
+    /// `extend` returned: what came of it has been told by then.
+    pub(crate) fn heard_extend(&mut self, lock: Option<usize>, before: (u32, u32), outcome: &Extension) {
+        let Some(lock) = lock.filter(|_| self.is_heard()) else { return };
+        let (extended, failed) = self.heard_of_extensions(Some(lock));
+        let told = (extended - before.0, failed - before.1);
+        let expected = match outcome {
+            Extension::Extended => (1, 0),
+            Extension::Failed(_) => (0, 1),
+            Extension::Lost => (0, 0),
+        };
+        if told != expected {
+            self.misreport(&format!("extend said {outcome:?}, and the observer was told {told:?}"));
+        }
+    }
+
+    pub(crate) fn heard_of_extensions(&self, lock: Option<usize>) -> (u32, u32) {
+        lock.map_or((0, 0), |lock| (self.hearsay.locks[lock].extended, self.hearsay.locks[lock].extension_failed))
+    }
+
+    /// When the network has healed and clients go on to be used, nothing is left to be told.
+    pub(crate) fn look_for_untold(&mut self) {
+        let mut untold = None;
+        for lock in &self.hearsay.locks {
+            let is_over = lock.left.is_some_and(|(at, _)| at + TOLD_AFTER < self.now);
+            if !is_over || self.clients[lock.client].is_gone {
+                continue;
+            }
+            if lock.end.is_none() {
+                untold = Some(format!("client {}: the outcome of a release was never told", lock.client));
+            }
+            if lock.is_known_lost && lock.lost == 0 {
+                untold =
+                    Some(format!("client {}: its channel said that a lock is lost, the observer nothing", lock.client));
+            }
+        }
+        for ((client, node), is_up) in &self.hearsay.nodes {
+            if !is_up && !self.clients[*client].is_gone {
+                untold = Some(format!("client {client}: {node} was told to be down, and never to be up again"));
+            }
+        }
+        if let Some(untold) = untold {
+            self.violate("told once", untold);
+        }
+    }
+}
+
+fn address(key: &Arc<str>) -> usize {
+    Arc::as_ptr(key).addr()
+}
