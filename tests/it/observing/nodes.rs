@@ -106,6 +106,23 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
     assert_eq!(recorder.node_words(), [format!("down {address}"), format!("up {address}")]);
 }
 
+/// Whose answers are read only with the next call, because the others were quicker.
+#[test]
+fn a_node_whose_answers_nobody_waits_for_is_up_as_well() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let slow = Proxy::before(servers[2].port());
+    let nodes = Redlock::builder().node(servers[0].url()).node(servers[1].url()).node(slow.url());
+    let client = observed_by(nodes.node_timeout(NODE_TIMEOUT), &recorder);
+    for _ in 0..4 {
+        slow.stall(Direction::ToClient);
+        drop(take(&lasting(&client, KEY)));
+        slow.flow(Direction::ToClient);
+        thread::sleep(NODE_TIMEOUT * 2);
+    }
+    let up = format!("up {}", slow.url().trim_start_matches("redis://"));
+    assert_eq!(recorder.node_words().iter().filter(|word| **word == up).count(), 1, "{:?}", recorder.node_words());
+}
+
 #[test]
 fn a_node_that_may_not_vote_goes_down_once_however_often_it_is_asked() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
