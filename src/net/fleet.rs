@@ -213,14 +213,20 @@ impl Fleet {
     }
 
     fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp, bells: &mut Bells) {
+        let mut answered = false;
         loop {
             let received = self.links[node.index()].read(now);
-            if let Err(fault) = received.and_then(|_| self.hand_out(node, now, bells)) {
-                return self.lose(node, fault, now, bells);
+            match received.and_then(|_| self.hand_out(node, now, bells)) {
+                Ok(more) => answered |= more,
+                Err(fault) => return self.lose(node, fault, now, bells),
             }
             if !received.is_ok_and(goes_on) {
                 break;
             }
+        }
+        // Not before all was read: what is still unanswered then is late, and the node with it.
+        if answered {
+            self.note_answer(node, now);
         }
         if !self.links[node.index()].debts().is_empty() {
             self.pay(node, now);
@@ -231,7 +237,9 @@ impl Fleet {
         }
     }
 
-    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+    /// True when the node has answered whether a lock may be had or kept.
+    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<bool, Fault> {
+        let mut answered = false;
         while self.links[node.index()].session.has_input()
             && let Some(event) = self.links[node.index()].next_event(now)?
         {
@@ -244,7 +252,7 @@ impl Fleet {
                     }
                     if purpose != Some(Purpose::Release) {
                         self.links[node.index()].answered();
-                        self.note_answer(node, now);
+                        answered = true;
                     }
                     self.rounds.unrefer(ticket);
                 }
@@ -257,7 +265,7 @@ impl Fleet {
                 }
             }
         }
-        Ok(())
+        Ok(answered)
     }
 
     /// One server has one vote, however many URLs lead to it: the one it has answered on first (SPEC §7.3). Whoever comes
