@@ -10,6 +10,9 @@ use crate::world::World;
 use crate::{kernel, machine, plan};
 use std::time::Duration;
 
+/// What a thread may leave to another one to send, it sends itself after less than this.
+const MOMENT: Duration = Duration::from_millis(6);
+
 /// One guard.
 pub(crate) struct Hold {
     pub(crate) resource: usize,
@@ -23,6 +26,48 @@ pub(crate) struct Hold {
     /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
     pub(crate) ends: Option<Timestamp>,
     pub(crate) is_over: bool,
+}
+
+/// An extension by hand, of a lock that nobody else extends, that is under way.
+pub(crate) struct Extending {
+    pub(crate) hold: usize,
+    pub(crate) old_end: Timestamp,
+    /// When it was begun, and how often its client had lost time by then.
+    pub(crate) begun: u64,
+    pub(crate) pauses: u64,
+}
+
+/// The running thread begins to extend a lock by hand, or has done so.
+pub(crate) fn begins_to_extend(extending: Option<Extending>) {
+    kernel::with(|world| {
+        let task = world.current_task();
+        match extending {
+            Some(extending) => world.judge.extending.insert(task, extending),
+            None => world.judge.extending.remove(&task),
+        }
+    });
+}
+
+/// The running client is about to write. What it writes for locks whose leases have ended comes too late.
+pub(crate) fn about_to_write() {
+    let client = kernel::current_client();
+    // Where connections take little at a time, what is written may have been queued long before.
+    if kernel::with(|world| {
+        world.judge.extending.is_empty() || world.plan.window < 64 * 1024 || world.clients[client].is_gone
+    }) {
+        return;
+    }
+    let clock = machine::lease_time(client);
+    kernel::with(|world| {
+        let (judge, present, now) = (&mut world.judge, &world.clients[client], world.now);
+        for Extending { hold, old_end, begun, pauses } in judge.extending.values() {
+            let Hold { client: owner, token, .. } = judge.holds[*hold];
+            let is_undisturbed = owner == client && present.pauses == *pauses && present.delayed_until < *begun;
+            if is_undisturbed && clock > old_end.after(MOMENT) {
+                judge.tokens[token].ended_at.get_or_insert(now);
+            }
+        }
+    });
 }
 
 /// A call has returned a guard that says it is valid for so long. Gives the hold.

@@ -7,7 +7,7 @@
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true refusal | "held by somebody else" is said only when a node really refused |
 //! | fresh token | a token that was not won with is not sent to a node twice |
-//! | ended for good | a lease that has ended is not extended |
+//! | ended for good | a lease that has ended is not extended, and its key is not set again |
 //! | told in time | a watched lock that has ended was told to be lost, unless its client stood still |
 //! | valid when given | a guard is valid when it is given, unless its client stood still |
 //! | bounded key | no key lives longer than its time to live |
@@ -18,10 +18,11 @@
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 
-use crate::holds::Hold;
+use crate::holds::{Extending, Hold};
 use crate::plan::{self, Plan, SETTLED_AFTER};
 use crate::proto::script;
 use crate::world::World;
+use std::collections::BTreeMap;
 
 /// Most nodes of a run.
 const NODES: usize = 8;
@@ -40,6 +41,8 @@ pub(crate) struct Token {
     pub(crate) deleted_at: [Option<u64>; NODES],
     pub(crate) extended_at: [Option<u64>; NODES],
     pub(crate) refused: bool,
+    /// When its client was first seen to write something after its lease had ended.
+    pub(crate) ended_at: Option<u64>,
     /// A command of it came on a connection that its client had closed, behind a release: no order was promised. Or a node
     /// answered its release with an error.
     pub(crate) is_excused: bool,
@@ -67,6 +70,8 @@ pub(crate) struct Judge {
     pub(crate) longest_ttl: u64,
     pub(crate) tokens: Vec<Token>,
     pub(crate) holds: Vec<Hold>,
+    /// Extensions by hand that are under way, by thread.
+    pub(crate) extending: BTreeMap<usize, Extending>,
     pub(crate) finding: Option<(&'static str, String, u64)>,
     /// By resource, the guard under which was written last.
     pub(crate) writers: Vec<Option<usize>>,
@@ -85,6 +90,7 @@ impl Judge {
             longest_ttl: plan.ttls.iter().copied().max().unwrap_or(0).max(plan.settling_ttl()),
             tokens: Vec::new(),
             holds: Vec::new(),
+            extending: BTreeMap::new(),
             finding: None,
             writers: vec![None; plan.resources as usize],
             late_writes: 0,
@@ -108,6 +114,7 @@ impl Judge {
             deleted_at: [None; NODES],
             extended_at: [None; NODES],
             refused: false,
+            ended_at: None,
             is_excused: false,
         });
         self.tokens.len() - 1
@@ -175,7 +182,7 @@ impl World {
             let written = plan::seconds(self.connections[command.connection].command_written_at);
             format!("client {client} → node {node}: {action:?} {key:?} by attempt {number}{time}, sent at {written}: {text}{late}")
         });
-        let majority = self.judge.majority;
+        let (majority, written_at) = (self.judge.majority, connection.command_written_at);
         self.saw(sight(command.words, reply, is_stale));
         let present = &mut self.judge.tokens[number];
         present.resource = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix('r')?.parse().ok());
@@ -187,6 +194,10 @@ impl World {
                 present.asked[node] += 1;
                 present.is_excused |= is_stale && present.deleted_at[node].is_some();
                 let is_repair = count(&present.set_at, 0) >= majority;
+                // Where it comes for the first time, it may be the attempt's own.
+                let is_too_late = is_repair
+                    && present.asked[node] > 1
+                    && present.ended_at.is_some_and(|ended_at| ended_at <= written_at);
                 let is_twice = present.asked[node] > 1 && !is_repair;
                 if present.state == State::Held && present.asked[node] > 1 {
                     *self.seen.entry("a repair").or_default() += 1;
@@ -198,6 +209,11 @@ impl World {
                     }
                     b"$-1\r\n" => present.refused = true,
                     _ => {}
+                }
+                if is_too_late {
+                    let text =
+                        format!("the key of attempt {number} was set again on node {node}, after its lease had ended");
+                    self.violate("ended for good", text);
                 }
                 if is_twice {
                     self.violate("fresh token", format!("node {node} was asked twice for attempt {number}"));

@@ -2,7 +2,7 @@
 
 use crate::clock::LeaseClock;
 use crate::judge::Command;
-use crate::plan::{ClientPlan, NodePlan};
+use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::proto::resp::Reply;
 use crate::proto::time::{Clock, Timestamp};
 use crate::random::Random;
@@ -43,6 +43,9 @@ pub(crate) struct MachineClock {
 impl Clock for MachineClock {
     fn now(&self) -> Timestamp {
         kernel::may_be_interrupted();
+        if let Some(time) = kernel::with(|world| world.naive_time(self.client)) {
+            return time;
+        }
         self.clock.advance(|| {
             let wall = kernel::with(|world| world.clients[self.client].readings(world.now).1);
             kernel::may_be_interrupted();
@@ -53,6 +56,9 @@ impl Clock for MachineClock {
 
 /// The library's clock of a client, read without losing any time. Not inside [`kernel::with`].
 pub(crate) fn lease_time(client: usize) -> Timestamp {
+    if let Some(time) = kernel::with(|world| world.naive_time(client)) {
+        return time;
+    }
     let clock = kernel::with(|world| {
         world.is_judging = true;
         Arc::clone(&world.clients[client].clock)
@@ -108,6 +114,12 @@ impl World {
         let rate = self.clients[client].rate;
         let exact = (u128::from(time) * 1_000_000).div_ceil((1_000_000 + rate) as u128) as u64;
         self.now + exact + self.random.below(self.plan.lateness + 1)
+    }
+
+    /// The time of a client that goes by its steady clock alone.
+    fn naive_time(&self, client: usize) -> Option<Timestamp> {
+        let is_naive = self.plan.reckoning == Reckoning::SteadyClock;
+        is_naive.then(|| Timestamp::from_nanos(self.clients[client].readings(self.now).0))
     }
 
     /// Whether the running thread loses time here, and until when.

@@ -153,6 +153,14 @@ const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        name: "repair after expiry",
+        file: "guard.rs",
+        edits: &[(
+            "        let now = engine.now();\n        if count.is_extended() && old",
+            "        let now = engine.now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.claim.reached = self.claim.reached.union(repaired);\n        }\n        if count.is_extended() && old",
+        )],
+    },
+    Mutant {
         name: "an extension counts from its answer",
         file: "guard.rs",
         edits: &[("return if self.rely_on(start, ttl)", "return if self.rely_on(now, ttl)")],

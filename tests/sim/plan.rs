@@ -23,6 +23,8 @@ pub(crate) enum Bounds {
     ClockJumps,
     /// Nodes also evict keys.
     Eviction,
+    /// Kept; but leases are reckoned by the clocks of the system that stand still in sleep.
+    SteadyClock,
     /// Kept; and what clients write under a lock is looked at.
     Writes,
     /// Clocks also run faster and slower than `drift_factor` allows.
@@ -33,6 +35,9 @@ pub(crate) enum Bounds {
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) bounds: Bounds,
+    /// What leases are reckoned by, and the thousandths by which clocks may disagree.
+    pub(crate) reckoning: Reckoning,
+    pub(crate) drift_factor: u32,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) clients: Vec<ClientPlan>,
     /// By client and node.
@@ -64,6 +69,14 @@ pub(crate) struct Plan {
     /// Most that threads wait between locks.
     pub(crate) idle: u64,
     pub(crate) faults: Vec<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reckoning {
+    /// The library's own clock.
+    LeaseClock,
+    /// What every other library uses: a steady clock, and nothing else.
+    SteadyClock,
 }
 
 #[derive(Clone, Debug)]
@@ -128,10 +141,16 @@ impl Plan {
         let client_count = random.pick(&[1, 2, 2, 2, 3, 3, 4]);
         let drift = match bounds {
             Bounds::WildClocks => random.pick(&[20_000, 100_000, 300_000]),
-            _ => random.pick(&[0, 100, 4_500]),
+            _ => random.pick(&[0, 100, 4_950]),
         };
         let wall_steps_back = random.once_in(2);
-        let rate = |random: &mut Random| random.between(0, 2 * drift) as i64 - drift as i64;
+        // Often as fast, or as slow, as may be.
+        let rate = |random: &mut Random| match random.below(4) {
+            0 => drift as i64,
+            1 => -(drift as i64),
+            _ => random.between(0, 2 * drift) as i64 - drift as i64,
+        };
+        let reckoning = if bounds == Bounds::SteadyClock { Reckoning::SteadyClock } else { Reckoning::LeaseClock };
         let has_scripts = !random.once_in(8);
         let nodes = (0..node_count).map(|_| {
             let flavour = random.pick(&[Flavour::Redis, Flavour::Redis, Flavour::Redis84, Flavour::Valkey9]);
@@ -146,7 +165,7 @@ impl Plan {
         let nodes: Vec<NodePlan> = nodes.collect();
         let clients = (0..client_count).map(|_| ClientPlan {
             rate: rate(&mut random),
-            counts_sleep: wall_steps_back || random.once_in(2),
+            counts_sleep: reckoning == Reckoning::LeaseClock && (wall_steps_back || random.once_in(2)),
             is_observed: random.once_in(2),
             threads: random.pick(&[1, 1, 2, 2, 3]),
         });
@@ -167,6 +186,8 @@ impl Plan {
         let mut plan = Plan {
             seed,
             bounds,
+            reckoning,
+            drift_factor: 10,
             nodes,
             clients,
             paths,

@@ -50,6 +50,7 @@ fn open(client: usize) -> Redlock {
         let timeout = Duration::from_nanos(world.plan.node_timeout);
         (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
     });
+    let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
     let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
     let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
     let endpoints = urls.iter().map(|url| Endpoint::parse(url).unwrap()).collect();
@@ -63,7 +64,7 @@ fn open(client: usize) -> Redlock {
         nodes: names,
         prefix: String::new(),
         node_timeout,
-        drift_factor: 0.01,
+        drift_factor,
         backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
         unavailable_after: Duration::from_secs(3),
         max_ttl: MAX_TTL,
@@ -155,13 +156,17 @@ impl Worker {
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let length = if self.random.once_in(3) { 0 } else { self.random.magnitude(1_000, longest.min(LONGEST_HOLD)) };
         let until = with(|world| world.now) + length;
-        let extension_rarity = with(|world| world.plan.extension_rarity);
+        let (extension_rarity, node_timeout) = with(|world| (world.plan.extension_rarity, world.plan.node_timeout));
         let mut was_extended = false;
         let lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
         while is_stormy() && with(|world| world.now) < until {
             let step = self.random.magnitude(100_000, length.max(200_000));
             let now = with(|world| world.now);
-            self.rest((now + step).min(until));
+            // Some wait with what they want to do until it is almost too late.
+            let end = now + remaining(&guard).as_nanos() as u64;
+            let is_late = !is_watched && self.random.once_in(extension_rarity * 2);
+            let brink = end.saturating_sub(self.random.magnitude(50_000, node_timeout));
+            self.rest(if is_late && brink > now { brink } else { (now + step).min(until) });
             let remaining = remaining(&guard);
             holds::still(hold, remaining, is_watched && was_extended);
             if !remaining.is_zero() {
@@ -231,7 +236,10 @@ impl Worker {
         let heard_as = with(|world| world.judge.holds[hold].heard_as);
         let heard = with(|world| world.heard_of_extensions(heard_as));
         let (begun, pauses) = moment();
+        let watch = old_end.map(|old_end| holds::Extending { hold, old_end, begun, pauses });
+        holds::begins_to_extend(watch);
         let outcome = guard.extend(Duration::from_millis(ttl));
+        holds::begins_to_extend(None);
         with(|world| {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));

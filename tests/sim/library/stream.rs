@@ -1,5 +1,6 @@
 //! The library's byte stream: one end of a simulated connection.
 
+use crate::holds;
 use crate::kernel;
 use crate::proto::fault::Cause;
 use std::io::{self, ErrorKind};
@@ -39,6 +40,7 @@ impl Stream {
 
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         kernel::may_be_interrupted();
+        holds::about_to_write();
         kernel::with(|world| world.write(self.connection, bytes))
     }
 
