@@ -88,6 +88,14 @@ impl Campaign {
 }
 
 impl Finding {
+    /// What runs it again, in a shell.
+    pub(crate) fn command(&self) -> String {
+        let seed = self.seed;
+        format!(
+            "QUORUMLOCK_SIM_SEED={seed} QUORUMLOCK_SIM_SEEDS=1 cargo test --release --test sim within -- --nocapture"
+        )
+    }
+
     /// The last lines of its trace.
     pub(crate) fn trace(&self, most: usize) -> String {
         replay(Plan::of_seed(self.seed, self.plan.bounds)).trace.page(most)
@@ -114,7 +122,7 @@ pub(crate) fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// A first seed that is another one with every commit.
+/// A first seed that is another one with every commit; outside of a repository always the same.
 pub(crate) fn seed_of_commit() -> u64 {
     let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
     let head = head.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();

@@ -3,13 +3,23 @@
 //! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail, each outside of what the
 //! library promises; each is found within a number of seeds, and made small enough to be read. Run them with
 //! `cargo test --release --test sim literature -- --nocapture` to see the traces.
+//!
+//! Where there is a remedy, the same plan with it is clean, on as many seeds as show the failure without: [`cured_by`]. So
+//! far: the lease clock against sleep, and a larger `drift_factor` against clocks that disagree. Nothing in a lock library
+//! helps against evictions, clocks of nodes that jump, and late writes, but fences that the resource checks.
+//!
+//! To be added with what closes them: the restart guard in [`a_node_that_forgets_gives_a_lock_away_twice`], fences in
+//! [`a_client_that_stands_still_writes_too_late`], each as `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
 
-use crate::campaign::{Campaign, replay};
-use crate::plan::{Bounds, Kind, Plan};
+use crate::campaign::{Campaign, replay, run};
+use crate::plan::{Bounds, Kind, Plan, Reckoning};
 use crate::shrink;
+use crate::trace::Trace;
 
 /// Seeds in which something must be found.
 const ENOUGH: u64 = 20_000;
+/// Seeds that a plan is run on without its remedy, and with it.
+const COMPARED: u64 = 300;
 
 /// Looks for a run that breaks a rule, from a seed on that has been known to, and makes it small. A changed library draws
 /// other numbers, and needs another seed.
@@ -35,38 +45,64 @@ fn find(bounds: Bounds, rule: &'static str, known: u64) -> Plan {
     plan
 }
 
+/// Runs a plan that breaks a rule on many seeds, and then with its remedy: without it some must break the rule, with it none
+/// may break any.
+fn cured_by(plan: &Plan, rule: &str, remedy: impl Fn(&mut Plan)) {
+    let broken = |plan: &Plan| {
+        let seeds = (0..COMPARED).map(|step| plan.seed.wrapping_add(step));
+        let findings = seeds.filter_map(|seed| run(Plan { seed, ..plan.clone() }, Trace::silent()).judge.finding);
+        findings.collect::<Vec<_>>()
+    };
+    let mut with = plan.clone();
+    remedy(&mut with);
+    let (without, with) = (broken(plan), broken(&with));
+    println!("{COMPARED} seeds of it: {} break a rule without the remedy, {} with it", without.len(), with.len());
+    assert!(without.iter().any(|(broken, ..)| *broken == rule), "nothing is shown");
+    assert!(with.is_empty(), "{with:?}");
+}
+
+/// A machine sleeps, and the clock that leases are reckoned by sleeps as well: its lease is not over when its keys are. The
+/// library's own clock goes on.
+#[test]
+fn a_machine_that_sleeps_believes_in_a_lock_that_is_gone() {
+    let plan = find(Bounds::SteadyClock, "exclusion", 174);
+    assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Sleep { .. })));
+    cured_by(&plan, "exclusion", |plan| plan.reckoning = Reckoning::LeaseClock);
+}
+
 /// A restarted node that has lost its data gives the lock away a second time: A, B and C held; C forgets; C, D and E taken.
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
-    let plan = find(Bounds::Amnesia, "exclusion", 34);
+    let plan = find(Bounds::Amnesia, "exclusion", 40);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
 }
 
 /// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.
 #[test]
 fn a_clock_that_jumps_ends_a_lock_early() {
-    let plan = find(Bounds::ClockJumps, "exclusion", 555);
+    let plan = find(Bounds::ClockJumps, "exclusion", 598);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::SetNodeClock { by: 1.., .. })));
 }
 
 /// Memory policies that evict keys evict locks.
 #[test]
 fn a_node_that_evicts_keys_gives_locks_away() {
-    let plan = find(Bounds::Eviction, "exclusion", 74);
+    let plan = find(Bounds::Eviction, "exclusion", 90);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Evict { .. })));
 }
 
 /// Clocks that disagree by more than `drift_factor` allows.
 #[test]
 fn clocks_that_run_too_differently_end_a_lock_early() {
-    find(Bounds::WildClocks, "exclusion", 19);
+    let plan = find(Bounds::WildClocks, "exclusion", 35);
+    cured_by(&plan, "exclusion", |plan| plan.drift_factor = 500);
 }
 
 /// Kleppmann again: a client looks at its lease, stands still for too long, and writes when somebody else holds the lock. No
 /// lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too late.
 #[test]
 fn a_client_that_stands_still_writes_too_late() {
-    let plan = find(Bounds::Writes, "late write", 1521);
+    let plan = find(Bounds::Writes, "late write", 2456);
     assert!(
         plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
             || plan.pause_rarity + plan.preemption_rarity > 0

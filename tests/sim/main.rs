@@ -132,6 +132,7 @@ mod mutants;
 mod nemesis;
 mod plan;
 mod random;
+mod recovery;
 mod shrink;
 mod trace;
 mod wire;
@@ -158,8 +159,8 @@ fn within_the_bounds_no_rule_is_broken() {
     }
     if let Some(finding) = &campaign.finding {
         panic!(
-            "{finding}\nReplay: QUORUMLOCK_SIM_SEED={} QUORUMLOCK_SIM_SEEDS=1\n{}\nMade smaller:\n{}",
-            finding.seed,
+            "{finding}\nTo replay it: {}\n{}\nMade smaller:\n{}",
+            finding.command(),
             finding.trace(PAGE),
             finding.story(PAGE)
         );

@@ -73,6 +73,7 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         }),
         changed(|plan| plan.clients.iter_mut().for_each(|client| client.rate = 0)),
         changed(|plan| plan.nodes.iter_mut().for_each(|node| node.rate = 0)),
+        changed(|plan| plan.clients.iter_mut().for_each(|client| client.is_observed = false)),
         changed(|plan| {
             plan.paths.iter_mut().for_each(|path| (path.delay, path.jitter) = (MILLISECOND / 10, MILLISECOND / 100));
         }),

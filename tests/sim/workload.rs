@@ -14,7 +14,6 @@ use crate::net::engine::Engine;
 use crate::observer::Observer;
 use crate::plan::{MILLISECOND, SECOND};
 use crate::proto::backoff::Backoff;
-use crate::proto::lease::MAX_TTL;
 use crate::random::Random;
 use crate::redlock::Redlock;
 use crate::release::Release;
@@ -67,7 +66,8 @@ fn open(client: usize) -> Redlock {
         drift_factor,
         backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
         unavailable_after: Duration::from_secs(3),
-        max_ttl: MAX_TTL,
+        // Nothing is asked to last longer.
+        max_ttl: Duration::from_millis(with(|world| world.judge.longest_ttl)),
     };
     Redlock::new(Client::new(engine, settings, report, Generation::current().unwrap()))
 }
