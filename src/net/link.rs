@@ -22,7 +22,6 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::health::Health;
 use crate::proto::identity::RunId;
 use crate::proto::node::NodeId;
-use crate::proto::resp::ProtocolError;
 use crate::proto::session::{Event, Session, Standing, Ticket};
 use crate::proto::time::Timestamp;
 use crate::waker::Waker;
@@ -39,8 +38,7 @@ const BACKLOG_HARD_LIMIT: usize = 65_536;
 const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// How long an answer may be overdue before the connection is given up as half-open. Long, because giving it up does not
-/// cancel what was sent.
+/// How long an answer may be overdue before the connection is given up. Long, as that does not cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
 /// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
@@ -167,8 +165,7 @@ impl Link {
             && self.session.unsent().len() <= UNSENT_HARD_LIMIT
     }
 
-    /// Whether the connection should be read before it is relied on: it may have been closed while nobody looked, and an
-    /// answer that seems overdue may have come.
+    /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
     pub(super) fn needs_look(&self, now: Timestamp) -> bool {
         self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
     }
@@ -190,7 +187,7 @@ impl Link {
         Some(Fault::new(self.phase(), cause))
     }
 
-    /// Whether a `SET` may be queued now.
+    /// Whether a `SET` may be queued now. If it is, [`asks`](Link::asks) is to be told first.
     ///
     /// # Errors
     /// Why not. A closed link must be opened first, if [`may_open`](Link::may_open) allows it.
@@ -205,12 +202,18 @@ impl Link {
             return Ok(());
         }
         let overdue = Fault::new(self.phase(), Cause::TimedOut);
-        // A connection that is still being made is not made faster by more requests.
-        let probe = self.is_open() && self.health.is_suspect() && self.health.may_ask(now).is_ok();
-        if probe || !self.health.is_suspect() {
+        if !self.health.is_suspect() {
             self.health.failed(overdue, now, self.salt());
         }
-        if probe { Ok(()) } else { Err(overdue) }
+        // A connection that is still being made is not made faster by more requests.
+        if self.is_open() && self.health.may_ask(now).is_ok() { Ok(()) } else { Err(overdue) }
+    }
+
+    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does not.
+    pub(super) fn asks(&mut self, now: Timestamp) {
+        if self.is_overdue(now) {
+            self.health.failed(self.health.fault(), now, self.salt());
+        }
     }
 
     /// Whether a closed link may be opened now.
@@ -319,10 +322,8 @@ impl Link {
 
     /// The next event of the bytes read.
     pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Fault> {
-        let event = self
-            .session
-            .next_event()
-            .map_err(|error: ProtocolError| Fault::new(self.phase(), Cause::Protocol(error)))?;
+        let event = self.session.next_event();
+        let event = event.map_err(|error| Fault::new(self.phase(), Cause::Protocol(error)))?;
         if let Some(Event::Rejected(fault)) = event {
             self.health.failed(fault, now, self.salt());
         }
@@ -365,9 +366,8 @@ impl Link {
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
         debug_assert_eq!(self.session.backlog(), 0);
         let worked = self.is_open() && self.session.standing() == Standing::Member;
-        if let (Connection::Open(stream) | Connection::Connecting(stream), false) =
-            (&self.connection, fault.cause == Cause::Closed)
-        {
+        let is_closed = fault.cause == Cause::Closed;
+        if let (Connection::Open(stream) | Connection::Connecting(stream), false) = (&self.connection, is_closed) {
             stream.reset_on_close();
         }
         if worked {
@@ -378,7 +378,7 @@ impl Link {
             self.addresses.pop_front();
         }
         self.connection = Connection::Closed;
-        match (worked && fault.cause == Cause::Closed, self.session.standing()) {
+        match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, Standing::Rejected(_)) => {} // counted when it was rejected
             (false, _) => self.health.failed(fault, now, self.salt()),

@@ -69,6 +69,7 @@ impl Fleet {
             self.request.clear();
             command::acquire(&mut self.request, key, token, ttl_millis);
             for node in asked.iter() {
+                self.links[node.index()].asks(t0);
                 self.links[node.index()].session.acquire(ticket, &self.request, t0);
             }
             self.rounds.refer(ticket, asked);
@@ -92,6 +93,7 @@ impl Fleet {
         let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
         let asked = self.prepare_all(ticket, now, bells);
         for node in asked.iter() {
+            self.links[node.index()].asks(now);
             let session = &mut self.links[node.index()].session;
             session.extend(ticket, order.key, order.token, order.ttl_millis, now);
         }
