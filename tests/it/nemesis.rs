@@ -1,33 +1,52 @@
 //! Several client processes and five real servers, while everything that can break breaks.
 //!
 //! Each process increments a number in a file, by reading it, waiting, and writing it, under the lock and nothing else.
-//! [`worker`] is what they do, [`faults`] what is done to them and to their servers: within the bounds in which Redlock
-//! is safe, that is, no server forgets what it has granted, no clock jumps, and who writes has looked at the time that is
-//! left to it. Then
+//! [`worker`] is what they do, [`faults`] what is done to them and to their servers, always within the bounds in which
+//! Redlock is safe. Those are:
+//! * A server keeps what it has granted. It may be killed and come back with its data (each write is on disk before it is
+//!   answered). It may come back without, or with a clock that was set forward by an hour, if it has answered nobody for a
+//!   time to live meanwhile, so that nothing holds any more that it had granted. Nothing less will do for even one server of five:
+//!   the quorums of two clients may have that one alone in common.
+//! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time, which
+//!   only lets keys live longer.
+//! * A server may become a replica and a master again, but not of another server, whose data it would take.
+//! * Whoever writes has looked at the time that is left, and is not paused for longer than that between the look and the write.
+//!   Everywhere else processes are paused for as long as can be.
+//!
+//! Then
 //! 1. no update is lost, and no two holders overlap in time (the monotonic clock of the one machine that they run on);
 //! 2. a minority of sick servers stops nobody for long, and when all are well again the lock can be had;
-//! 3. nothing is left behind: every key goes away.
+//! 3. nothing is left behind: every key goes away;
+//! 4. the end of a lease is told by the guard's channel, and no ended lease goes on.
 //!
 //! The run is short by default. `QUORUMLOCK_NEMESIS_SECONDS` makes it longer, `QUORUMLOCK_NEMESIS_SEED` repeats its
-//! choices, if not their timing. It prints a report.
+//! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine allows it. It
+//! prints a report.
 
+mod clocks;
 mod faults;
+mod flood;
+mod log;
+mod packets;
 mod worker;
 
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use faults::{Nemesis, Random};
+use faults::{Nemesis, Random, STRIKES};
+use log::Story;
 use quorumlock::{Redlock, Wait};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use worker::{Interval, Log};
 
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
+const SERVERS: usize = 5;
 const PROCESSES: usize = 4;
+/// Nobody holds the lock for so long at most: what is left of a killed holder's lease, twice, and a majority that hung.
+const LONGEST_GAP: Duration = Duration::from_secs(15);
 
 #[test]
 #[allow(clippy::print_stdout)]
@@ -40,46 +59,43 @@ fn nothing_is_lost_while_everything_breaks() {
     let seed = number("QUORUMLOCK_NEMESIS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("nemesis: seed {seed}, {time:?}");
 
-    let mut nemesis = Nemesis::begin(5, PROCESSES, Random::from_seed(seed));
+    let mut nemesis = Nemesis::begin(SERVERS, PROCESSES, Random::from_seed(seed));
     let begun = Instant::now();
     while begun.elapsed() < time {
         nemesis.strike();
     }
+    let lasted = begun.elapsed();
     nemesis.heal();
     let killed = nemesis.stop();
     can_be_had(nemesis.servers());
 
-    let logs = worker::logs(nemesis.directory());
+    let story = Story::read(nemesis.directory());
     let counter = worker::counter(nemesis.directory());
-    let report = report(&nemesis, &logs, counter, killed);
+    let report = format!("seed {seed}, {lasted:.0?}\n{}", report(&nemesis, &story, counter, killed, lasted));
     println!("{report}");
-    no_update_is_lost(&logs, counter, killed);
-    no_two_overlap(&logs);
-    assert!(logs.iter().map(|log| log.done.len()).sum::<usize>() > time.as_secs() as usize * 5, "{report}");
+    no_update_is_lost(&story, counter, killed);
+    no_two_overlap(&story);
+    let (start, end) = story.longest_gap();
+    assert!(Duration::from_nanos(end - start) < LONGEST_GAP, "{report}");
+    assert!(story.done.len() > time.as_secs() as usize * 3, "{report}");
     nothing_is_left(nemesis.servers());
+    println!("no update lost, no overlap, nothing left behind");
 }
 
 /// Whatever was written was the number before and one more: no number was written twice, but for writers that were killed
 /// before they could say whether they had written.
-fn no_update_is_lost(logs: &[Log], counter: u64, killed: usize) {
-    let written: Vec<u64> = logs.iter().flat_map(|log| log.done.iter().map(|interval| interval.value)).collect();
-    let distinct: HashSet<u64> = written.iter().copied().collect();
-    assert_eq!(distinct.len(), written.len(), "a number was written twice");
-    let unsure = counter.checked_sub(written.len() as u64).expect("no update is lost");
+fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
+    let distinct: HashSet<u64> = story.done.iter().map(|interval| interval.value).collect();
+    assert_eq!(distinct.len(), story.done.len(), "a number was written twice");
+    let unsure = counter.checked_sub(story.done.len() as u64).expect("no update is lost");
     assert!(unsure <= killed as u64, "{unsure} updates by nobody, and {killed} were killed");
 }
 
-fn no_two_overlap(logs: &[Log]) {
-    for pair in in_order(logs).windows(2) {
+fn no_two_overlap(story: &Story) {
+    for pair in story.done.windows(2) {
         assert!(pair[0].end <= pair[1].start, "two held the lock at once: {pair:?}");
         assert!(pair[0].value < pair[1].value, "the later one wrote the earlier number: {pair:?}");
     }
-}
-
-fn in_order(logs: &[Log]) -> Vec<Interval> {
-    let mut all: Vec<Interval> = logs.iter().flat_map(|log| log.done.iter().copied()).collect();
-    all.sort_by_key(|interval| interval.start);
-    all
 }
 
 /// Healed, the cluster serves whoever comes.
@@ -98,25 +114,36 @@ fn nothing_is_left(servers: &[Server]) {
     }
 }
 
-fn report(nemesis: &Nemesis, logs: &[Log], counter: u64, killed: usize) -> String {
-    let all = in_order(logs);
-    let gap = all.windows(2).map(|pair| pair[1].start - pair[0].end).max().unwrap_or_default();
-    let sum = |count: fn(&Log) -> usize| logs.iter().map(count).sum::<usize>();
+fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted: Duration) -> String {
     let mut report = String::new();
-    let _ =
-        writeln!(report, "{} acquisitions by {PROCESSES} processes, {killed} of them killed and replaced", all.len());
-    let _ = writeln!(report, "counter {counter}; {} given up for lack of time", sum(|log| log.given_up));
-    let _ = writeln!(report, "{} found nobody, {} timed out", sum(|log| log.unavailable), sum(|log| log.timed_out));
-    let (released, expired) = (sum(|log| log.released), sum(|log| log.expired));
-    let _ = writeln!(
-        report,
-        "unlocked: {released} released, {expired} expired, {} unconfirmed",
-        sum(|log| log.unconfirmed)
-    );
-    let _ = writeln!(report, "longest time without a holder: {:?}", Duration::from_nanos(gap));
-    for (name, count) in nemesis.injected() {
-        let _ = writeln!(report, "  {count:>6} × {name}");
+    let mut line = |text: String| {
+        let _ = writeln!(report, "{text}");
+    };
+    let threads = worker::THREADS;
+    line(format!("{SERVERS} servers, {PROCESSES} processes of {threads} threads, {killed} killed and replaced"));
+    let rate = story.done.len() as f64 / lasted.as_secs_f64();
+    line(format!("{} acquisitions, {rate:.0} updates a second, the number is {counter}", story.count("acquired")));
+    let (start, end) = story.longest_gap();
+    let meanwhile = nemesis.history().iter().filter(|event| event.start < end && start < event.end);
+    let names: Vec<_> = meanwhile.map(|event| event.name).collect();
+    let gap = Duration::from_nanos(end - start);
+    line(format!("longest time without an update: {gap:.2?}, during: {}", names.join("; ")));
+    line("what the clients saw:".into());
+    for (what, count) in &story.counts {
+        line(format!("  {count:>8} × {what}"));
     }
+    let (strikes, hung) =
+        (nemesis.history().len(), nemesis.history().iter().filter(|event| event.with_one_hung).count());
+    line(format!("{strikes} faults injected, during {hung} of them another server hung:"));
+    for (name, _) in STRIKES {
+        let count = nemesis.history().iter().filter(|event| event.name == name).count();
+        line(match nemesis.can(name) {
+            true => format!("  {count:>8} × {name}"),
+            false => format!("         - × {name} (not here)"),
+        });
+    }
+    let (packets, commands) = (nemesis.packets_dropped(), nemesis.flood_answers());
+    line(format!("{packets} packets dropped, {commands} commands of floods answered"));
     report
 }
 

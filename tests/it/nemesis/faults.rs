@@ -1,20 +1,32 @@
 //! What is done to servers, wires and clients, and how it ends again.
 //!
 //! Clients reach each server through a proxy, so that a wire can fail while its server is well. A strike makes one thing
-//! happen that was chosen at random, and waits for a moment; most of the time at most a minority is sick, so that the lock
-//! can be had. Servers keep what they have granted (each write is on disk before it is answered): forgetting is beyond
-//! what Redlock survives.
+//! happen and waits for its end; in a third of them, another server hangs from before it until after it. All that can
+//! happen happens in an order drawn at random, then again in another. Most of the time at most a minority is sick, so that
+//! the lock can be had. What keeps a strike within the bounds stands in [`super`].
 
+use super::clocks::Clocks;
+use super::flood::flood;
+use super::log::now;
+use super::packets::Packets;
 use super::worker;
+use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+/// After that nothing holds that was granted before: the time to live, and more than its drift.
+const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
+/// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at once.
+const SMALL_STEP: Duration = Duration::from_millis(9);
 
 /// Choices that can be repeated.
 pub(crate) struct Random(u64);
@@ -33,6 +45,10 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
+    pub(crate) fn up_to(&mut self, longest: Duration) -> Duration {
+        Duration::from_micros(self.below(longest.as_micros() as u64 + 1))
+    }
+
     fn millis(&mut self, limit: u64) -> Duration {
         Duration::from_millis(self.below(limit))
     }
@@ -42,44 +58,86 @@ impl Random {
 pub(crate) struct Nemesis {
     servers: Vec<Server>,
     proxies: Vec<Proxy>,
-    workers: Vec<Child>,
+    clocks: Clocks,
+    packets: Option<Packets>,
+    /// By number.
+    workers: BTreeMap<usize, Child>,
     started: usize,
     directory: PathBuf,
     urls: Vec<String>,
     random: Random,
-    injected: BTreeMap<&'static str, usize>,
+    /// What is still to come before everything has happened once more.
+    deck: Vec<Strike>,
+    /// The server that hangs during this strike, whatever the strike is.
+    hung: Option<usize>,
+    history: Vec<Event>,
+    flood_answers: usize,
+}
+
+/// A strike that happened: what, and from when to when.
+pub(crate) struct Event {
+    pub(crate) name: &'static str,
+    pub(crate) with_one_hung: bool,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 type Strike = (&'static str, fn(&mut Nemesis));
 
 /// Everything that can happen.
-const STRIKES: [Strike; 13] = [
+pub(crate) const STRIKES: [Strike; 27] = [
     ("answers held back", |nemesis| nemesis.stall(Direction::ToClient)),
+    ("answers trickling", |nemesis| nemesis.trickle(Direction::ToClient)),
     ("client killed", Nemesis::kill_client),
+    ("client paused at any time", Nemesis::pause_client),
+    ("client paused beyond its lease", Nemesis::freeze_client),
+    ("clock stepped back", Nemesis::step_back),
+    ("clock stepped far forward, and silence for a lease", Nemesis::step_far),
+    ("clocks stepped forward within the drift", Nemesis::step_all),
     ("commands held back", |nemesis| nemesis.stall(Direction::ToServer)),
+    ("commands trickling", |nemesis| nemesis.trickle(Direction::ToServer)),
     ("connection cut in mid-answer", |nemesis| nemesis.cut(Direction::ToClient)),
     ("connection cut in mid-command", |nemesis| nemesis.cut(Direction::ToServer)),
     ("connections closed by the server", |nemesis| nemesis.tell(&["CLIENT", "KILL", "TYPE", "normal"])),
+    ("connections half open", Nemesis::lose),
     ("connections reset", Nemesis::reset),
+    ("flood", Nemesis::flood),
+    ("holder killed", Nemesis::kill_holder),
     ("majority hung", |nemesis| nemesis.hang(3, 600)),
-    ("memory full", Nemesis::fill),
+    ("memory full", |nemesis| nemesis.fill(1)),
+    ("memory full at a majority", |nemesis| nemesis.fill(3)),
+    ("packets dropped", Nemesis::drop_packets),
     ("scripts forgotten", |nemesis| nemesis.tell(&["SCRIPT", "FLUSH"])),
     ("server hung", |nemesis| nemesis.hang(1, 1500)),
     ("server killed and restarted", Nemesis::restart),
+    ("server made a replica, and a master again", Nemesis::demote),
+    ("server restarted without its data, a lease later", Nemesis::forget),
     ("two servers hung", |nemesis| nemesis.hang(2, 800)),
 ];
 
 impl Nemesis {
     pub(crate) fn begin(servers: usize, workers: usize, random: Random) -> Nemesis {
-        let servers: Vec<_> = (0..servers).map(|_| Server::with(&DURABLE).unwrap()).collect();
+        let plan = Clocks::prepare(Server::plan().arguments(&DURABLE));
+        let servers: Vec<_> = (0..servers).map(|_| plan.clone().start().unwrap()).collect();
         let proxies: Vec<_> = servers.iter().map(|server| Proxy::before(server.port())).collect();
-        let urls = proxies.iter().map(Proxy::url).collect();
         // It goes with the server's own.
         let directory = servers[0].directory().join("nemesis");
-        std::fs::create_dir(&directory).unwrap();
-        let injected = STRIKES.iter().map(|&(name, _)| (name, 0)).collect();
-        let mut nemesis =
-            Nemesis { servers, proxies, workers: Vec::new(), started: 0, directory, urls, random, injected };
+        fs::create_dir(&directory).unwrap();
+        let mut nemesis = Nemesis {
+            urls: proxies.iter().map(Proxy::url).collect(),
+            clocks: Clocks::of(&servers),
+            packets: Packets::if_wanted(),
+            servers,
+            proxies,
+            workers: BTreeMap::new(),
+            started: 0,
+            directory,
+            random,
+            deck: Vec::new(),
+            hung: None,
+            history: Vec::new(),
+            flood_answers: 0,
+        };
         for _ in 0..workers {
             nemesis.start_client();
         }
@@ -88,9 +146,23 @@ impl Nemesis {
 
     /// Lets something happen, and ends it before it returns.
     pub(crate) fn strike(&mut self) {
-        let (name, strike) = STRIKES[self.random.below(STRIKES.len() as u64) as usize];
-        *self.injected.entry(name).or_default() += 1;
+        if self.deck.is_empty() {
+            self.deck = STRIKES.iter().copied().filter(|&(name, _)| self.can(name)).collect();
+        }
+        let chosen = self.random.below(self.deck.len() as u64) as usize;
+        let (name, strike) = self.deck.swap_remove(chosen);
+        let start = now();
+        if self.random.below(3) == 0 {
+            let index = self.some(1)[0];
+            self.servers[index].pause().unwrap();
+            self.hung = Some(index);
+        }
         strike(self);
+        let with_one_hung = self.hung.is_some();
+        if let Some(index) = self.hung.take() {
+            self.servers[index].resume().unwrap();
+        }
+        self.history.push(Event { name, with_one_hung, start, end: now() });
         let peace = self.random.millis(100);
         thread::sleep(peace);
     }
@@ -109,7 +181,7 @@ impl Nemesis {
     pub(crate) fn stop(&mut self) -> usize {
         worker::stop(&self.directory);
         let living = self.workers.len();
-        for mut worker in self.workers.drain(..) {
+        for mut worker in std::mem::take(&mut self.workers).into_values() {
             assert!(worker.wait().unwrap().success(), "a client failed: {}", complaints(&self.directory));
         }
         self.started - living
@@ -123,32 +195,91 @@ impl Nemesis {
         &self.directory
     }
 
-    /// What happened, and how often.
-    pub(crate) fn injected(&self) -> &BTreeMap<&'static str, usize> {
-        &self.injected
+    pub(crate) fn history(&self) -> &[Event] {
+        &self.history
+    }
+
+    /// Whether this can happen here: not every machine lets packets be dropped, not every server feels its clock.
+    pub(crate) fn can(&self, name: &str) -> bool {
+        match name {
+            "packets dropped" => self.packets.is_some(),
+            _ => !name.starts_with("clock") || self.clocks.are_felt(),
+        }
+    }
+
+    /// How many packets were dropped.
+    pub(crate) fn packets_dropped(&self) -> u64 {
+        self.packets.as_ref().map_or(0, Packets::dropped)
+    }
+
+    /// How many commands the strangers had answered that flooded servers.
+    pub(crate) fn flood_answers(&self) -> usize {
+        self.flood_answers
     }
 
     fn start_client(&mut self) {
-        self.workers.push(worker::start(self.started, &self.directory, &self.urls));
+        self.workers.insert(self.started, worker::start(self.started, &self.directory, &self.urls));
         self.started += 1;
     }
 
     fn kill_client(&mut self) {
-        let victim = self.random.below(self.workers.len() as u64) as usize;
-        let mut worker = self.workers.swap_remove(victim);
+        let victim = self.client();
+        self.kill_number(victim);
+    }
+
+    fn kill_holder(&mut self) {
+        let last = || worker::holder(&self.directory).filter(|number| self.workers.contains_key(number));
+        eventually(Duration::from_secs(2), || last().is_some());
+        if let Some(victim) = last() {
+            self.kill_number(victim);
+        }
+    }
+
+    fn kill_number(&mut self, number: usize) {
+        let mut worker = self.workers.remove(&number).unwrap();
         assert!(worker.try_wait().unwrap().is_none(), "a client failed: {}", complaints(&self.directory));
         worker.kill().unwrap();
         worker.wait().unwrap();
         self.start_client();
     }
 
+    fn pause_client(&mut self) {
+        let number = self.client();
+        let pid = self.workers[&number].id();
+        signal(pid, Signal::SIGSTOP);
+        let time = self.random.up_to(worker::SHORT_PAUSE);
+        thread::sleep(time);
+        signal(pid, Signal::SIGCONT);
+    }
+
+    fn freeze_client(&mut self) {
+        let number = self.client();
+        let pid = self.workers[&number].id();
+        worker::freeze(number, &self.directory);
+        assert!(worker::stands_still(pid), "a client does not stop: {}", complaints(&self.directory));
+        thread::sleep(worker::TTL + self.random.up_to(worker::TTL / 4));
+        signal(pid, Signal::SIGCONT);
+    }
+
+    fn client(&mut self) -> usize {
+        let chosen = self.random.below(self.workers.len() as u64) as usize;
+        *self.workers.keys().nth(chosen).unwrap()
+    }
+
+    /// A server that does not hang.
     fn one(&mut self) -> usize {
-        self.random.below(self.servers.len() as u64) as usize
+        self.some(1)[0]
+    }
+
+    /// So many servers next to each other, without the one that hangs.
+    fn some(&mut self, number: usize) -> Vec<usize> {
+        let well: Vec<_> = (0..self.servers.len()).filter(|&index| Some(index) != self.hung).collect();
+        let first = self.random.below(well.len() as u64) as usize;
+        (0..number).map(|index| well[(first + index) % well.len()]).collect()
     }
 
     fn hang(&mut self, number: usize, longest: u64) {
-        let first = self.one();
-        let hung: Vec<_> = (0..number).map(|index| (first + index) % self.servers.len()).collect();
+        let hung = self.some(number);
         for &index in &hung {
             self.servers[index].pause().unwrap();
         }
@@ -167,10 +298,70 @@ impl Nemesis {
         self.servers[victim].restart().unwrap();
     }
 
+    /// What it had granted has ended when it is back.
+    fn forget(&mut self) {
+        let victim = self.one();
+        self.servers[victim].kill();
+        for entry in fs::read_dir(self.servers[victim].directory()).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("appendonly") {
+                let path = entry.path();
+                if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+            }
+        }
+        thread::sleep(FORGOTTEN);
+        self.servers[victim].restart().unwrap();
+    }
+
+    /// It keeps its data, because its master cannot be reached.
+    fn demote(&mut self) {
+        let victim = self.one();
+        let tell = |words: &[&str]| self.servers[victim].command(words).unwrap();
+        tell(&["REPLICAOF", "127.0.0.1", "1"]);
+        // Those who are connected are refused as they write, those who come anew as they greet.
+        if self.random.below(2) == 0 {
+            tell(&["CLIENT", "KILL", "TYPE", "normal"]);
+        }
+        let time = self.random.millis(1000);
+        thread::sleep(time);
+        let tell = |words: &[&str]| self.servers[victim].command(words).unwrap();
+        tell(&["REPLICAOF", "NO", "ONE"]);
+    }
+
+    /// Keys live longer there.
+    fn step_back(&mut self) {
+        let (victim, time) = (self.one(), self.random.millis(1000));
+        self.clocks.back(&self.servers, victim, time);
+    }
+
+    /// As much as clocks may differ.
+    fn step_all(&mut self) {
+        for index in 0..self.servers.len() {
+            self.clocks.forward(&self.servers, index, SMALL_STEP);
+        }
+    }
+
+    /// Every key there has run out, as it would have by the time that the server answers again.
+    fn step_far(&mut self) {
+        let victim = self.one();
+        self.servers[victim].pause().unwrap();
+        let step = Duration::from_secs(1 + self.random.below(3600));
+        self.clocks.forward(&self.servers, victim, step);
+        thread::sleep(FORGOTTEN);
+        self.servers[victim].resume().unwrap();
+    }
+
     fn stall(&mut self, direction: Direction) {
         let victim = self.one();
         self.proxies[victim].stall(direction);
         let time = self.random.millis(1500);
+        thread::sleep(time);
+        self.proxies[victim].flow(direction);
+    }
+
+    fn trickle(&mut self, direction: Direction) {
+        let (victim, pause) = (self.one(), self.random.up_to(Duration::from_millis(2)));
+        self.proxies[victim].trickle(direction, pause);
+        let time = self.random.millis(1000);
         thread::sleep(time);
         self.proxies[victim].flow(direction);
     }
@@ -185,23 +376,47 @@ impl Nemesis {
         self.proxies[victim].reset_all();
     }
 
+    fn lose(&mut self) {
+        let victim = self.one();
+        self.proxies[victim].lose_all();
+    }
+
+    fn drop_packets(&mut self) {
+        let (victim, percent, time) = (self.one(), 10 + self.random.below(91), self.random.millis(1000));
+        if let Some(packets) = &mut self.packets {
+            packets.drop_some(self.proxies[victim].port(), percent);
+            thread::sleep(time);
+            packets.drop_none();
+        }
+    }
+
+    fn flood(&mut self) {
+        let (victim, time) = (self.one(), self.random.millis(1000));
+        self.flood_answers += flood(self.servers[victim].port(), time);
+    }
+
     fn tell(&mut self, words: &[&str]) {
         let victim = self.one();
         self.servers[victim].command(words).unwrap();
     }
 
-    fn fill(&mut self) {
-        let victim = self.one();
-        self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    /// Nothing is evicted: commands that need memory are refused.
+    fn fill(&mut self, number: usize) {
+        let victims = self.some(number);
+        for &victim in &victims {
+            self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        }
         let time = self.random.millis(500);
         thread::sleep(time);
-        self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        for &victim in &victims {
+            self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        }
     }
 }
 
 impl Drop for Nemesis {
     fn drop(&mut self) {
-        for worker in &mut self.workers {
+        for worker in self.workers.values_mut() {
             // After a failure: it may have ended by itself.
             let _ = worker.kill();
             let _ = worker.wait();
@@ -209,9 +424,14 @@ impl Drop for Nemesis {
     }
 }
 
+fn signal(pid: u32, signal: Signal) {
+    // Not yet waited for, so the number is still that of our child.
+    kill(Pid::from_raw(pid as i32), signal).unwrap();
+}
+
 /// What clients printed.
 fn complaints(directory: &Path) -> String {
-    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let outputs =
         paths.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("output.")));
     outputs.map(|path| super::text(&path)).filter(|text| text.contains("panicked")).collect()

@@ -1,54 +1,46 @@
-//! A client process: threads that take the lock, and increment a number that nothing else protects.
+//! A client process: threads that take the lock in every way there is, and increment a number that nothing else protects.
 //!
-//! A thread writes down the time before it reads the number and after it has written it, as one line of a file of its
-//! own, at once: what a killed process did until then is known. Now and then a thread takes longer than the lock's time to live;
-//! some threads rely on a watchdog for that, the others on what the guard says is left.
+//! A thread looks at the time that is left to it, writes the number, and writes down what it did (see [`log`](super::log)).
+//! Now and then it takes longer than the lock's time to live: some threads rely on a watchdog for that or on an extension by
+//! hand, the others on what the guard says is left. Now and then the lock changes hands between two clients.
+//!
+//! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is there for.
+//! It can be paused for longer than a lease at any time but between the look and the write, because no lock survives that
+//! there: [`freeze`] asks for it, and a thread of the process chooses the moment.
 
 use super::faults::Random;
+use super::log::{Interval, Log, now};
 use super::text;
-use quorumlock::{ErrorKind, Redlock, Release, Watchdog};
-use rustix::time::{ClockId, clock_gettime};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use crate::support::process::eventually;
+use nix::sys::signal::{Signal, raise};
+use quorumlock::{
+    AttemptLost, CancelHandle, ErrorKind, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
+    NodeUp, Observer, Redlock, Release, Repaired, Wait, Watchdog,
+};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
 pub(crate) const RESOURCE: &str = "the number";
 pub(crate) const TTL: Duration = Duration::from_secs(2);
-
-const THREADS: usize = 3;
-/// Whoever has less time left does not write: far more than a write takes on a machine that is busy.
+pub(crate) const THREADS: usize = 3;
+/// Whoever has less time left does not write: far more than a write takes on a machine that is busy, or a process that is
+/// paused for as long as [`SHORT_PAUSE`] says.
 const NEEDED: Duration = Duration::from_millis(700);
+/// The longest pause that can be survived between a look at the time and the write.
+pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(250);
+/// How late a loss may be told, on a machine that is busy and a process that was paused.
+const TOLD: Duration = Duration::from_secs(5);
 
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 const VARIABLE: &str = "QUORUMLOCK_NEMESIS_WORKER";
 /// When this file is there, workers end.
 const STOP: &str = "stop";
-
-/// What one thread wrote down.
-#[derive(Debug, Default)]
-pub(crate) struct Log {
-    pub(crate) done: Vec<Interval>,
-    /// How often a release was told to come too late.
-    pub(crate) expired: usize,
-    /// How often too little time was left.
-    pub(crate) given_up: usize,
-    pub(crate) released: usize,
-    pub(crate) timed_out: usize,
-    pub(crate) unavailable: usize,
-    /// How often too few servers confirmed a release.
-    pub(crate) unconfirmed: usize,
-}
-
-/// A time during which somebody relied on the lock, in nanoseconds, and what was written meanwhile.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Interval {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) value: u64,
-}
+/// Who took the lock last: the number of a process.
+const HOLDER: &str = "holder";
 
 /// Starts one more process.
 pub(crate) fn start(number: usize, directory: &Path, urls: &[String]) -> Child {
@@ -68,76 +60,14 @@ pub(crate) fn stop(directory: &Path) {
     fs::write(directory.join(STOP), "").expect("a writable directory");
 }
 
-/// Whether this process is a worker.
-pub(crate) fn is_wanted() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+/// Asks a process to stop itself where a long pause does no harm. It has when the file is gone and the process stands.
+pub(crate) fn freeze(number: usize, directory: &Path) {
+    fs::write(freezing(number, directory), "").expect("a writable directory");
 }
 
-/// What a worker process does.
-pub(crate) fn run() {
-    let order = std::env::var(VARIABLE).unwrap();
-    let mut words = order.split(' ');
-    let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
-    let client = Redlock::builder().nodes(words).build().unwrap();
-    thread::scope(|scope| {
-        for index in 0..THREADS {
-            let (client, directory) = (client.clone(), &directory);
-            let log = directory.join(format!("log.{number}.{index}"));
-            let random = Random::from_seed(number.parse::<u64>().unwrap() * 1000 + index as u64);
-            scope.spawn(move || work(&client, directory, &log, index % 2 == 0, random));
-        }
-    });
-}
-
-fn work(client: &Redlock, directory: &Path, log: &Path, is_watched: bool, mut random: Random) {
-    let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
-    let mut say = |line: String| log.write_all(line.as_bytes()).unwrap();
-    let mutex = client.mutex(RESOURCE).ttl(TTL);
-    let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
-    // The directory goes with the test that started this process, however that ends.
-    while directory.exists() && !directory.join(STOP).exists() {
-        let guard = match mutex.lock_timeout(Duration::from_secs(1)) {
-            Ok(Some(guard)) => guard,
-            Ok(None) => {
-                say("timed out\n".into());
-                continue;
-            }
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                say("unavailable\n".into());
-                continue;
-            }
-            Err(error) => panic!("{error}"),
-        };
-        let start = now();
-        let value = counter(directory) + 1;
-        // Longer than the lock lasts: what is watched goes on, and the rest must notice.
-        let longer = if random.below(60) == 0 { TTL * 5 / 4 } else { Duration::ZERO };
-        thread::sleep(longer + Duration::from_micros(random.below(3000)));
-        if guard.remaining() < NEEDED {
-            say("given up\n".into());
-            continue;
-        }
-        fs::write(directory.join("new"), value.to_string()).unwrap();
-        fs::rename(directory.join("new"), directory.join("counter")).unwrap();
-        let end = now();
-        say(format!("done {start} {end} {value}\n"));
-        if random.below(2) == 0 {
-            drop(guard);
-        } else {
-            say(match guard.unlock() {
-                Ok(Release::Released) => "released\n".into(),
-                Ok(Release::Expired) => "expired\n".into(),
-                Err(_) => "unconfirmed\n".into(),
-            });
-        }
-    }
-}
-
-/// What all processes wrote down, thread by thread.
-pub(crate) fn logs(directory: &Path) -> Vec<Log> {
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let is_log = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log."));
-    paths.filter(is_log).map(|path| read(&text(&path))).collect()
+/// The process that took the lock last.
+pub(crate) fn holder(directory: &Path) -> Option<usize> {
+    text(&directory.join(HOLDER)).parse().ok()
 }
 
 /// The number, zero when nobody has written it.
@@ -148,27 +78,244 @@ pub(crate) fn counter(directory: &Path) -> u64 {
     }
 }
 
-fn read(text: &str) -> Log {
-    let mut log = Log::default();
-    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-        match line {
-            "expired" => log.expired += 1,
-            "given up" => log.given_up += 1,
-            "released" => log.released += 1,
-            "timed out" => log.timed_out += 1,
-            "unavailable" => log.unavailable += 1,
-            "unconfirmed" => log.unconfirmed += 1,
-            _ => {
-                let numbers: Vec<u64> =
-                    line.strip_prefix("done ").unwrap().split(' ').map(|number| number.parse().unwrap()).collect();
-                log.done.push(Interval { start: numbers[0], end: numbers[1], value: numbers[2] });
-            }
-        }
-    }
-    log
+/// Whether this process is a worker.
+pub(crate) fn is_wanted() -> bool {
+    std::env::var_os(VARIABLE).is_some()
 }
 
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+/// What a worker process does.
+pub(crate) fn run() {
+    // A process that stands still would not see that the test is gone.
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).unwrap();
+    let order = std::env::var(VARIABLE).unwrap();
+    let mut words = order.split(' ');
+    let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
+    let urls: Vec<&str> = words.collect();
+    let journal = Arc::new(Journal(Log::open(&directory, &format!("{number}.events"))));
+    let client = || Redlock::builder().nodes(urls.iter().copied()).observer(Arc::clone(&journal)).build().unwrap();
+    let (client, other) = (client(), client());
+    let (number, writing) = (number.parse::<usize>().unwrap(), RwLock::new(()));
+    thread::scope(|scope| {
+        for index in 0..THREADS {
+            let mutex = |client: &Redlock| {
+                let mutex = client.mutex(RESOURCE).ttl(TTL);
+                if index % 2 == 0 { mutex.watchdog(Watchdog::new()) } else { mutex }
+            };
+            let mut thread = Thread {
+                mutex: mutex(&client),
+                other: mutex(&other),
+                number,
+                directory: &directory,
+                log: Log::open(&directory, &format!("{number}.{index}")),
+                writing: &writing,
+                random: Random::from_seed((number * 1000 + index) as u64),
+            };
+            scope.spawn(move || {
+                while !is_over(thread.directory) {
+                    thread.work();
+                }
+            });
+        }
+        scope.spawn(|| freeze_when_asked(number, &directory, &writing));
+    });
+}
+
+/// The directory goes with the test that started this process, however that ends.
+fn is_over(directory: &Path) -> bool {
+    directory.join(STOP).exists() || !directory.exists()
+}
+
+fn freezing(number: usize, directory: &Path) -> PathBuf {
+    directory.join(format!("freeze.{number}"))
+}
+
+fn freeze_when_asked(number: usize, directory: &Path, writing: &RwLock<()>) {
+    let order = freezing(number, directory);
+    while !is_over(directory) {
+        if order.exists() {
+            let nobody_writes = writing.write().unwrap();
+            fs::remove_file(&order).unwrap();
+            raise(Signal::SIGSTOP).unwrap();
+            drop(nobody_writes);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+struct Thread<'p> {
+    mutex: quorumlock::Mutex,
+    /// The same lock by another client.
+    other: quorumlock::Mutex,
+    number: usize,
+    directory: &'p Path,
+    log: Log,
+    writing: &'p RwLock<()>,
+    random: Random,
+}
+
+impl Thread<'_> {
+    /// Takes the lock, if it can be had, uses it and lets it go.
+    fn work(&mut self) {
+        let Some(guard) = self.take() else { return };
+        let start = now();
+        fs::write(self.directory.join(HOLDER), self.number.to_string()).unwrap();
+        let value = counter(self.directory) + 1;
+        let Some(guard) = self.hold(guard) else { return };
+        // From the look to the write there is no long pause.
+        let gate = self.writing.read().unwrap();
+        if guard.remaining() < NEEDED {
+            drop(gate);
+            return self.give_up(guard);
+        }
+        fs::write(self.directory.join("new"), value.to_string()).unwrap();
+        fs::rename(self.directory.join("new"), self.directory.join("counter")).unwrap();
+        let end = now();
+        drop(gate);
+        self.log.done(Interval { start, end, value });
+        if self.random.below(2) == 0 {
+            return drop(guard);
+        }
+        self.log.say(match guard.unlock() {
+            Ok(Release::Released) => "unlocked: released",
+            Ok(Release::Expired) => "unlocked: expired",
+            Err(_) => "unlocked: unconfirmed",
+        });
+    }
+
+    fn take(&mut self) -> Option<MutexGuard> {
+        let second = Duration::from_secs(1);
+        let taken = match self.random.below(8) {
+            0 => match self.mutex.try_lock() {
+                Ok(None) => {
+                    self.log.say("try_lock: held");
+                    thread::sleep(self.random.up_to(Duration::from_millis(5)));
+                    return None;
+                }
+                taken => taken,
+            },
+            1 => self.mutex.lock().map(Some),
+            2 => {
+                let (handle, patience) = (CancelHandle::new(), self.random.up_to(Duration::from_millis(100)));
+                let wait = Wait::timeout(second).cancelled_by(&handle);
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        thread::sleep(patience);
+                        handle.cancel();
+                    });
+                    self.mutex.lock_with(&wait)
+                })
+            }
+            _ => self.mutex.lock_timeout(second),
+        };
+        self.log.say(match &taken {
+            Ok(Some(_)) => "acquired",
+            Ok(None) => "waited: timed out",
+            Err(error) => match error.kind() {
+                ErrorKind::Cancelled => "waited: cancelled",
+                ErrorKind::Unavailable => "waited: unavailable",
+                _ => panic!("{error}"),
+            },
+        });
+        taken.ok().flatten()
+    }
+
+    /// Holds it for a while, in one of several ways.
+    fn hold(&mut self, mut guard: MutexGuard) -> Option<MutexGuard> {
+        thread::sleep(self.random.up_to(Duration::from_millis(3)));
+        match self.random.below(300) {
+            // Longer than the lock lasts: what is watched goes on, and the rest must notice.
+            0 => thread::sleep(TTL * 5 / 4),
+            1 => {
+                // As long, and extended by hand on the way.
+                for _ in 0..3 {
+                    thread::sleep(TTL * 5 / 12);
+                    if guard.extend(TTL).unwrap() == Extension::Lost {
+                        assert!(
+                            guard.remaining().is_zero(),
+                            "an extension says that the lock is lost, and the guard does not"
+                        );
+                    }
+                }
+            }
+            2..30 => {
+                // What comes of it, the guard says, and the observer is told.
+                let _ = guard.extend(TTL).unwrap();
+            }
+            30..50 => {
+                let text = guard.detach().into_text();
+                match self.other.attach(text.expose().parse().unwrap()) {
+                    Ok(attached) => {
+                        self.log.say("handed over: attached");
+                        guard = attached;
+                    }
+                    Err(error) if error.kind() == ErrorKind::LeaseLost => {
+                        self.log.say("handed over: too late");
+                        return None;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            _ => {}
+        }
+        Some(guard)
+    }
+
+    /// Too little is left. When nothing is, there is no doubt about it.
+    fn give_up(&self, guard: MutexGuard) {
+        self.log.say("given up for lack of time");
+        if guard.remaining().is_zero() {
+            // Without a thread that watches there is no channel.
+            if let Ok(lost) = guard.lost() {
+                assert!(lost.recv_timeout(TOLD).is_ok(), "a lease has ended, and nobody was told");
+                self.log.say("given up: the loss was told by the guard's channel");
+            }
+            assert!(guard.remaining().is_zero(), "a lease that had ended goes on");
+        }
+    }
+}
+
+/// Writes down what the clients of this process tell.
+struct Journal(Log);
+
+impl Observer for Journal {
+    fn attempt_lost(&self, event: &AttemptLost) {
+        self.0.say(if event.refused() > 0 { "attempt refused" } else { "attempt unanswered" });
+    }
+
+    fn extended(&self, event: &Extended) {
+        self.0.say(if event.is_automatic() { "extended by the watchdog" } else { "extended by hand" });
+    }
+
+    fn extension_failed(&self, _: &ExtensionFailed) {
+        self.0.say("extension failed");
+    }
+
+    fn lost(&self, event: &Lost) {
+        self.0.say(match event.reason() {
+            LossReason::KeyGone => "loss told: the key is gone",
+            _ => "loss told: the lease ended",
+        });
+    }
+
+    fn node_down(&self, _: &NodeDown) {
+        self.0.say("node down");
+    }
+
+    fn node_up(&self, _: &NodeUp) {
+        self.0.say("node up");
+    }
+
+    fn repaired(&self, _: &Repaired) {
+        self.0.say("key repaired");
+    }
+}
+
+/// Waits until a process that was asked to freeze, or sent a SIGSTOP, stands still; false when it does not.
+pub(crate) fn stands_still(pid: u32) -> bool {
+    eventually(Duration::from_secs(10), || {
+        let stat = text(Path::new(&format!("/proc/{pid}/stat")));
+        // Behind the name in parentheses.
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    })
 }

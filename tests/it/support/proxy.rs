@@ -3,13 +3,15 @@
 //! Each connection has two pumps, one per [`Direction`], each a thread that moves bytes from one socket to the other.
 //! Between reading and writing a pump passes a gate, and all disturbances happen there: [`Proxy::stall`] closes the
 //! gate (bytes wait, no connection breaks), [`Proxy::cut_after`] lets so many more bytes through and then ends the
-//! connection in mid-reply. [`Proxy::reset_all`] breaks connections as a crashed machine or a firewall does, with RST
+//! connection in mid-reply, [`Proxy::trickle`] lets them through one by one. [`Proxy::lose_all`] leaves connections half
+//! open: they look well to both sides, and nothing arrives any more. [`Proxy::reset_all`] breaks connections as a crashed machine or a firewall does, with RST
 //! to both sides. Undisturbed, the end of one side's stream is passed on to the other.
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -59,15 +61,29 @@ impl Proxy {
         self.shared.state().gate(direction).stalled = true;
     }
 
-    /// Lets this direction go on, beginning with what was held back.
+    /// Lets bytes go this way one at a time, with a pause before each, until [`flow`](Proxy::flow).
+    pub(crate) fn trickle(&self, direction: Direction, pause: Duration) {
+        self.shared.state().gate(direction).pause = Some(pause);
+    }
+
+    /// Lets this direction go on at full speed, beginning with what was held back.
     pub(crate) fn flow(&self, direction: Direction) {
-        self.shared.state().gate(direction).stalled = false;
+        let mut state = self.shared.state();
+        (state.gate(direction).stalled, state.gate(direction).pause) = (false, None);
+        drop(state);
         self.shared.changed.notify_all();
     }
 
     /// Lets this many more bytes go this way, then ends the connection that they went on. Happens once.
     pub(crate) fn cut_after(&self, direction: Direction, bytes: u64) {
         self.shared.state().gate(direction).allowance = Some(bytes);
+    }
+
+    /// Leaves every open connection half open: whatever either side sends on it is lost. New ones are well.
+    pub(crate) fn lose_all(&self) {
+        for wire in self.shared.state().connections.iter().filter_map(|connection| connection.wire.upgrade()) {
+            wire.is_lost.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Breaks every open connection with RST to both sides. What was held back is lost. New ones are accepted.
@@ -123,6 +139,8 @@ struct State {
 struct Gate {
     allowance: Option<u64>,
     passed: u64,
+    /// Before each byte.
+    pause: Option<Duration>,
     stalled: bool,
 }
 
@@ -143,6 +161,7 @@ struct Wire {
     client: TcpStream,
     server: TcpStream,
     ending: Mutex<Option<Ending>>,
+    is_lost: AtomicBool,
 }
 
 impl State {
@@ -183,10 +202,17 @@ impl Shared {
             let (woken, _) = self.changed.wait_timeout(state, GLANCE).unwrap_or_else(PoisonError::into_inner);
             state = woken;
         }
+        let pause = state.gate(direction).pause;
+        if let Some(pause) = pause {
+            drop(state);
+            thread::sleep(pause);
+            state = self.state();
+        }
         if wire.ending().is_some() {
             return None;
         }
         let gate = state.gate(direction);
+        let wanted = if pause.is_some() { 1 } else { wanted };
         let allowed = gate.allowance.map_or(wanted, |left| wanted.min(usize::try_from(left).unwrap_or(wanted)));
         let mut last = false;
         if let Some(left) = &mut gate.allowance {
@@ -246,7 +272,7 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
             let _ = stream.set_nodelay(true);
             let _ = stream.set_write_timeout(Some(GLANCE));
         }
-        let wire = Arc::new(Wire { client, server, ending: Mutex::new(None) });
+        let wire = Arc::new(Wire { client, server, ending: Mutex::new(None), is_lost: AtomicBool::new(false) });
         let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
             .map(|(direction, name)| {
                 let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
@@ -274,7 +300,7 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return wire.end(Ending::Reset),
         };
-        let mut rest = &buffer[..filled];
+        let mut rest = if wire.is_lost.load(Ordering::Relaxed) { &[] } else { &buffer[..filled] };
         while !rest.is_empty() {
             let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else { return };
             let (now, later) = rest.split_at(allowed);

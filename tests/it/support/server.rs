@@ -236,6 +236,7 @@ pub struct Plan {
     binary: Option<PathBuf>,
     port: Option<u16>,
     socket: Option<PathBuf>,
+    variables: Vec<(String, OsString)>,
 }
 
 impl Plan {
@@ -260,6 +261,12 @@ impl Plan {
     /// Listens on a Unix socket, and on TCP only if a port was chosen. A relative path is in the server's directory.
     pub fn unix_socket(mut self, path: impl Into<PathBuf>) -> Plan {
         self.socket = Some(path.into());
+        self
+    }
+
+    /// Adds a variable to the server's environment.
+    pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Plan {
+        self.variables.push((name.to_owned(), value.into()));
         self
     }
 
@@ -366,6 +373,7 @@ impl Process {
             command.arg("--unixsocket").arg(directory.join(path));
         }
         command.args(&plan.arguments).current_dir(directory);
+        command.envs(plan.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         // From here on an early return drops `process`, and with it the server.
         let mut process = Process { server: command.spawn()?, keeper: None };

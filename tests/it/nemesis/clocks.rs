@@ -1,0 +1,80 @@
+//! The wall clocks of servers, each of which can be stepped.
+//!
+//! A server is started with a small library in front of its C library (`clock.c`), which adds to the time what stands in a
+//! file of the server's directory. A server that was not linked with a C library of its own, or that asks the kernel by
+//! itself, does not feel it: [`Clocks::are_felt`] finds out.
+
+use crate::support::server::{Answer, Plan, Server};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// In the server's directory, where it runs.
+const FILE: &str = "clock";
+
+/// How far the clock of each server is off, in microseconds.
+pub(crate) struct Clocks {
+    offsets: Vec<i64>,
+    are_felt: bool,
+}
+
+impl Clocks {
+    /// Adds to a plan that the clock can be stepped.
+    pub(crate) fn prepare(plan: Plan) -> Plan {
+        plan.variable("LD_PRELOAD", library()).variable("QUORUMLOCK_NEMESIS_CLOCK", FILE)
+    }
+
+    /// The clocks of servers that were prepared. All are right.
+    pub(crate) fn of(servers: &[Server]) -> Clocks {
+        let mut clocks = Clocks { offsets: vec![0; servers.len()], are_felt: false };
+        let before = seconds(&servers[0]);
+        clocks.step(servers, 0, 3_600_000_000);
+        clocks.are_felt = seconds(&servers[0]) > before + 1800;
+        clocks.step(servers, 0, -3_600_000_000);
+        clocks
+    }
+
+    /// Whether these servers can be made to err.
+    pub(crate) fn are_felt(&self) -> bool {
+        self.are_felt
+    }
+
+    pub(crate) fn forward(&mut self, servers: &[Server], index: usize, time: Duration) {
+        self.step(servers, index, time.as_micros() as i64);
+    }
+
+    pub(crate) fn back(&mut self, servers: &[Server], index: usize, time: Duration) {
+        self.step(servers, index, -(time.as_micros() as i64));
+    }
+
+    fn step(&mut self, servers: &[Server], index: usize, micros: i64) {
+        self.offsets[index] += micros;
+        // Written over and never cut short, because the server has it mapped.
+        let file = fs::OpenOptions::new().write(true).open(servers[index].directory().join(FILE));
+        let Ok(file) = file else { return };
+        std::os::unix::fs::FileExt::write_all_at(&file, &self.offsets[index].to_ne_bytes(), 0).unwrap();
+    }
+}
+
+/// Builds the library, once for each run of this test binary. It stays among what cargo builds.
+fn library() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/nemesis/clock.c");
+    let (mine, library) = (folder.join(format!("clock.{}.so", std::process::id())), folder.join("nemesis-clock.so"));
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&mine).arg(source).status();
+    assert!(built.is_ok_and(|status| status.success()), "a C compiler is needed: install cc");
+    // Whole or not at all, as another process may be starting servers with it.
+    fs::rename(mine, &library).unwrap();
+    library
+}
+
+fn seconds(server: &Server) -> u64 {
+    match server.command(&["TIME"]) {
+        Ok(Answer::List(parts)) => match parts.first() {
+            Some(Answer::Text(seconds)) => seconds.parse().unwrap(),
+            other => panic!("TIME answered {other:?}"),
+        },
+        other => panic!("TIME answered {other:?}"),
+    }
+}
