@@ -20,7 +20,7 @@
 //!    timed out. Then read the clock and call [`attempted`](Acquire::attempted).
 //! 3. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
 //! 4. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken), or
-//!    [`cancelled`](Acquire::cancelled).
+//!    [`cancelled`](Acquire::cancelled), which may also be called at any other time but during an attempt.
 //! 5. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 use super::backoff::Backoff;
@@ -176,11 +176,15 @@ impl Acquire {
         }
     }
 
-    /// The wait was cancelled.
+    /// The wait was cancelled. What a lost attempt has left behind is still undone first.
     pub fn cancelled(&mut self) {
-        if !matches!(self.state, State::Done(_)) {
-            self.state = State::Done(Verdict::Cancelled);
-        }
+        self.state = match self.state {
+            State::Attempting | State::Waiting { .. } => State::Done(Verdict::Cancelled),
+            State::Lost { undo, then: After::Wait { .. } } => {
+                State::Lost { undo, then: After::Stop(Verdict::Cancelled) }
+            }
+            ended @ (State::Lost { then: After::Stop(_), .. } | State::Done(_)) => ended,
+        };
     }
 
     /// Whether the last attempt that had its full time found the lock held.
@@ -420,6 +424,17 @@ mod tests {
         let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
         assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
         machine.cancelled();
+        assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
+    }
+
+    #[test]
+    fn a_cancelled_call_undoes_what_it_left_behind() {
+        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+        assert_eq!(machine.poll(), Output::Attempt);
+        let (tally, reached) = tally("grr");
+        machine.attempted(at(0), &tally, reached, at(1), 0);
+        machine.cancelled();
+        assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
         assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
     }
 
