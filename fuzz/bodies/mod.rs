@@ -8,6 +8,7 @@
 // Each target uses one of the bodies.
 #![allow(dead_code)]
 
+pub(crate) mod acquire;
 pub(crate) mod decoder;
 pub(crate) mod endpoint;
 pub(crate) mod round_trip;

@@ -25,6 +25,8 @@ use std::time::Duration;
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
+/// The longest that a client may take to end.
+const ENDS: Duration = Duration::from_secs(30);
 /// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at once.
 const SMALL_STEP: Duration = Duration::from_millis(9);
 
@@ -181,9 +183,16 @@ impl Nemesis {
     pub(crate) fn stop(&mut self) -> usize {
         worker::stop(&self.directory);
         let living = self.workers.len();
-        for mut worker in std::mem::take(&mut self.workers).into_values() {
-            assert!(worker.wait().unwrap().success(), "a client failed: {}", complaints(&self.directory));
+        for worker in self.workers.values_mut() {
+            let mut status = None;
+            let has_ended = eventually(ENDS, || {
+                status = worker.try_wait().unwrap();
+                status.is_some()
+            });
+            assert!(has_ended, "all is well again, and a client does not get the lock");
+            assert!(status.unwrap().success(), "a client failed: {}", complaints(&self.directory));
         }
+        self.workers.clear();
         self.started - living
     }
 

@@ -55,7 +55,7 @@ pub(crate) fn start(number: usize, directory: &Path, urls: &[String]) -> Child {
         .expect("this test binary runs")
 }
 
-/// Lets all processes end.
+/// Lets all processes end, each when its threads have had the lock once more or given up.
 pub(crate) fn stop(directory: &Path) {
     fs::write(directory.join(STOP), "").expect("a writable directory");
 }
@@ -169,7 +169,8 @@ impl Thread<'_> {
             return self.give_up(guard);
         }
         fs::write(self.directory.join("new"), value.to_string()).unwrap();
-        fs::rename(self.directory.join("new"), self.directory.join("counter")).unwrap();
+        let renamed = fs::rename(self.directory.join("new"), self.directory.join("counter"));
+        renamed.expect("the file that was just written, which only another holder could have taken away");
         let end = now();
         drop(gate);
         self.log.done(Interval { start, end, value });
