@@ -260,8 +260,8 @@ impl Model {
             self.expects = Expected::Done(Verdict::Acquired(lease));
             return;
         }
-        for index in 0..self.nodes {
-            let is_refused = matches!(votes[index], Some(Vote::Refused));
+        for (index, vote) in votes[..self.nodes].iter().enumerate() {
+            let is_refused = matches!(vote, Some(Vote::Refused));
             self.left_behind[index] = reached.contains(NodeId::new(index)) && !is_refused;
         }
         let is_held = granted + undecided < self.quorum() && refused > 0 && self.nodes - failed >= self.quorum();
