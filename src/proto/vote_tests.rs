@@ -1,0 +1,324 @@
+//! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model that only adds, and
+//! votes in any order.
+
+use super::super::fault::{Cause, Phase};
+use super::*;
+use proptest::prelude::*;
+
+/// In the order of the sets of a tally.
+const KINDS: [Vote; 4] =
+    [Vote::Granted, Vote::Refused, Vote::Absent, Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut))];
+
+/// `g`ranted, `r`efused, `a`bsent, fault `x`, undecided `_`: one letter a node.
+fn tally(row: &str) -> Tally {
+    let mut tally = Tally::new(row.len());
+    for (index, letter) in row.chars().enumerate() {
+        let vote = match letter {
+            'g' => Vote::Granted,
+            'r' => Vote::Refused,
+            'a' => Vote::Absent,
+            'x' => Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
+            _ => continue,
+        };
+        assert!(tally.record(NodeId::new(index), vote));
+    }
+    tally
+}
+
+#[test]
+fn acquisitions_are_decided_as_soon_as_they_are_certain() {
+    use Outcome::*;
+    let table = [
+        ("_", Pending),
+        ("g", Won),
+        ("r", Held),
+        ("x", Unavailable),
+        ("g_", Pending),
+        ("gg", Won),
+        ("gr", Held),
+        ("r_", Held),
+        ("x_", Unavailable),
+        ("gx", Unavailable),
+        ("g__", Pending),
+        ("gg_", Won),
+        ("ggr", Won),
+        ("ggx", Won),
+        ("gr_", Pending),
+        ("grr", Held),
+        ("rr_", Held),
+        ("xx_", Unavailable),
+        ("grx", Held),
+        ("rx_", Held),
+        ("rrx", Held),
+        ("rxx", Unavailable),
+        ("gxx", Unavailable),
+        ("gg__", Pending),
+        ("ggg_", Won),
+        ("ggr_", Pending),
+        ("ggrr", Held),
+        ("rr__", Held),
+        ("ggxx", Unavailable),
+        ("rx__", Held),
+        ("xx__", Unavailable),
+        ("x___", Pending),
+        ("ggxr_", Pending),
+        ("ggg__", Won),
+        ("gg___", Pending),
+        ("ggxrr", Held),
+        ("ggxxr", Held),
+        ("ggxxx", Unavailable),
+        ("rrr__", Held),
+        ("rr___", Pending),
+        ("rrx__", Held),
+        ("xxx__", Unavailable),
+        ("rxxx_", Unavailable),
+        ("gggg__", Won),
+        ("ggg___", Pending),
+        ("gggrrr", Held),
+        ("rrr___", Held),
+        ("xxx___", Unavailable),
+        ("gggxxx", Unavailable),
+        ("rxx___", Held),
+        ("xx____", Pending),
+    ];
+    for (row, outcome) in table {
+        assert_eq!(tally(row).acquisition(), outcome, "{row}");
+    }
+}
+
+#[test]
+fn releases_are_decided_at_a_quorum_of_answers() {
+    use ReleaseOutcome::*;
+    let table = [
+        ("_", Pending),
+        ("g", Released),
+        ("r", Expired),
+        ("x", Unavailable),
+        ("gg", Released),
+        ("gr", Expired),
+        ("g_", Pending),
+        ("r_", Pending),
+        ("x_", Unavailable),
+        ("gg_", Released),
+        ("rr_", Expired),
+        ("gr_", Pending),
+        ("grx", Expired),
+        ("gxx", Unavailable),
+        ("xx_", Unavailable),
+        ("ggg__", Released),
+        ("rrr__", Expired),
+        ("grr__", Pending),
+        ("ggr__", Pending),
+        ("ggrxx", Expired),
+        ("grrr_", Expired),
+        ("ggxxx", Unavailable),
+        ("ggxx_", Pending),
+        ("rrxx_", Pending),
+        ("rr___", Pending),
+    ];
+    for (row, outcome) in table {
+        assert_eq!(tally(row).release(), outcome, "{row}");
+    }
+}
+
+#[test]
+fn extensions_are_lost_only_where_a_quorum_says_so() {
+    use ExtensionOutcome::*;
+    let table = [
+        ("_", Pending),
+        ("g", Extended),
+        ("r", Lost),
+        ("a", Lost),
+        ("x", Unavailable),
+        ("gg", Extended),
+        ("ga", Lost),
+        ("g_", Pending),
+        ("a_", Pending),
+        ("x_", Unavailable),
+        ("gg_", Extended),
+        ("gga", Extended),
+        ("ggr", Extended),
+        ("ggx", Extended),
+        ("ga_", Pending),
+        ("gx_", Pending),
+        ("ra_", Lost),
+        ("aa_", Lost),
+        ("gra", Lost),
+        ("gax", Lost),
+        ("ax_", Pending),
+        ("axx", Unavailable),
+        ("gxx", Unavailable),
+        ("xx_", Unavailable),
+        ("ggg_", Extended),
+        ("ggaa", Lost),
+        ("ggxx", Unavailable),
+        ("ggaxr", Lost),
+        ("ggg__", Extended),
+        ("ggaa_", Pending),
+        ("ggxx_", Pending),
+        ("raa__", Lost),
+        ("gaa__", Pending),
+        ("gaar_", Lost),
+        ("ra___", Pending),
+        ("raxx_", Pending),
+        ("raxxx", Unavailable),
+        ("ggxxx", Unavailable),
+        ("xxx__", Unavailable),
+        ("gggaaa", Lost),
+        ("ggg___", Pending),
+        ("gggg__", Extended),
+        ("aaa___", Pending),
+        ("aaaa__", Lost),
+        ("gggxxx", Unavailable),
+    ];
+    for (row, outcome) in table {
+        assert_eq!(tally(row).extension(), outcome, "{row}");
+    }
+    assert_eq!(tally("gar_a").absent(), [1, 4].map(NodeId::new).into_iter().collect());
+}
+
+#[test]
+fn a_lost_key_may_be_extended_while_the_silent_nodes_may_hold_it() {
+    let table = [
+        ("r", false),
+        ("x", true),
+        ("gax", true),
+        ("gra", false),
+        ("aax", false),
+        ("gxx", true),
+        ("ga", false),
+        ("ggaxr", true),
+        ("graxr", false),
+        ("gga", true),
+    ];
+    for (row, may) in table {
+        assert_eq!(tally(row).may_be_extended(), may, "{row}");
+    }
+}
+
+/// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than all.
+#[test]
+fn thresholds_are_those_of_a_majority() {
+    let mut rows = 0;
+    for nodes in 1..=9_usize {
+        let more_than_half = |count: usize| 2 * count > nodes;
+        for code in 0..10_usize.pow(4) {
+            let [granted, refused, absent, failed] = [1, 10, 100, 1000].map(|place| code / place % 10);
+            let Some(undecided) = nodes.checked_sub(granted + refused + absent + failed) else { continue };
+            let row = [
+                "g".repeat(granted),
+                "r".repeat(refused),
+                "a".repeat(absent),
+                "x".repeat(failed),
+                "_".repeat(undecided),
+            ];
+            let (row, denied) = (row.concat(), refused + absent);
+            let (tally, answered) = (tally(&row), granted + denied);
+            let acquired = match () {
+                () if more_than_half(granted) => Outcome::Won,
+                () if more_than_half(granted + undecided) => Outcome::Pending,
+                () if denied > 0 && more_than_half(nodes - failed) => Outcome::Held,
+                () => Outcome::Unavailable,
+            };
+            assert_eq!(tally.acquisition(), acquired, "{row}");
+            let released = match () {
+                () if more_than_half(granted) => ReleaseOutcome::Released,
+                () if !more_than_half(nodes - failed) => ReleaseOutcome::Unavailable,
+                () if more_than_half(answered) && !more_than_half(granted + undecided) => ReleaseOutcome::Expired,
+                () => ReleaseOutcome::Pending,
+            };
+            assert_eq!(tally.release(), released, "{row}");
+            assert_eq!(tally.may_be_extended(), more_than_half(nodes - denied), "{row}");
+            rows += 1;
+        }
+    }
+    assert_eq!(rows, 2001, "the ways to divide up to nine nodes in five");
+}
+
+#[test]
+fn a_quorum_is_the_smallest_majority() {
+    let quorums: Vec<usize> = (1..=7).map(|nodes| Tally::new(nodes).quorum()).collect();
+    assert_eq!(quorums, [1, 2, 2, 3, 3, 4, 4]);
+}
+
+#[test]
+fn only_the_first_vote_of_a_node_counts() {
+    let mut tally = tally("x__");
+    assert!(!tally.record(NodeId::new(0), Vote::Granted));
+    assert!(tally.granted().is_empty());
+    assert_eq!(tally.undecided().len(), 2);
+}
+
+proptest! {
+    /// However the undecided nodes vote, a verdict once given stays, and "Held or Unavailable" never turns into "Won".
+    #[test]
+    fn verdicts_are_final(row in "[grax_]{1,9}", rest in "[grax]{9}") {
+        let full: String = row.chars().zip(rest.chars()).map(|(vote, later)| if vote == '_' { later } else { vote }).collect();
+        let (early, late) = (tally(&row), tally(&full));
+        prop_assert_ne!(late.acquisition(), Outcome::Pending);
+        prop_assert_ne!(late.release(), ReleaseOutcome::Pending);
+        prop_assert_ne!(late.extension(), ExtensionOutcome::Pending);
+        if early.acquisition() != Outcome::Pending {
+            prop_assert_eq!(early.acquisition() == Outcome::Won, late.acquisition() == Outcome::Won);
+        }
+        if early.release() != ReleaseOutcome::Pending {
+            prop_assert_eq!(early.release(), late.release());
+        }
+        if early.extension() != ExtensionOutcome::Pending {
+            prop_assert_eq!(early.extension(), late.extension());
+        }
+        prop_assert!(early.may_be_extended() || !late.may_be_extended());
+    }
+
+    /// A verdict is given as early as it is certain: while it is not, the undecided nodes can still turn it.
+    #[test]
+    fn extensions_are_pending_no_longer_than_they_must(row in "[grax_]{1,9}") {
+        let ends: Vec<_> = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).extension()).into();
+        let certain = ends.iter().all(|end| *end == ends[0]);
+        prop_assert_eq!(tally(&row).extension() != ExtensionOutcome::Pending, certain, "{:?}", ends);
+    }
+
+    /// No key is absent from the counts of an attempt or a release: it is one more that is not ours.
+    #[test]
+    fn elsewhere_an_absent_key_is_a_refusal(row in "[grax_]{1,9}") {
+        let (absent, refused) = (tally(&row), tally(&row.replace('a', "r")));
+        prop_assert_eq!(absent.acquisition(), refused.acquisition());
+        prop_assert_eq!(absent.release(), refused.release());
+        prop_assert_eq!(absent.undecided(), refused.undecided());
+    }
+
+    /// Votes count, and not when they come: whatever the order, and however often a node repeats itself or thinks better of
+    /// it, its first word counts. What is decided on the way stays decided.
+    #[test]
+    fn only_first_votes_count_in_any_order(
+        nodes in 1..=9_usize,
+        votes in prop::collection::vec((0..9_usize, 0..4_usize), 0..40),
+        order in Just((0..9).collect::<Vec<usize>>()).prop_shuffle(),
+    ) {
+        let mut counted = Tally::new(nodes);
+        let mut first = [None; 9];
+        for (node, kind) in votes {
+            let node = node % nodes;
+            let before = counted;
+            prop_assert_eq!(counted.record(NodeId::new(node), KINDS[kind]), first[node].is_none());
+            prop_assert!(first[node].is_none() || counted == before);
+            first[node] = first[node].or(Some(kind));
+            prop_assert!(before.acquisition() != Outcome::Won || counted.acquisition() == Outcome::Won);
+            prop_assert!(before.acquisition() == Outcome::Pending || counted.acquisition() != Outcome::Pending);
+            prop_assert!(matches!(before.acquisition(), Outcome::Pending | Outcome::Won) || counted.acquisition() != Outcome::Won);
+            prop_assert!(before.release() == ReleaseOutcome::Pending || before.release() == counted.release());
+            prop_assert!(before.extension() == ExtensionOutcome::Pending || before.extension() == counted.extension());
+        }
+        let mut shuffled = Tally::new(nodes);
+        for node in order {
+            if let Some(kind) = first[node] {
+                prop_assert!(shuffled.record(NodeId::new(node), KINDS[kind]));
+            }
+        }
+        prop_assert_eq!(shuffled, counted);
+        let of = |wanted: usize| -> NodeSet {
+            (0..nodes).filter(|&node| first[node] == Some(wanted)).map(NodeId::new).collect()
+        };
+        prop_assert_eq!([counted.granted(), counted.refused(), counted.absent(), counted.faulted()], [0, 1, 2, 3].map(of));
+    }
+}
