@@ -356,6 +356,35 @@ fn a_proxy_cuts_in_the_middle_of_a_reply() {
 }
 
 #[test]
+fn a_proxy_trickles_each_way() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::before(server.port());
+    for direction in [Direction::ToServer, Direction::ToClient] {
+        let stream = connect(proxy.port());
+        proxy.trickle(direction, MOMENT);
+        let start = Instant::now();
+        ask(&stream, PING, "+PONG\r\n");
+        assert!(start.elapsed() >= MOMENT * 7, "7 bytes at least");
+        proxy.flow(direction);
+        ask(&stream, PING, "+PONG\r\n");
+    }
+}
+
+#[test]
+fn a_proxy_leaves_connections_half_open() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::before(server.port());
+    let stream = connect(proxy.port());
+    ask(&stream, PING, "+PONG\r\n");
+    proxy.lose_all();
+    (&stream).write_all(SET).unwrap();
+    hear_nothing(&stream);
+    assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
+    assert_eq!(proxy.open(), 1);
+    ask(&connect(proxy.port()), PING, "+PONG\r\n");
+}
+
+#[test]
 fn a_proxy_ends_while_a_pump_is_stuck() {
     let start = Instant::now();
     let fake = Fake::flooding();
