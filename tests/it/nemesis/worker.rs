@@ -158,22 +158,12 @@ impl Thread<'_> {
     /// Takes the lock, if it can be had, uses it and lets it go.
     fn work(&mut self) {
         let Some(guard) = self.take() else { return };
-        let start = now();
+        let mut since = now();
         fs::write(self.directory.join(HOLDER), self.number.to_string()).unwrap();
-        let value = counter(self.directory) + 1;
-        let Some(guard) = self.hold(guard) else { return };
-        // From the look to the write there is no long pause.
-        let gate = self.writing.read().unwrap();
-        if guard.remaining() < NEEDED {
-            drop(gate);
+        let Some(guard) = self.hold(guard, &mut since) else { return };
+        if !self.update(&guard, &mut since) {
             return self.give_up(guard);
         }
-        fs::write(self.directory.join("new"), value.to_string()).unwrap();
-        let renamed = fs::rename(self.directory.join("new"), self.directory.join("counter"));
-        renamed.expect("the file that was just written, which only another holder could have taken away");
-        let end = now();
-        drop(gate);
-        self.log.done(Interval { start, end, value });
         if self.random.below(2) == 0 {
             return drop(guard);
         }
@@ -182,6 +172,25 @@ impl Thread<'_> {
             Ok(Release::Expired) => "unlocked: expired",
             Err(_) => "unlocked: unconfirmed",
         });
+    }
+
+    /// Increments the number, having relied on the lock since then. False, and nothing is done, when too little time is left.
+    fn update(&mut self, guard: &MutexGuard, since: &mut u64) -> bool {
+        let value = counter(self.directory) + 1;
+        thread::sleep(self.random.up_to(Duration::from_millis(3)));
+        // From the look to the write there is no long pause.
+        let gate = self.writing.read().unwrap();
+        if guard.remaining() < NEEDED {
+            return false;
+        }
+        fs::write(self.directory.join("new"), value.to_string()).unwrap();
+        let renamed = fs::rename(self.directory.join("new"), self.directory.join("counter"));
+        renamed.expect("the file that was just written, which only another holder could have taken away");
+        let end = now();
+        drop(gate);
+        self.log.done(Interval { start: *since, end, value });
+        *since = end;
+        true
     }
 
     fn take(&mut self) -> Option<MutexGuard> {
@@ -222,15 +231,14 @@ impl Thread<'_> {
     }
 
     /// Holds it for a while, in one of several ways.
-    fn hold(&mut self, mut guard: MutexGuard) -> Option<MutexGuard> {
-        thread::sleep(self.random.up_to(Duration::from_millis(3)));
+    fn hold(&mut self, mut guard: MutexGuard, since: &mut u64) -> Option<MutexGuard> {
         match self.random.below(300) {
             // Longer than the lock lasts: what is watched goes on, and the rest must notice.
-            0 => thread::sleep(TTL * 5 / 4),
+            0 => self.keep_on(&guard, since, TTL * 5 / 4),
             1 => {
                 // As long, and extended by hand on the way.
                 for _ in 0..3 {
-                    thread::sleep(TTL * 5 / 12);
+                    self.keep_on(&guard, since, TTL * 5 / 12);
                     if guard.extend(TTL).unwrap() == Extension::Lost {
                         assert!(
                             guard.remaining().is_zero(),
@@ -260,6 +268,15 @@ impl Thread<'_> {
             _ => {}
         }
         Some(guard)
+    }
+
+    /// Increments the number over and over for so long, for as long as there is time left.
+    fn keep_on(&mut self, guard: &MutexGuard, since: &mut u64, time: Duration) {
+        let until = now() + time.as_nanos() as u64;
+        while now() < until && self.update(guard, since) {
+            thread::sleep(self.random.up_to(Duration::from_millis(20)));
+        }
+        thread::sleep(Duration::from_nanos(until.saturating_sub(now())));
     }
 
     /// Too little is left. When nothing is, there is no doubt about it.
