@@ -188,6 +188,7 @@ fn everything_happens() {
         "a release by a hash that is not known",
         "a repair",
         "a SET that runs after its connection was closed",
+        "an observer is told of a repair",
         "an attempt that is won too late",
     ];
     let common = [
@@ -208,6 +209,11 @@ fn everything_happens() {
         "a wait that is cancelled",
         "a write that must wait",
         "an extension by SET IFEQ",
+        "an observer is told of a failed release",
+        "an observer is told of a loss",
+        "an observer is told of a node that is down",
+        "an observer is told of a node that is up",
+        "an observer is told of a release",
         "an extension by hand that fails",
         "an extension by hand that finds the lock lost",
         "an extension by hand that succeeds",

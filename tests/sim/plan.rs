@@ -12,6 +12,10 @@ pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
 /// How long after the end of an attempt, and of all faults, its keys must be gone.
 pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 
+/// Whether nodes may lose their data within the bounds: when the library has a guard against that, and not before. Then
+/// [`Bounds::Kept`] draws such crashes, and "restart not noticed" belongs into the table of planted faults.
+const NODES_MAY_FORGET: bool = false;
+
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
@@ -267,7 +271,8 @@ impl Plan {
                 _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
             },
             _ => {
-                let keeps_data = self.bounds != Bounds::Amnesia || random.once_in(3);
+                let may_forget = self.bounds == Bounds::Amnesia || NODES_MAY_FORGET;
+                let keeps_data = !may_forget || random.once_in(3);
                 Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
             }
         }
