@@ -10,7 +10,7 @@ use crate::trace::Trace;
 use quorumlock::embedded::Flavour;
 
 /// Seeds of each kind.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
 /// Longest that a sick node is left alone, one more try, and the answer.
 const ENOUGH: u64 = 1_500 * MILLISECOND;
 
