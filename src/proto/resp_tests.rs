@@ -191,6 +191,11 @@ fn told(bytes: &[u8], ends: &[usize]) -> (Vec<(Value, usize)>, Option<ProtocolEr
     (replies, None)
 }
 
+/// Any byte, often one that means something.
+fn byte() -> impl Strategy<Value = u8> {
+    prop_oneof![any::<u8>(), prop::sample::select(&b"+-:$*\r\n0123456789"[..])]
+}
+
 fn ends() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..400_usize, 0..30).prop_map(|mut ends| {
         ends.sort_unstable();
@@ -201,7 +206,11 @@ fn ends() -> impl Strategy<Value = Vec<usize>> {
 proptest! {
     /// What was written comes back, one after the other, however it is cut, and nothing beyond it is looked at.
     #[test]
-    fn replies_come_back_as_they_were(values in prop::collection::vec(value(), 1..4), ends in ends(), noise in any::<Vec<u8>>()) {
+    fn replies_come_back_as_they_were(
+        values in prop::collection::vec(value(), 1..4),
+        ends in ends(),
+        noise in any::<Vec<u8>>(),
+    ) {
         let expected: Vec<_> = values.iter().map(|value| (value.clone(), value.bytes().len())).collect();
         let bytes: Vec<u8> = values.iter().flat_map(Value::bytes).collect();
         prop_assert_eq!(&told(&bytes, &ends), &(expected.clone(), None));
@@ -214,7 +223,9 @@ proptest! {
 
     /// A command is an array of bulk strings, with any bytes in them.
     #[test]
-    fn commands_are_what_they_were_made_of(arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..150), 0..MAX_ARRAY)) {
+    fn commands_are_what_they_were_made_of(
+        arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..150), 0..MAX_ARRAY),
+    ) {
         let mut out = b"before".to_vec();
         encode(&mut out, &arguments.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let value = Value::Array(Some(arguments.into_iter().map(|argument| Value::Bulk(Some(argument))).collect()));
@@ -227,7 +238,7 @@ proptest! {
     #[test]
     fn no_bytes_surprise_it(
         values in prop::collection::vec(value(), 0..4),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), prop::sample::select(&b"+-:$*\r\n0123456789"[..])]), 0..6),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), byte()), 0..6),
         noise in any::<Vec<u8>>(),
         ends in ends(),
     ) {

@@ -3,15 +3,15 @@
 //! Each process increments a number in a file, by reading it, waiting, and writing it, under the lock and nothing else.
 //! [`worker`] is what they do, [`faults`] what is done to them and to their servers, always within the bounds in which
 //! Redlock is safe. Those are:
-//! * A server keeps what it has granted. It may be killed and come back with its data (each write is on disk before it is
-//!   answered). It may come back without, or with a clock that was set forward by an hour, if it has answered nobody for a
-//!   time to live meanwhile, so that nothing holds any more that it had granted. Nothing less will do for even one server of five:
-//!   the quorums of two clients may have that one alone in common.
-//! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time, which
-//!   only lets keys live longer.
+//! * A server keeps what it has granted. It may be killed and come back with its data (each write is on disk before it
+//!   is answered). It may come back without, or with a clock that was set forward by an hour, if it has answered
+//!   nobody for a time to live meanwhile, so that nothing holds any more that it had granted. Nothing less will do for
+//!   even one server of five: the quorums of two clients may have that one alone in common.
+//! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time,
+//!   which only lets keys live longer.
 //! * A server may become a replica and a master again, but not of another server, whose data it would take.
-//! * Whoever writes has looked at the time that is left, and is not paused for longer than that between the look and the write.
-//!   Everywhere else processes are paused for as long as can be.
+//! * Whoever writes has looked at the time that is left, and is not paused for longer than that between the look and
+//!   the write. Everywhere else processes are paused for as long as can be.
 //!
 //! Then
 //! 1. no update is lost, and no two holders overlap in time (the monotonic clock of the one machine that they run on);
@@ -20,22 +20,25 @@
 //! 4. the end of a lease is told by the guard's channel, and no ended lease goes on.
 //!
 //! The run is short by default. `QUORUMLOCK_NEMESIS_SECONDS` makes it longer, `QUORUMLOCK_NEMESIS_SEED` repeats its
-//! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine allows it. It
-//! prints a report.
+//! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine
+//! allows it. It prints a report.
 
+mod clients;
 mod clocks;
 mod faults;
 mod flood;
 mod log;
 mod packets;
+mod random;
 mod worker;
 
 use crate::clients::SOON;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use faults::{Nemesis, Random, STRIKES};
+use faults::{Nemesis, STRIKES};
 use log::Story;
 use quorumlock::{Redlock, Wait};
+use random::Random;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
@@ -82,8 +85,8 @@ fn nothing_is_lost_while_everything_breaks() {
     println!("no update lost, no overlap, nothing left behind");
 }
 
-/// Whatever was written was the number before and one more: no number was written twice, but for writers that were killed
-/// before they could say whether they had written.
+/// Whatever was written was the number before and one more: no number was written twice, but for writers that were
+/// killed before they could say whether they had written.
 fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
     let distinct: HashSet<u64> = story.done.iter().map(|interval| interval.value).collect();
     assert_eq!(distinct.len(), story.done.len(), "a number was written twice");

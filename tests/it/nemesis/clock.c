@@ -1,7 +1,8 @@
 /* A wall clock that can be stepped: loaded into a server before its C library, it adds to the time what a file says.
  *
- * The file is named by QUORUMLOCK_NEMESIS_CLOCK and holds one signed number of microseconds, eight bytes in the machine's
- * order. It is mapped, so that a step is felt at once and costs nothing. Clocks that count from boot are left alone. */
+ * The file is named by QUORUMLOCK_NEMESIS_CLOCK and holds one signed number of microseconds, eight bytes in the
+ * machine's order. It is mapped, so that a step is felt at once and costs nothing. Clocks that count from boot are left
+ * alone. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,72 +1,39 @@
 //! What is done to servers, wires and clients, and how it ends again.
 //!
-//! Clients reach each server through a proxy, so that a wire can fail while its server is well. A strike makes one thing
-//! happen and waits for its end; in a third of them, another server hangs from before it until after it. All that can
-//! happen happens in an order drawn at random, then again in another. Most of the time at most a minority is sick, so that
-//! the lock can be had. What keeps a strike within the bounds stands in [`super`].
+//! Clients reach each server through a proxy, so that a wire can fail while its server is well. A strike makes one
+//! thing happen and waits for its end; in a third of them, another server hangs from before it until after it. All
+//! that can happen happens in an order drawn at random, then again in another. Most of the time at most a minority is
+//! sick, so that the lock can be had. What keeps a strike within the bounds stands in [`super`].
 
+use super::clients::Clients;
 use super::clocks::Clocks;
 use super::flood::flood;
 use super::log::now;
 use super::packets::Packets;
+use super::random::Random;
 use super::worker;
-use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 /// After that nothing holds that was granted before: the time to live, and more than its drift.
 const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200));
-/// The longest that a client may take to end.
-const ENDS: Duration = Duration::from_secs(30);
-/// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at once.
+/// A step of a server's clock that the allowance for drift covers (22 ms of a time to live), though another follow at
+/// once.
 const SMALL_STEP: Duration = Duration::from_millis(9);
-
-/// Choices that can be repeated.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn from_seed(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// A number below `limit`, by SplitMix64.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    pub(crate) fn up_to(&mut self, longest: Duration) -> Duration {
-        Duration::from_micros(self.below(longest.as_micros() as u64 + 1))
-    }
-
-    fn millis(&mut self, limit: u64) -> Duration {
-        Duration::from_millis(self.below(limit))
-    }
-}
 
 /// Servers, wires and clients, and the one who breaks them.
 pub(crate) struct Nemesis {
+    /// First, to be ended first.
+    clients: Clients,
     servers: Vec<Server>,
     proxies: Vec<Proxy>,
     clocks: Clocks,
     packets: Option<Packets>,
-    /// By number.
-    workers: BTreeMap<usize, Child>,
-    started: usize,
-    directory: PathBuf,
-    urls: Vec<String>,
     random: Random,
     /// What is still to come before everything has happened once more.
     deck: Vec<Strike>,
@@ -126,14 +93,11 @@ impl Nemesis {
         let directory = servers[0].directory().join("nemesis");
         fs::create_dir(&directory).unwrap();
         let mut nemesis = Nemesis {
-            urls: proxies.iter().map(Proxy::url).collect(),
+            clients: Clients::none_yet(directory, proxies.iter().map(Proxy::url).collect()),
             clocks: Clocks::of(&servers),
             packets: Packets::if_wanted(),
             servers,
             proxies,
-            workers: BTreeMap::new(),
-            started: 0,
-            directory,
             random,
             deck: Vec::new(),
             hung: None,
@@ -141,7 +105,7 @@ impl Nemesis {
             flood_answers: 0,
         };
         for _ in 0..workers {
-            nemesis.start_client();
+            nemesis.clients.start();
         }
         nemesis
     }
@@ -181,19 +145,7 @@ impl Nemesis {
 
     /// Ends the clients, which must have nothing to complain of, and says how many were killed before.
     pub(crate) fn stop(&mut self) -> usize {
-        worker::stop(&self.directory);
-        let living = self.workers.len();
-        for worker in self.workers.values_mut() {
-            let mut status = None;
-            let has_ended = eventually(ENDS, || {
-                status = worker.try_wait().unwrap();
-                status.is_some()
-            });
-            assert!(has_ended, "all is well again, and a client does not get the lock");
-            assert!(status.unwrap().success(), "a client failed: {}", complaints(&self.directory));
-        }
-        self.workers.clear();
-        self.started - living
+        self.clients.stop()
     }
 
     pub(crate) fn servers(&self) -> &[Server] {
@@ -201,7 +153,7 @@ impl Nemesis {
     }
 
     pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+        self.clients.directory()
     }
 
     pub(crate) fn history(&self) -> &[Event] {
@@ -226,53 +178,25 @@ impl Nemesis {
         self.flood_answers
     }
 
-    fn start_client(&mut self) {
-        self.workers.insert(self.started, worker::start(self.started, &self.directory, &self.urls));
-        self.started += 1;
-    }
-
     fn kill_client(&mut self) {
-        let victim = self.client();
-        self.kill_number(victim);
+        let number = self.clients.any(&mut self.random);
+        self.clients.replace(number);
     }
 
     fn kill_holder(&mut self) {
-        let last = || worker::holder(&self.directory).filter(|number| self.workers.contains_key(number));
-        eventually(Duration::from_secs(2), || last().is_some());
-        if let Some(victim) = last() {
-            self.kill_number(victim);
+        if let Some(number) = self.clients.holder() {
+            self.clients.replace(number);
         }
     }
 
-    fn kill_number(&mut self, number: usize) {
-        let mut worker = self.workers.remove(&number).unwrap();
-        assert!(worker.try_wait().unwrap().is_none(), "a client failed: {}", complaints(&self.directory));
-        worker.kill().unwrap();
-        worker.wait().unwrap();
-        self.start_client();
-    }
-
     fn pause_client(&mut self) {
-        let number = self.client();
-        let pid = self.workers[&number].id();
-        signal(pid, Signal::SIGSTOP);
-        let time = self.random.up_to(worker::SHORT_PAUSE);
-        thread::sleep(time);
-        signal(pid, Signal::SIGCONT);
+        let number = self.clients.any(&mut self.random);
+        self.clients.pause(number, self.random.up_to(worker::SHORT_PAUSE));
     }
 
     fn freeze_client(&mut self) {
-        let number = self.client();
-        let pid = self.workers[&number].id();
-        worker::freeze(number, &self.directory);
-        assert!(worker::stands_still(pid), "a client does not stop: {}", complaints(&self.directory));
-        thread::sleep(worker::TTL + self.random.up_to(worker::TTL / 4));
-        signal(pid, Signal::SIGCONT);
-    }
-
-    fn client(&mut self) -> usize {
-        let chosen = self.random.below(self.workers.len() as u64) as usize;
-        *self.workers.keys().nth(chosen).unwrap()
+        let number = self.clients.any(&mut self.random);
+        self.clients.freeze(number, worker::TTL + self.random.up_to(worker::TTL / 4));
     }
 
     /// A server that does not hang.
@@ -421,27 +345,4 @@ impl Nemesis {
             self.servers[victim].command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
         }
     }
-}
-
-impl Drop for Nemesis {
-    fn drop(&mut self) {
-        for worker in self.workers.values_mut() {
-            // After a failure: it may have ended by itself.
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
-    }
-}
-
-fn signal(pid: u32, signal: Signal) {
-    // Not yet waited for, so the number is still that of our child.
-    kill(Pid::from_raw(pid as i32), signal).unwrap();
-}
-
-/// What clients printed.
-fn complaints(directory: &Path) -> String {
-    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let outputs =
-        paths.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("output.")));
-    outputs.map(|path| super::text(&path)).filter(|text| text.contains("panicked")).collect()
 }

@@ -1,7 +1,7 @@
 //! Strangers who keep a server busy: they send more than it can do, in pipelines, until their time is over.
 //!
-//! Each waits for the answers to one batch before it sends the next, so that the flood ends when it is to end and does not
-//! run on from what has piled up.
+//! Each waits for the answers to one batch before it sends the next, so that the flood ends when it is to end and does
+//! not run on from what has piled up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};

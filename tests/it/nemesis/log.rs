@@ -1,7 +1,8 @@
 //! What client processes write down, line by line and at once: what a killed process did until then is known.
 //!
-//! A line `done START END VALUE` is a time during which somebody relied on the lock, in nanoseconds of the monotonic clock, and
-//! the number that was written meanwhile. Every other line is something that happened, in words, to be counted.
+//! A line `done START END VALUE` is a time during which somebody relied on the lock, in nanoseconds of the monotonic
+//! clock, and the number that was written meanwhile. Every other line is something that happened, in words, to be
+//! counted.
 
 use super::text;
 use rustix::time::{ClockId, clock_gettime};

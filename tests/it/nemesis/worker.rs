@@ -1,17 +1,18 @@
-//! A client process: threads that take the lock in every way there is, and increment a number that nothing else protects.
+//! A client process: threads that take the lock in every way there is, and increment a number that nothing else
+//! protects.
 //!
-//! A thread looks at the time that is left to it, writes the number, and writes down what it did (see [`log`](super::log)).
-//! Now and then it takes longer than the lock's time to live: some threads rely on a watchdog for that or on an extension by
-//! hand, the others on what the guard says is left. Now and then the lock changes hands between two clients.
+//! A thread looks at the time that is left to it, writes the number, and writes down what it did (see
+//! [`log`](super::log)). Now and then it takes longer than the lock's time to live: some threads rely on a watchdog
+//! for that or on an extension by hand, the others on what the guard says is left. Now and then the lock changes hands
+//! between two clients.
 //!
-//! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is there for.
-//! It can be paused for longer than a lease at any time but between the look and the write, because no lock survives that
-//! there: [`freeze`] asks for it, and a thread of the process chooses the moment.
+//! A process can be paused at any time for less than what a thread wants to be left ([`NEEDED`]): that is what it is
+//! there for. It can be paused for longer than a lease at any time but between the look and the write, because no lock
+//! survives that there: [`freeze`] asks for it, and a thread of the process chooses the moment.
 
-use super::faults::Random;
 use super::log::{Interval, Log, now};
+use super::random::Random;
 use super::text;
-use crate::support::process::eventually;
 use nix::sys::signal::{Signal, raise};
 use quorumlock::{
     AttemptLost, CancelHandle, ErrorKind, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
@@ -27,8 +28,8 @@ use std::time::Duration;
 pub(crate) const RESOURCE: &str = "the number";
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 pub(crate) const THREADS: usize = 3;
-/// Whoever has less time left does not write: far more than a write takes on a machine that is busy, or a process that is
-/// paused for as long as [`SHORT_PAUSE`] says.
+/// Whoever has less time left does not write: far more than a write takes on a machine that is busy, or a process that
+/// is paused for as long as [`SHORT_PAUSE`] says.
 const NEEDED: Duration = Duration::from_millis(700);
 /// The longest pause that can be survived between a look at the time and the write.
 pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(250);
@@ -174,7 +175,8 @@ impl Thread<'_> {
         });
     }
 
-    /// Increments the number, having relied on the lock since then. False, and nothing is done, when too little time is left.
+    /// Increments the number, having relied on the lock since then. False, and nothing is done, when too little time
+    /// is left.
     fn update(&mut self, guard: &MutexGuard, since: &mut u64) -> bool {
         let value = counter(self.directory) + 1;
         thread::sleep(self.random.up_to(Duration::from_millis(3)));
@@ -327,13 +329,4 @@ impl Observer for Journal {
     fn repaired(&self, _: &Repaired) {
         self.0.say("key repaired");
     }
-}
-
-/// Waits until a process that was asked to freeze, or sent a SIGSTOP, stands still; false when it does not.
-pub(crate) fn stands_still(pid: u32) -> bool {
-    eventually(Duration::from_secs(10), || {
-        let stat = text(Path::new(&format!("/proc/{pid}/stat")));
-        // Behind the name in parentheses.
-        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
-    })
 }

@@ -3,9 +3,10 @@
 //! Each connection has two pumps, one per [`Direction`], each a thread that moves bytes from one socket to the other.
 //! Between reading and writing a pump passes a gate, and all disturbances happen there: [`Proxy::stall`] closes the
 //! gate (bytes wait, no connection breaks), [`Proxy::cut_after`] lets so many more bytes through and then ends the
-//! connection in mid-reply, [`Proxy::trickle`] lets them through one by one. [`Proxy::lose_all`] leaves connections half
-//! open: they look well to both sides, and nothing arrives any more. [`Proxy::reset_all`] breaks connections as a crashed machine or a firewall does, with RST
-//! to both sides. Undisturbed, the end of one side's stream is passed on to the other.
+//! connection in mid-reply, [`Proxy::trickle`] lets them through one by one. [`Proxy::lose_all`] leaves connections
+//! half open: they look well to both sides, and nothing arrives any more. [`Proxy::reset_all`] breaks connections as a
+//! crashed machine or a firewall does, with RST to both sides. Undisturbed, the end of one side's stream is passed on
+//! to the other.
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
