@@ -177,6 +177,26 @@ fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
     assert_eq!(renewals.next_at(), at(410 + 4_998), "the one automatic extension is used up");
 }
 
+/// A clock may show the same time twice. While somebody extends by hand, nothing is sent automatically: so what is in flight
+/// was sent before.
+#[test]
+fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
+    for (automatic, by_hand) in [(900, 300), (900, 5_000)] {
+        for is_answered_last in [true, false] {
+            let (mut renewals, id) = single(Terms::of(ttl(900)));
+            assert_eq!(due(&mut renewals, 300), [id]);
+            let (automatic, by_hand) = (ttl(automatic).lease_from(at(300)), ttl(by_hand).lease_from(at(300)));
+            if is_answered_last {
+                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(automatic));
+                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
+            } else {
+                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
+                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(by_hand));
+            }
+        }
+    }
+}
+
 #[test]
 fn odd_terms_do_no_harm() {
     for period in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
