@@ -211,6 +211,9 @@ impl Renewals {
             present.state = State::Waiting;
             present.extensions += 1;
         }
+        // Sent at the very time of one by hand, it was sent before that: nothing is while somebody waits for that one's
+        // answers, and later ones last as long.
+        let (start, lease) = if start > present.start { (start, lease) } else { (present.start, present.lease) };
         self.extended(id, start, lease, now)
     }
 

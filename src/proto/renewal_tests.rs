@@ -294,8 +294,8 @@ struct Known {
 }
 
 impl Known {
-    fn take(&mut self, start: Timestamp, lease: Lease) {
-        if start >= self.start {
+    fn take(&mut self, start: Timestamp, lease: Lease, is_by_hand: bool) {
+        if start > self.start || (start == self.start && is_by_hand) {
             (self.start, self.end) = (start, lease.end());
         }
         self.failed = false;
@@ -380,7 +380,7 @@ proptest! {
                     };
                     prop_assert_eq!(counts.is_some(), known.alive && now < known.end);
                     if let Some(counts) = counts {
-                        known.take(start, lease);
+                        known.take(start, lease, !answers);
                         prop_assert_eq!(counts.end(), known.end);
                         known.in_flight &= !answers;
                     }
