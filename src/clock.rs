@@ -27,6 +27,11 @@ impl Clock for SystemClock {
         static CLOCK: LeaseClock = LeaseClock::new();
         CLOCK.advance(source::read)
     }
+
+    /// Without what the wall clock gains. Where suspend does not count for it, what waits by it waits longer.
+    fn steady(&self) -> Timestamp {
+        Timestamp::from_nanos(source::read().0)
+    }
 }
 
 /// Combines a steady clock, which never runs backwards, with a wall clock, which somebody may set.

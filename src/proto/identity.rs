@@ -1,27 +1,66 @@
-//! Who a server says it is: what `INFO` tells of its process, version, mode and role.
+//! Who a server says it is: what `INFO` tells of its process, version, mode, role and memory.
 //!
-//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed.
+//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is shown
+//! of it is made of numbers, and of words that are known here: never text as the server sent it.
 
 use super::command::Dialect;
 use super::fault::Cause;
+use std::fmt;
+use std::time::Duration;
 
 /// What a node has told of itself on one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     run_id: Option<RunId>,
+    uptime_seconds: u64,
     redis_version: Option<Version>,
     valkey_version: Option<Version>,
     cluster: bool,
-    replica: bool,
+    sentinel: bool,
+    role: Option<Role>,
+    memory_limit: u64,
+    eviction: Option<&'static str>,
+}
+
+/// What a server is to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// It takes writes, and decides what is so.
+    Master,
+    /// It follows a master, and may not vote.
+    Replica,
 }
 
 /// The random name that a server process draws at its start: another process, another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunId([u8; 40]);
 
-/// Major and minor version.
+/// Shows the beginning, enough to tell one process from another.
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |&byte: &u8| if byte.is_ascii_hexdigit() { char::from(byte) } else { '?' };
+        self.0[..8].iter().map(shown).try_for_each(|digit| write!(f, "{digit}"))
+    }
+}
+
+/// Major and minor version, and patch level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(u32, u32);
+struct Version(u32, u32, u32);
+
+/// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
+const EVICTIONS: [&str; 10] = [
+    "allkeys-lfu",
+    "allkeys-lrm",
+    "allkeys-lru",
+    "allkeys-random",
+    "noeviction",
+    "volatile-lfu",
+    "volatile-lrm",
+    "volatile-lru",
+    "volatile-random",
+    "volatile-ttl",
+];
 
 impl Identity {
     /// Takes what a section of `INFO` says and ignores the rest.
@@ -35,8 +74,16 @@ impl Identity {
                 b"redis_version" => self.redis_version = Version::parse(value),
                 b"valkey_version" => self.valkey_version = Version::parse(value),
                 // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
-                b"redis_mode" | b"server_mode" => self.cluster = value == b"cluster",
-                b"role" => self.replica = value != b"master",
+                b"redis_mode" | b"server_mode" => {
+                    (self.cluster, self.sentinel) = (value == b"cluster", value == b"sentinel");
+                }
+                b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
+                b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
+                b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
+                b"maxmemory_policy" => {
+                    let known = EVICTIONS.into_iter().find(|known| known.as_bytes() == value);
+                    self.eviction = Some(known.unwrap_or("unrecognised")).filter(|&policy| policy != "noeviction");
+                }
                 _ => {}
             }
         }
@@ -47,11 +94,36 @@ impl Identity {
         self.run_id
     }
 
+    /// For how long the process has been up at least, by its own account; zero if it does not say. Two readings of a wall clock
+    /// lie behind it, each cut off to a whole second.
+    pub fn uptime(&self) -> Duration {
+        Duration::from_secs(self.uptime_seconds.saturating_sub(1))
+    }
+
+    /// Its name and version, as far as it tells them.
+    pub fn server(&self) -> Option<String> {
+        let (name, version) = match (self.valkey_version, self.redis_version) {
+            (Some(version), _) => ("Valkey", version),
+            (None, version) => ("Redis", version?),
+        };
+        Some(format!("{name} {}.{}.{}", version.0, version.1, version.2))
+    }
+
+    /// Its role, unless withheld.
+    pub fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    /// By what policy it evicts keys when its memory is full, if it does (SPEC §7.5).
+    pub fn eviction(&self) -> Option<&'static str> {
+        self.eviction.filter(|_| self.memory_limit > 0)
+    }
+
     /// Why such a server may not vote, if it may not (SPEC §7.2).
     pub fn objection(&self) -> Option<Cause> {
         if self.cluster {
             Some(Cause::ClusterMode)
-        } else if self.replica {
+        } else if self.sentinel || self.role == Some(Role::Replica) {
             Some(Cause::NotMaster)
         } else {
             None
@@ -62,8 +134,8 @@ impl Identity {
     pub fn dialect(&self) -> Option<Dialect> {
         // Valkey also claims to be Redis 7.2, for old clients; what it calls itself comes first.
         match (self.valkey_version, self.redis_version) {
-            (Some(version), _) if version >= Version(9, 0) => Some(Dialect::Delifeq),
-            (None, Some(version)) if version >= Version(8, 4) => Some(Dialect::Delex),
+            (Some(version), _) if version >= Version(9, 0, 0) => Some(Dialect::Delifeq),
+            (None, Some(version)) if version >= Version(8, 4, 0) => Some(Dialect::Delex),
             (None, None) => None,
             _ => Some(Dialect::Eval),
         }
@@ -74,9 +146,13 @@ impl Version {
     fn parse(value: &[u8]) -> Option<Version> {
         let mut parts = std::str::from_utf8(value).ok()?.split('.');
         let major = parts.next()?.parse().ok()?;
-        let minor = parts.next().and_then(|minor| minor.parse().ok()).unwrap_or(0);
-        Some(Version(major, minor))
+        let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+        Some(Version(major, next(), next()))
     }
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -116,6 +192,7 @@ mod tests {
         assert_eq!(learnt("redis_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
         assert_eq!(learnt("server_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
         assert_eq!(learnt("server_mode:standalone").objection(), None);
+        assert_eq!(learnt("redis_mode:sentinel").objection(), Some(Cause::NotMaster));
         assert_eq!(learnt("").objection(), None);
     }
 
@@ -128,5 +205,50 @@ mod tests {
         );
         assert_eq!(learnt("run_id:short").run_id(), None);
         assert_eq!(learnt("no colon\n:\n::").run_id(), None);
+        assert_eq!(learnt(&format!("run_id:{name}")).run_id().unwrap().to_string(), "01234567");
+        let odd = learnt(&format!("run_id:\u{7}<b>{}", "0".repeat(36))).run_id().unwrap();
+        assert_eq!(odd.to_string(), "??b?0000");
+    }
+
+    #[test]
+    fn eviction_takes_a_policy_and_a_limit() {
+        let table = [
+            ("maxmemory:0\nmaxmemory_policy:allkeys-lru", None),
+            ("maxmemory:1\nmaxmemory_policy:allkeys-lru", Some("allkeys-lru")),
+            ("maxmemory_policy:volatile-ttl\nmaxmemory:18446744073709551615", Some("volatile-ttl")),
+            ("maxmemory:100\nmaxmemory_policy:noeviction", None),
+            ("maxmemory:100\nmaxmemory_policy:hunter2", Some("unrecognised")),
+            ("maxmemory:-1\nmaxmemory_policy:allkeys-lru", None),
+            ("maxmemory:100", None),
+            ("", None),
+        ];
+        for (text, eviction) in table {
+            assert_eq!(learnt(text).eviction(), eviction, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_uptime_is_at_least_a_second_less_than_told() {
+        for (text, seconds) in
+            [("uptime_in_seconds:100", 99), ("uptime_in_seconds:0", 0), ("uptime_in_seconds:-5", 0), ("", 0)]
+        {
+            assert_eq!(learnt(text).uptime(), Duration::from_secs(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_called_what_it_calls_itself() {
+        let table = [
+            ("redis_version:7.0.15", Some("Redis 7.0.15")),
+            ("redis_version:7.2.4\nvalkey_version:9.1.2", Some("Valkey 9.1.2")),
+            ("redis_version:8.10", Some("Redis 8.10.0")),
+            ("redis_version:<b>", None),
+            ("", None),
+        ];
+        for (text, server) in table {
+            assert_eq!(learnt(text).server().as_deref(), server, "{text}");
+        }
+        assert_eq!(learnt("role:master").role(), Some(Role::Master));
+        assert_eq!((learnt("role:slave").role(), learnt("").role()), (Some(Role::Replica), None));
     }
 }

@@ -21,7 +21,8 @@
 //! 1. Make an [`acquire::Acquire`] and follow the numbered steps in its module.
 //! 2. For each connection make a [`session::Session`] and follow the steps in its module; its events are votes.
 //! 3. Count votes in a [`vote::Tally`]; when it is decided, hand it to the `Acquire`.
-//! 4. Between rounds, ask each node's [`health::Health`] whether it may be asked.
+//! 4. Between rounds, ask each node's [`health::Health`] whether it may be asked, and in a round its [`quarantine::Quarantine`]
+//!    whether its yes counts.
 //! 5. For leases that are to be extended in time, keep a [`renewal::Renewals`] and follow the steps in its module.
 
 pub mod acquire;
@@ -36,6 +37,7 @@ pub mod health;
 pub mod identity;
 pub mod lease;
 pub mod node;
+pub mod quarantine;
 pub mod renewal;
 pub mod resp;
 pub mod script;

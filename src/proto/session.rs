@@ -9,7 +9,7 @@
 //! The greeting goes out in one flight with the first command:
 //!
 //! ```text
-//!   AUTH, SELECT, INFO server, INFO replication, then whatever is asked
+//!   AUTH, SELECT, INFO server, memory, replication, then whatever is asked
 //!     all accepted ──► Greeted: votes count
 //!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
 //! ```
@@ -23,11 +23,11 @@
 //!    [`ask_again`](Session::ask_again).
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
-use super::command::{self, Dialect, InfoReply};
+use super::command::{self, Dialect};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Part};
 use super::identity::Identity;
 use super::lease::OwnerToken;
 use super::resp::{Decoder, ProtocolError, Reply};
@@ -113,10 +113,7 @@ struct Expected {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     Acquire(Ticket),
-    Auth,
-    InfoReplication,
-    InfoServer,
-    Select,
+    Greeting(Part),
     Wish(Ticket, Wish),
 }
 
@@ -145,18 +142,10 @@ impl Session {
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: ExtensionDialect::Eval,
         };
-        if let Some(password) = &greeting.password {
-            command::auth(&mut session.outgoing, greeting.user.as_deref(), password);
-            session.expect(Request::Auth, now);
-        }
-        if greeting.database != 0 {
-            command::select(&mut session.outgoing, greeting.database);
-            session.expect(Request::Select, now);
-        }
-        command::info(&mut session.outgoing, "server");
-        session.expect(Request::InfoServer, now);
-        command::info(&mut session.outgoing, "replication");
-        session.expect(Request::InfoReplication, now);
+        let Session { outgoing, expected, .. } = &mut session;
+        greeting.write(outgoing, |part| {
+            expected.push_back(Expected { request: Request::Greeting(part), asked_at: now });
+        });
         session
     }
 
@@ -318,12 +307,9 @@ impl Session {
                     }
                     Some(event)
                 }
-                Request::Auth => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Auth)?),
-                Request::Select => greeted(&mut self.standing, command::greeting_reply(reply, Cause::Database)?),
-                Request::InfoServer => introduce(&mut self.standing, &mut self.identity, reply)?,
-                Request::InfoReplication => {
-                    let rejected = introduce(&mut self.standing, &mut self.identity, reply)?;
-                    rejected.or_else(|| conclude(&mut self.standing, &self.identity, &mut self.dialect))
+                Request::Greeting(part) => {
+                    let refused = part.learn(reply, &mut self.identity)?;
+                    self.greeted(part, refused)
                 }
             };
             self.incoming_start += length;
@@ -341,8 +327,32 @@ impl Session {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
             Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
             Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
-            Request::Auth | Request::InfoReplication | Request::InfoServer | Request::Select => None,
+            Request::Greeting(_) => None,
         })
+    }
+
+    /// A part of the greeting is answered, and refused if so. Only the first refusal is told. When all is answered: is this a
+    /// node that may vote?
+    fn greeted(&mut self, part: Part, mut refused: Option<Cause>) -> Option<Event> {
+        if self.standing != Standing::Greeting {
+            return None;
+        }
+        if part.is_last() && refused.is_none() {
+            if let Some(known) = self.identity.dialect() {
+                self.dialect = known;
+            }
+            refused = self.identity.objection();
+        }
+        if let Some(cause) = refused {
+            let fault = Fault::new(Phase::Handshake, cause);
+            self.standing = Standing::Rejected(fault);
+            return Some(Event::Rejected(fault));
+        }
+        if part.is_last() {
+            self.standing = Standing::Member;
+            return Some(Event::Greeted);
+        }
+        None
     }
 
     fn expect(&mut self, request: Request, asked_at: Timestamp) {
@@ -387,48 +397,6 @@ fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'
 
 fn vote_of(event: Event) -> Option<Vote> {
     if let Event::Answered(_, vote) = event { Some(vote) } else { None }
-}
-
-/// Takes one part of the greeting's answer. Only the first refusal is told.
-fn greeted(standing: &mut Standing, refused: Option<Cause>) -> Option<Event> {
-    let fault = Fault::new(Phase::Handshake, refused?);
-    if *standing != Standing::Greeting {
-        return None;
-    }
-    *standing = Standing::Rejected(fault);
-    Some(Event::Rejected(fault))
-}
-
-fn introduce(
-    standing: &mut Standing,
-    identity: &mut Identity,
-    reply: Reply<'_>,
-) -> Result<Option<Event>, ProtocolError> {
-    Ok(match command::info_reply(reply)? {
-        InfoReply::Text(section) => {
-            identity.learn(section);
-            None
-        }
-        InfoReply::Withheld => None,
-        InfoReply::Refused(cause) => greeted(standing, Some(cause)),
-    })
-}
-
-/// The greeting is answered in full: is this a node that may vote?
-fn conclude(standing: &mut Standing, identity: &Identity, dialect: &mut Dialect) -> Option<Event> {
-    if *standing != Standing::Greeting {
-        return None;
-    }
-    if let Some(known) = identity.dialect() {
-        *dialect = known;
-    }
-    match identity.objection() {
-        Some(cause) => greeted(standing, Some(cause)),
-        None => {
-            *standing = Standing::Member;
-            Some(Event::Greeted)
-        }
-    }
 }
 
 /// Shows counts only: the buffers hold tokens and passwords.

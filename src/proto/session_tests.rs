@@ -29,6 +29,11 @@ fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
+/// What it says of itself, in three parts.
+fn introduction(server: &str, replication: &str) -> String {
+    format!("{}{}{}", bulk(server), bulk("maxmemory:0\r\nmaxmemory_policy:noeviction"), bulk(replication))
+}
+
 fn feed(session: &mut Session, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let space = session.space();
@@ -51,7 +56,7 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
 /// A session whose greeting was accepted by a server that says this of itself.
 fn member(info: &str) -> Session {
     let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
-    let greeted = events(&mut session, &format!("{}{}", bulk(info), bulk("role:master")));
+    let greeted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(greeted, [Event::Greeted]);
     session.sent(session.unsent().len());
     session
@@ -71,12 +76,12 @@ fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
     let mut session = Session::open(&greeting, None, NOW);
     session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
     let flight = sent(&mut session);
-    let order: Vec<usize> = ["AUTH", "SELECT", "server", "replication", "SET"]
+    let order: Vec<usize> = ["AUTH", "SELECT", "server", "memory", "replication", "SET"]
         .iter()
         .map(|word| flight.find(&format!("\r\n{word}\r\n")).unwrap())
         .collect();
     assert!(order.is_sorted(), "{flight}");
-    let replies = format!("+OK\r\n+OK\r\n{}{}+OK\r\n", bulk(INFO), bulk("role:master"));
+    let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
     assert_eq!(events(&mut session, &replies), [Event::Greeted, Event::Answered(ticket(0), Vote::Granted)]);
     assert_eq!((session.backlog(), session.waiting_since()), (0, None));
 }
@@ -86,15 +91,15 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
     let auth = Greeting { password: Some("pw".into()), ..Greeting::default() };
     let select = Greeting { database: 99, ..Greeting::default() };
     let plain = Greeting::default();
-    let (info, master) = (bulk(INFO), bulk("role:master"));
+    let master = introduction(INFO, "role:master");
     let table: [(&Greeting, String, Cause); 7] = [
-        (&auth, format!("-WRONGPASS no\r\n{info}{master}"), Cause::Auth),
-        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
-        (&select, format!("-ERR DB index is out of range\r\n{info}{master}"), Cause::Database),
-        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n".into(), Cause::Auth),
-        (&plain, format!("{info}{}", bulk("role:slave")), Cause::NotMaster),
-        (&plain, format!("{}{master}", bulk("redis_mode:cluster")), Cause::ClusterMode),
-        (&plain, "-ERR max number of clients reached\r\n-x\r\n".into(), Cause::TooManyClients),
+        (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
+        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&select, format!("-ERR DB index is out of range\r\n{master}"), Cause::Database),
+        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&plain, introduction(INFO, "role:slave"), Cause::NotMaster),
+        (&plain, introduction("redis_mode:cluster", "role:master"), Cause::ClusterMode),
+        (&plain, "-ERR max number of clients reached\r\n-x\r\n-x\r\n".into(), Cause::TooManyClients),
     ];
     for (greeting, replies, cause) in table {
         let fault = Fault::new(Phase::Handshake, cause);
@@ -114,8 +119,22 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
     let mut session = Session::open(&Greeting::default(), None, NOW);
-    assert_eq!(events(&mut session, "-NOPERM no\r\n-NOPERM no\r\n"), [Event::Greeted]);
+    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Greeted]);
     assert_eq!(session.identity(), &Identity::default());
+}
+
+#[test]
+fn what_is_said_of_the_memory_decides_nothing() {
+    for said in ["-NOPERM no\r\n", "-ERR syntax error\r\n", "-BUSY x\r\n", "$0\r\n\r\n"] {
+        let mut session = Session::open(&Greeting::default(), None, NOW);
+        let replies = format!("{}{said}{}", bulk(INFO), bulk("role:master"));
+        assert_eq!(events(&mut session, &replies), [Event::Greeted], "{said}");
+        assert_eq!(session.identity().eviction(), None);
+    }
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let memory = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
+    assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Greeted]);
+    assert_eq!(session.identity().eviction(), Some("allkeys-lru"));
 }
 
 #[test]
@@ -191,7 +210,8 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
     release(&mut session, ticket(0), b"k", &token(1), NOW);
     release(&mut session, ticket(1), b"k", &token(2), NOW);
     sent(&mut session);
-    let again = events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
+    let again =
+        events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
     let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
         panic!("{again:?}")
     };
@@ -273,7 +293,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
-    assert_eq!(events(&mut session, &bulk("role:master")), [Event::Greeted]);
+    assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Greeted]);
     assert_eq!(session.space().len(), RECEIVE_BUFFER);
 }
 

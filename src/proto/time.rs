@@ -10,6 +10,12 @@ use std::time::Duration;
 pub trait Clock: Send + Sync {
     /// The present time.
     fn now(&self) -> Timestamp;
+
+    /// The present time by a clock that nobody can set forward: for what must not end too early, as a lease must not end
+    /// too late. Comparable with its own readings only.
+    fn steady(&self) -> Timestamp {
+        self.now()
+    }
 }
 
 /// Nanoseconds since an origin that the clock chose. Comparable only with readings of the same clock.

@@ -1,0 +1,246 @@
+//! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not believed until the longest of
+//! them has ended (SPEC §7.4).
+//!
+//! ```text
+//!   met ── as the process it was, or declared durable ──────────────► counts
+//!    └──── as another process, or after it was a replica ───► quarantine, for max_ttl
+//!    └──── for the first time: counts; in strict mode ──────► quarantine, for max_ttl less its uptime
+//! ```
+//!
+//! Why it is sound. Two holders at once need a node that said yes to both. It did not forget the first one without a restart
+//! in between. If the restart came before this client met the new process, everything that was promised before has ended
+//! when `max_ttl` has passed since; and a connection does not outlive its process, so the client meets the new one before
+//! it hears a yes from it. That holds for every yes on which a lock rests, that of an extension too: a node may have granted
+//! the lock to somebody else, forgotten it, and been given our key again by a repair, or by an old snapshot. So:
+//!
+//! 1. In quarantine a node's answer to an attempt is the fault [`Cause::Quarantined`], be it yes or no. Were "held" an
+//!    answer, those who try in vain would take each other for holders, and wait for ever instead of failing.
+//! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten. What it
+//!    says of a release counts as well: a key that was deleted is deleted.
+//! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above all.
+//! 4. The time is that of a clock that nobody can set forward ([`Clock::steady`](super::time::Clock::steady)): it would end
+//!    the quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off for the uptime
+//!    that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the right time a
+//!    while after its start. Only for a node that is met for the first time there is nothing better.
+//!
+//! What cannot be seen: `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; a restart before this client has met
+//! the node at all (strict mode looks at the uptime); and restarts of a node that withholds its run id. Once it has
+//! told one, to withhold it counts as another process. In strict mode, every connection of such a node does.
+
+use super::fault::{Cause, Fault, Phase};
+use super::identity::{Identity, RunId};
+use super::time::Timestamp;
+use super::vote::Vote;
+use std::time::Duration;
+
+/// What is done about nodes that were restarted, and may have forgotten locks: given to
+/// [`Builder::restart_guard`](crate::Builder::restart_guard).
+///
+/// A node that forgets a lock while it is held may help to give it away a second time. With a guard, the votes of a
+/// restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can have
+/// forgotten. It is asked as before, gets its releases, and votes are the fault
+/// [`Quarantined`](crate::Cause::Quarantined) until then. Nodes that keep everything are declared
+/// [`durable`](crate::Node::durable), and need none of this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RestartGuard {
+    /// A node that this client has met before, and that has another `run_id` now, is in quarantine. A node that is met for the
+    /// first time counts at once. The default.
+    #[default]
+    Observed,
+    /// Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data.
+    Off,
+    /// As [`Observed`](RestartGuard::Observed); and a node that is met for the first time must have been up for `max_ttl`, by its
+    /// own account, or stays in quarantine for what is missing. A new client of young nodes cannot lock at all until then.
+    Strict,
+}
+
+/// One node's record, over all its connections.
+#[derive(Clone, Debug)]
+pub struct Quarantine {
+    guard: RestartGuard,
+    term: Duration,
+    met: Met,
+    end: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    Never,
+    /// A master, by the name of its process if it told.
+    Process(Option<RunId>),
+    /// A replica: what it knew is replaced by what its master knows, until it is a master again.
+    Replica,
+}
+
+impl Quarantine {
+    /// The record of a node that was never met. `term` is the longest that a lock may last.
+    pub fn new(guard: RestartGuard, term: Duration) -> Quarantine {
+        Quarantine { guard, term, met: Met::Never, end: None }
+    }
+
+    /// The node is met on a new connection, as a master. Gives for how long it is in quarantine if that begins now.
+    pub fn meet(&mut self, identity: &Identity, now: Timestamp) -> Option<Duration> {
+        let id = identity.run_id();
+        let wait = match (self.guard, self.met) {
+            (RestartGuard::Off, _) | (RestartGuard::Observed, Met::Never | Met::Process(None)) => Duration::ZERO,
+            (RestartGuard::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(identity.uptime()),
+            (_, Met::Process(known)) if known.is_some() && known == id => Duration::ZERO,
+            (_, Met::Never | Met::Process(_) | Met::Replica) => self.term,
+        };
+        self.met = Met::Process(id);
+        if wait.is_zero() {
+            return None;
+        }
+        self.end = self.end.max(Some(now.after(wait)));
+        Some(wait)
+    }
+
+    /// The node turns out to be a replica. What it says when it is a master again is what that one had let it know.
+    pub fn turn_replica(&mut self) {
+        self.met = Met::Replica;
+    }
+
+    /// Whether there was a quarantine that was not seen to end. No more needs to be asked of most nodes.
+    pub fn is_on(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Ends a quarantine whose time is over; false when it goes on.
+    pub fn end(&mut self, now: Timestamp) -> bool {
+        if self.remaining(now).is_zero() {
+            self.end = None;
+        }
+        self.end.is_none()
+    }
+
+    /// How long it goes on; zero when the node counts.
+    pub fn remaining(&self, now: Timestamp) -> Duration {
+        self.end.map_or(Duration::ZERO, |end| end.since(now))
+    }
+}
+
+const QUARANTINED: Vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Quarantined));
+
+/// What counts of an answer to an attempt in quarantine.
+pub fn of_attempt(vote: Vote) -> Vote {
+    if let Vote::Fault(_) = vote { vote } else { QUARANTINED }
+}
+
+/// What counts of an answer to an extension in quarantine.
+pub fn of_extension(vote: Vote) -> Vote {
+    if vote == Vote::Granted { QUARANTINED } else { vote }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERM: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::ORIGIN.after(Duration::from_secs(seconds))
+    }
+
+    /// A letter stands for a process, `-` for a server that withholds who it is. Uptime in seconds, as told.
+    fn identity(process: char, uptime: Option<u64>) -> Identity {
+        let mut identity = Identity::default();
+        if process != '-' {
+            identity.learn(format!("run_id:{}", process.to_string().repeat(40)).as_bytes());
+        }
+        if let Some(uptime) = uptime {
+            identity.learn(format!("uptime_in_seconds:{uptime}").as_bytes());
+        }
+        identity
+    }
+
+    /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then (`r` a
+    /// replica, any other letter a master). Gives how many seconds of quarantine are left after each.
+    fn left(guard: RestartGuard, story: &str) -> Vec<u64> {
+        let mut quarantine = Quarantine::new(guard, TERM);
+        let meet = |word: &str| {
+            let (tens, process) = word.split_at(word.len() - 1);
+            let now = at(1000 + 10 * tens.parse::<u64>().unwrap());
+            match process.chars().next().unwrap() {
+                'r' => quarantine.turn_replica(),
+                process => drop(quarantine.meet(&identity(process, Some(10_000)), now)),
+            }
+            let left = quarantine.remaining(now).as_secs();
+            assert_eq!(quarantine.end(now), left == 0);
+            left
+        };
+        story.split(' ').map(meet).collect()
+    }
+
+    #[test]
+    fn a_changed_process_is_in_quarantine_for_the_whole_term_since_it_was_met() {
+        use RestartGuard::*;
+        let table: [(&str, RestartGuard, &[u64]); 19] = [
+            ("0a 1a 9a", Observed, &[0, 0, 0]),
+            ("0a 1b", Observed, &[0, 60]),
+            ("0a 1b 2b 6b 7b", Observed, &[0, 60, 50, 10, 0]),
+            // Changed twice: it begins anew. So it does when the first one is back: it has not seen what came between.
+            ("0a 1b 4c 7c 9c", Observed, &[0, 60, 60, 30, 10]),
+            ("0a 1b 4a 9a", Observed, &[0, 60, 60, 10]),
+            ("0a 500b", Observed, &[0, 60]),
+            // It never told who it was: nothing can be known. It told, and does not any more: it may be another.
+            ("0- 1- 2-", Observed, &[0, 0, 0]),
+            ("0- 1a 2a", Observed, &[0, 0, 0]),
+            ("0a 1- 2- 7-", Observed, &[0, 60, 50, 0]),
+            ("0a 1- 2a", Observed, &[0, 60, 50]),
+            ("0- 1a 2b", Observed, &[0, 0, 60]),
+            // A master again after it was a replica, the same process or not.
+            ("0a 1r 5a 6a", Observed, &[0, 0, 60, 50]),
+            ("0r 5a", Observed, &[0, 60]),
+            ("0a 1b 2r 3b 8b", Observed, &[0, 60, 50, 60, 10]),
+            ("0a 1b 2- 3r 4a", Off, &[0, 0, 0, 0, 0]),
+            ("0a 1a 2b 8b", Strict, &[0, 0, 60, 0]),
+            ("0- 1- 8-", Strict, &[60, 60, 60]),
+            ("0- 1a 2a", Strict, &[60, 60, 50]),
+            ("0r 1a", Strict, &[0, 60]),
+        ];
+        for (story, guard, expected) in table {
+            assert_eq!(left(guard, story), expected, "{guard:?} {story}");
+        }
+    }
+
+    #[test]
+    fn in_strict_mode_a_stranger_must_have_been_up_for_the_whole_term() {
+        // The last second that it tells may not be over.
+        for (uptime, wait) in [(Some(0), 60), (Some(1), 60), (Some(2), 59), (Some(60), 1), (Some(61), 0), (None, 60)] {
+            let meet = |guard| Quarantine::new(guard, TERM).meet(&identity('a', uptime), at(0));
+            assert_eq!(meet(RestartGuard::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
+            assert_eq!((meet(RestartGuard::Observed), meet(RestartGuard::Off)), (None, None));
+        }
+        // Of what a restarted node says of its uptime, nothing is taken off.
+        let mut quarantine = Quarantine::new(RestartGuard::Strict, TERM);
+        assert_eq!(quarantine.meet(&identity('a', Some(61)), at(0)), None);
+        assert_eq!(quarantine.meet(&identity('b', Some(u64::MAX)), at(9)), Some(TERM));
+    }
+
+    #[test]
+    fn it_ends_no_sooner_than_its_time_is_over() {
+        let mut quarantine = Quarantine::new(RestartGuard::Observed, TERM);
+        quarantine.meet(&identity('a', None), at(0));
+        assert!(!quarantine.is_on());
+        quarantine.meet(&identity('b', None), at(100));
+        assert!(quarantine.is_on() && !quarantine.end(Timestamp::from_nanos(at(160).as_nanos() - 1)));
+        assert_eq!(quarantine.remaining(at(159)), Duration::from_secs(1));
+        assert!(quarantine.end(at(160)) && !quarantine.is_on());
+        assert!(quarantine.end(at(0)), "over is over");
+    }
+
+    #[test]
+    fn in_quarantine_no_yes_counts_and_few_noes_do() {
+        let fault = |cause| Vote::Fault(Fault::new(Phase::Reply, cause));
+        let table = [
+            (Vote::Granted, QUARANTINED, QUARANTINED),
+            (Vote::Refused, QUARANTINED, Vote::Refused),
+            (Vote::Absent, QUARANTINED, Vote::Absent),
+            (fault(Cause::OutOfMemory), fault(Cause::OutOfMemory), fault(Cause::OutOfMemory)),
+        ];
+        for (vote, attempt, extension) in table {
+            assert_eq!((of_attempt(vote), of_extension(vote)), (attempt, extension), "{vote:?}");
+        }
+    }
+}
