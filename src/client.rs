@@ -7,12 +7,13 @@ use crate::forked;
 use crate::keeper::Keeper;
 use crate::net::engine::{Count, Engine};
 use crate::proto::backoff::Backoff;
-use crate::proto::fault::Fault;
+use crate::proto::fault::{Cause, Fault};
 use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::NodeId;
 use crate::queue::{Queues, Trouble};
 use crate::report::Reporter;
 use crate::sys::Generation;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ struct Shared {
 /// What the builder has checked.
 pub(crate) struct Settings {
     pub(crate) nodes: Vec<String>,
+    /// Which of them are declared durable.
+    pub(crate) durable: Vec<bool>,
     pub(crate) prefix: String,
     pub(crate) node_timeout: Duration,
     pub(crate) drift_factor: f64,
@@ -116,11 +119,19 @@ impl Client {
     /// The error that too few nodes could answer. `action` names what could not be done.
     pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
         let nodes = self.settings().nodes.len();
-        let message = format!(
+        let mut message = format!(
             "cannot {action} {resource:?}: {} of {nodes} nodes answered and {} must",
             trouble.answered,
             nodes / 2 + 1
         );
+        if trouble.causes.iter().any(|node| node.cause() == Cause::Quarantined) {
+            let max_ttl = self.settings().max_ttl;
+            let _ = write!(
+                message,
+                "; a restarted node counts when max_ttl ({max_ttl:?}) has passed: set that to little more than the \
+                 longest time to live, or declare nodes durable that keep their data"
+            );
+        }
         Error::new(ErrorKind::Unavailable, message).with_causes(trouble.causes)
     }
 }

@@ -5,10 +5,12 @@ use crate::clock::SystemClock;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::endpoint::Endpoint;
 use crate::net::engine::Engine;
+use crate::node::Node;
 use crate::observer::Observer;
 use crate::proto::backoff::Backoff;
 use crate::proto::lease::MAX_TTL;
 use crate::proto::node::MAX_NODES;
+use crate::proto::quarantine::{Quarantine, RestartGuard};
 use crate::proto::time::Clock;
 use crate::redlock::Redlock;
 use crate::report::Reporter;
@@ -65,7 +67,7 @@ const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// ```
 #[derive(Clone)]
 pub struct Builder {
-    nodes: Vec<String>,
+    nodes: Vec<Node>,
     prefix: String,
     node_timeout: Duration,
     drift_factor: f64,
@@ -73,6 +75,7 @@ pub struct Builder {
     retry_max: Duration,
     unavailable_after: Duration,
     max_ttl: Duration,
+    restart_guard: RestartGuard,
     spin: Option<Duration>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -95,12 +98,13 @@ impl Builder {
             retry_max: RETRY_MAX,
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
+            restart_guard: RestartGuard::default(),
             spin: None,
             observer: None,
         }
     }
 
-    /// Adds a node: an independent Redis or Valkey master, by its URL.
+    /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
     ///
     /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
     /// path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is 6379
@@ -109,15 +113,15 @@ impl Builder {
     /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound quorum;
     /// one makes the single-instance lock, which is as available as that one server. The limit is 64.
     #[must_use]
-    pub fn node(mut self, url: impl Into<String>) -> Builder {
-        self.nodes.push(url.into());
+    pub fn node(mut self, node: impl Into<Node>) -> Builder {
+        self.nodes.push(node.into());
         self
     }
 
     /// Adds several nodes, each as by [`node`](Builder::node).
     #[must_use]
-    pub fn nodes<I: IntoIterator<Item = impl Into<String>>>(mut self, urls: I) -> Builder {
-        self.nodes.extend(urls.into_iter().map(Into::into));
+    pub fn nodes<I: IntoIterator<Item = impl Into<Node>>>(mut self, nodes: I) -> Builder {
+        self.nodes.extend(nodes.into_iter().map(Into::into));
         self
     }
 
@@ -163,9 +167,44 @@ impl Builder {
     }
 
     /// The longest time to live that a lock may ask for. Default: 24 h. At least 1 ms, at most 366 days.
+    ///
+    /// **This is also how long a restarted node does not count** ([`restart_guard`](Builder::restart_guard)). Set it to little
+    /// more than the longest time to live that you use, and to the same in all clients of the nodes.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
         self.max_ttl = ttl;
+        self
+    }
+
+    /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartGuard::Observed`].
+    ///
+    /// By default a node that this client has met, and that was restarted since, does not count until
+    /// [`max_ttl`](Builder::max_ttl) has passed, **which is 24 h unless it is set**. When a majority of nodes is restarted
+    /// within that time, nothing can be locked by clients that have seen it. So do one of these, or both:
+    ///
+    /// * Set `max_ttl` to little more than the longest time to live of any lock on these nodes.
+    /// * Let the nodes write every change to disk, and declare them [`durable`](Node::durable): they count at once.
+    ///
+    /// ```
+    /// use quorumlock::{NodeState, Redlock, embedded::EmbeddedNode};
+    /// use std::time::Duration;
+    ///
+    /// let node = EmbeddedNode::start()?;
+    /// let redlock = Redlock::builder().node(node.url()).max_ttl(Duration::from_millis(300)).build()?;
+    /// let mutex = redlock.mutex("orders/42").ttl(Duration::from_millis(200));
+    /// mutex.lock()?.unlock()?;
+    ///
+    /// // It comes back without its keys. Whatever it has forgotten ends within 300 ms.
+    /// node.kill();
+    /// node.revive()?;
+    /// assert!(mutex.try_lock().is_err());
+    /// assert!(matches!(redlock.nodes()?[0].state(), NodeState::Quarantined { .. }));
+    /// mutex.lock()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn restart_guard(mut self, guard: RestartGuard) -> Builder {
+        self.restart_guard = guard;
         self
     }
 
@@ -207,14 +246,21 @@ impl Builder {
         let made_in = Generation::current().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {}", error.kind()))
         })?;
+        let durable = self.nodes.iter().map(|node| node.durable).collect();
+        let quarantine = |node: &Node| {
+            let guard = if node.durable { RestartGuard::Off } else { self.restart_guard };
+            Quarantine::new(guard, self.max_ttl)
+        };
+        let records = endpoints.into_iter().zip(self.nodes.iter().map(quarantine)).collect();
         let engine =
-            Engine::new(endpoints, self.node_timeout, self.spinning(), clock, report.news()).map_err(|error| {
+            Engine::new(records, self.node_timeout, self.spinning(), clock, report.news()).map_err(|error| {
                 Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
             })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {
                 nodes,
+                durable,
                 prefix: self.prefix,
                 node_timeout: self.node_timeout,
                 drift_factor: self.drift_factor,
@@ -240,8 +286,8 @@ impl Builder {
             return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
         }
         let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
-        for (index, url) in self.nodes.iter().enumerate() {
-            let endpoint = Endpoint::parse(url).map_err(|error| config(format!("node {index}: {error}")))?;
+        for (index, node) in self.nodes.iter().enumerate() {
+            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
             if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
                 return Err(config(format!(
                     "node {index} is node {first} again ({endpoint}): one server has one vote"

@@ -177,6 +177,45 @@ impl NodeDown {
     }
 }
 
+/// A node may forget a lock while it is held: it has a limit of memory and evicts keys when it is full.
+#[derive(Clone, Debug)]
+pub struct NodeMayEvict {
+    pub(crate) address: String,
+    pub(crate) policy: &'static str,
+}
+
+impl NodeMayEvict {
+    /// The node's address: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its `maxmemory-policy`: one of those that are known, or `unrecognised`. Every one but `noeviction` may hit a lock.
+    pub fn policy(&self) -> &'static str {
+        self.policy
+    }
+}
+
+/// A node was restarted, may have forgotten locks, and does not count for a while: see
+/// [`RestartGuard`](crate::RestartGuard).
+#[derive(Clone, Debug)]
+pub struct NodeQuarantined {
+    pub(crate) address: String,
+    pub(crate) remaining: Duration,
+}
+
+impl NodeQuarantined {
+    /// The node's address: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// For how long it does not count, from when that was found out.
+    pub fn remaining(&self) -> Duration {
+        self.remaining
+    }
+}
+
 /// A node votes: it has accepted our greeting, and answers what it is asked.
 #[derive(Clone, Debug)]
 pub struct NodeUp {
@@ -184,6 +223,19 @@ pub struct NodeUp {
 }
 
 impl NodeUp {
+    /// The node's address: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+/// A node that was in quarantine counts again.
+#[derive(Clone, Debug)]
+pub struct QuarantineEnded {
+    pub(crate) address: String,
+}
+
+impl QuarantineEnded {
     /// The node's address: `host:port`, or `unix:` and a path.
     pub fn address(&self) -> &str {
         &self.address

@@ -123,11 +123,13 @@ mod keeper;
 mod lease;
 mod mutex;
 mod net;
+mod node;
 mod observer;
 mod queue;
 mod redlock;
 mod release;
 mod report;
+mod status;
 mod sync;
 mod sys;
 mod token;
@@ -138,19 +140,23 @@ mod watchdog;
 pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeUp, ReleaseFailed, Released,
-    Repaired,
+    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
+    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
 };
 pub use extension::Extension;
 pub use guard::MutexGuard;
 pub use lease::{Lease, SecretText};
 pub use mutex::Mutex;
+pub use node::Node;
 pub use observer::Observer;
 pub use proto::fault::{Cause, Phase};
+pub use proto::identity::Role;
 pub use proto::node::NodeId;
+pub use proto::quarantine::RestartGuard;
 pub use proto::resp::ProtocolError;
 pub use redlock::Redlock;
 pub use release::Release;
+pub use status::{NodeState, NodeStatus};
 pub use wait::{CancelHandle, Wait};
 pub use watchdog::Watchdog;
 

@@ -1,7 +1,8 @@
 //! Who is told what happens: for logs, metrics and alarms.
 
 use crate::event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, Lost, NodeDown, NodeUp, ReleaseFailed, Released, Repaired,
+    Acquired, AttemptLost, Extended, ExtensionFailed, Lost, NodeDown, NodeMayEvict, NodeQuarantined, NodeUp,
+    QuarantineEnded, ReleaseFailed, Released, Repaired,
 };
 use std::sync::Arc;
 
@@ -103,8 +104,24 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A node votes, for the first time or again.
+    /// A node has a limit of memory, and evicts keys when it is full. Once for each connection to it.
+    fn node_may_evict(&self, event: &NodeMayEvict) {
+        let _ = event;
+    }
+
+    /// A node was restarted, and its votes do not count for a while. Told when the client connects to it again, and anew after
+    /// another restart.
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        let _ = event;
+    }
+
+    /// A node votes, for the first time or again: after it was down, or in quarantine.
     fn node_up(&self, event: &NodeUp) {
+        let _ = event;
+    }
+
+    /// The quarantine of a node is over. Told with the first answer of the node after that.
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
         let _ = event;
     }
 
@@ -153,8 +170,20 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
         (**self).node_down(event);
     }
 
+    fn node_may_evict(&self, event: &NodeMayEvict) {
+        (**self).node_may_evict(event);
+    }
+
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        (**self).node_quarantined(event);
+    }
+
     fn node_up(&self, event: &NodeUp) {
         (**self).node_up(event);
+    }
+
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        (**self).quarantine_ended(event);
     }
 
     fn release_failed(&self, event: &ReleaseFailed) {

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
 use crate::lease::Lease;
 use crate::mutex::Mutex;
+use crate::status::NodeStatus;
 use std::fmt;
 
 /// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
@@ -52,6 +53,36 @@ impl Redlock {
             return Err(Error::new(ErrorKind::Config, message));
         };
         self.mutex(resource).ttl(lease.ttl()).attach(lease)
+    }
+
+    /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and
+    /// waits for nothing: it is what the client has found out while it was used.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::{NodeState, Redlock};
+    ///
+    /// let redlock = Redlock::builder().node(node.url()).build()?;
+    /// assert_eq!(redlock.nodes()?[0].state(), NodeState::Unknown);
+    /// redlock.mutex("orders/42").lock()?.unlock()?;
+    ///
+    /// for node in redlock.nodes()? {
+    ///     println!("{node}");
+    ///     assert_eq!(node.state(), NodeState::Voting);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    pub fn nodes(&self) -> Result<Vec<NodeStatus>> {
+        self.client.check_process()?;
+        let settings = self.client.settings();
+        let named = settings.nodes.iter().zip(&settings.durable);
+        let status = named
+            .zip(self.client.engine().status())
+            .map(|((address, &is_durable), snapshot)| NodeStatus::new(address.clone(), is_durable, snapshot));
+        Ok(status.collect())
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

@@ -8,8 +8,8 @@
 
 use crate::error::NodeFault;
 use crate::event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeUp, ReleaseFailed,
-    Released, Repaired,
+    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeMayEvict, NodeQuarantined,
+    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
 };
 use crate::net::engine::Count;
 use crate::net::news::{Farewell, Item, News};
@@ -127,12 +127,21 @@ impl Reporter {
 
 impl Listener {
     fn tell_item(&self, item: &Item) {
+        let address = |node: &NodeId| self.nodes[node.index()].clone();
         match item {
+            Item::MayEvict(node, policy) => {
+                call(|| self.observer.node_may_evict(&NodeMayEvict { address: address(node), policy }));
+            }
             Item::NodeDown(node, fault) => {
                 call(|| self.observer.node_down(&NodeDown { fault: self.cause(*node, *fault) }))
             }
-            Item::NodeUp(node) => {
-                call(|| self.observer.node_up(&NodeUp { address: self.nodes[node.index()].clone() }));
+            Item::NodeQuarantined(node, remaining) => {
+                let event = NodeQuarantined { address: address(node), remaining: *remaining };
+                call(|| self.observer.node_quarantined(&event));
+            }
+            Item::NodeUp(node) => call(|| self.observer.node_up(&NodeUp { address: address(node) })),
+            Item::QuarantineEnded(node) => {
+                call(|| self.observer.quarantine_ended(&QuarantineEnded { address: address(node) }));
             }
             Item::Release(farewell, outcome, faults) => self.ended(farewell, true, *outcome, faults),
         }

@@ -7,12 +7,14 @@ use super::endpoint::Endpoint;
 use super::fleet::Fleet;
 pub(crate) use super::fleet::requests::{Claim, Order};
 use super::fleet::requests::{Extent, Setter};
+pub(crate) use super::fleet::status::{Look, Snapshot};
 use super::link::Link;
 use super::news::{Farewell, News};
 use super::relay::{Bells, Relay};
 pub(crate) use super::rounds::Count;
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::quarantine::Quarantine;
 use crate::proto::session::Ticket;
 use crate::proto::time::{Clock, Timestamp};
 use crate::waker::Waker;
@@ -59,22 +61,22 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An engine for these nodes. Connects to none of them. `news` is where it notes what concerns no caller.
+    /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no caller.
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
     pub(crate) fn new(
-        endpoints: Vec<Endpoint>,
+        nodes: Vec<(Endpoint, Quarantine)>,
         node_timeout: Duration,
         spin: Duration,
         clock: Arc<dyn Clock>,
         news: Option<Arc<News>>,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
-        let links = endpoints
+        let links = nodes
             .into_iter()
             .enumerate()
-            .map(|(index, endpoint)| Link::new(NodeId::new(index), endpoint, node_timeout, Arc::clone(&waker)))
+            .map(|(index, node)| Link::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
         let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker, spin, news));
         Ok(Engine { relay, clock, node_timeout })
@@ -185,6 +187,11 @@ impl Engine {
     /// may reach.
     pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
         self.relay.enter(|fleet, now, bells| fleet.repair(order, nodes, now, bells))
+    }
+
+    /// How the nodes look now, in their order. Asks none of them.
+    pub(crate) fn status(&self) -> Vec<Snapshot> {
+        self.relay.enter(|fleet, now, _| fleet.status(now))
     }
 
     /// How long a node has to answer.

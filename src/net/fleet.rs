@@ -4,8 +4,10 @@
 //! that cannot be asked votes with its fault at once, so that nobody waits for it. Nothing here waits: sockets are
 //! written and read as far as they go, and [`relay`](super::relay) does the rest.
 
+mod guarding;
 mod posts;
 pub(crate) mod requests;
+pub(crate) mod status;
 
 use super::link::{Link, Received};
 use super::news::{News, Presence};
@@ -51,8 +53,8 @@ pub(super) struct Fleet {
     changed: bool,
     /// Releases that nobody waits for and somebody wants to be told of, and when their time is up, in that order.
     posts: VecDeque<(Ticket, Timestamp)>,
-    /// Which nodes are there, if anybody wants to know.
-    presence: Option<Presence>,
+    /// How the nodes are seen.
+    presence: Presence,
 }
 
 impl Fleet {
@@ -63,7 +65,7 @@ impl Fleet {
         spin: Duration,
         news: Option<Arc<News>>,
     ) -> Fleet {
-        let presence = news.clone().map(Presence::new);
+        let presence = Presence::new(news.clone(), links.len(), clock.now());
         let rounds = Rounds::new(links.len(), news);
         let watch = Watch::new(&waker, links.len());
         Fleet {
@@ -156,7 +158,7 @@ impl Fleet {
             Standing::Greeting | Standing::Member => fault,
         };
         if !self.is_idle_end(node, fault) {
-            self.note_failure(node, fault);
+            self.note_failure(node, fault, now);
         }
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
@@ -245,6 +247,7 @@ impl Fleet {
         {
             match event {
                 Event::Answered(ticket, vote) => {
+                    let vote = self.weigh(node, ticket, vote, now);
                     let purpose = self.rounds.vote(ticket, node, vote, bells);
                     if purpose == Some(Purpose::Release) && is_too_early(vote) {
                         self.owe(node, ticket);
@@ -256,8 +259,11 @@ impl Fleet {
                     }
                     self.rounds.unrefer(ticket);
                 }
-                Event::Greeted => self.refuse_second_vote(node, now),
-                Event::Rejected(fault) => self.note_failure(node, fault),
+                Event::Greeted => {
+                    self.meet(node, now);
+                    self.refuse_second_vote(node, now);
+                }
+                Event::Rejected(fault) => self.meet_rejected(node, fault, now),
                 Event::WrongDialect(again) => {
                     if let Some(round) = self.rounds.round(again.ticket()) {
                         self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);
@@ -276,7 +282,7 @@ impl Fleet {
         if let Some(first) = self.nodes().find(is_twin) {
             let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
             self.links[node.index()].reject(fault, now);
-            self.note_failure(node, fault);
+            self.note_failure(node, fault, now);
         }
     }
 }

@@ -14,14 +14,19 @@
 //! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
 //! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
 
+mod interest;
+
+pub(super) use interest::Interest;
+
 use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
 use super::stream::{self, Stream};
 use crate::proto::command::Dialect;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::health::Health;
-use crate::proto::identity::RunId;
+use crate::proto::identity::{Identity, RunId};
 use crate::proto::node::NodeId;
+use crate::proto::quarantine::Quarantine;
 use crate::proto::session::{Event, Session, Standing, Ticket};
 use crate::proto::time::Timestamp;
 use crate::waker::Waker;
@@ -47,6 +52,10 @@ const IDLE_CHECK: Duration = Duration::from_millis(1);
 /// One node's connection.
 pub(super) struct Link {
     pub(super) session: Session,
+    /// Whether the node's yes counts, over all connections.
+    pub(super) quarantine: Quarantine,
+    /// What it has told of itself on the last connection on which it did.
+    pub(super) known: Identity,
     node: NodeId,
     endpoint: Endpoint,
     connection: Connection,
@@ -84,16 +93,17 @@ pub(super) enum Received {
     Much,
 }
 
-/// What to poll a link's stream for.
-pub(super) struct Interest {
-    pub(super) stream: Arc<Stream>,
-    pub(super) writable: bool,
-}
-
 impl Link {
-    pub(super) fn new(node: NodeId, endpoint: Endpoint, node_timeout: Duration, waker: Arc<Waker>) -> Link {
+    pub(super) fn new(
+        node: NodeId,
+        (endpoint, quarantine): (Endpoint, Quarantine),
+        node_timeout: Duration,
+        waker: Arc<Waker>,
+    ) -> Link {
         Link {
             session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
+            quarantine,
+            known: Identity::default(),
             node,
             endpoint,
             connection: Connection::Closed,
@@ -388,39 +398,6 @@ impl Link {
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn let_go(&mut self) {
         self.connection = Connection::Closed;
-    }
-
-    /// What to poll for, if anything.
-    pub(super) fn interest(&self) -> Option<Interest> {
-        match &self.connection {
-            Connection::Closed | Connection::Resolving => None,
-            Connection::Connecting(stream) => Some(Interest { stream: Arc::clone(stream), writable: true }),
-            Connection::Open(stream) => {
-                Some(Interest { stream: Arc::clone(stream), writable: !self.session.unsent().is_empty() })
-            }
-        }
-    }
-
-    /// Whether this is what the link has to poll for now.
-    pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        match (&self.connection, interest) {
-            (Connection::Closed | Connection::Resolving, None) => true,
-            (Connection::Connecting(stream), Some(Interest { stream: listed, writable: true })) => {
-                Arc::ptr_eq(stream, listed)
-            }
-            (Connection::Open(stream), Some(Interest { stream: listed, writable })) => {
-                Arc::ptr_eq(stream, listed) && *writable != self.session.unsent().is_empty()
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether this is the link's present stream.
-    pub(super) fn is_on(&self, stream: &Arc<Stream>) -> bool {
-        match &self.connection {
-            Connection::Closed | Connection::Resolving => false,
-            Connection::Connecting(present) | Connection::Open(present) => Arc::ptr_eq(present, stream),
-        }
     }
 
     fn begin_connecting(&mut self, stream: io::Result<Stream>, now: Timestamp) -> Result<(), Fault> {

@@ -5,15 +5,17 @@
 //! the order in which they were made, by one thread at a time: another one that comes meanwhile leaves them to that one,
 //! which goes on until none is left. So nothing is stranded, and whoever is told may cause more of it.
 //!
-//! Without somebody to tell there is nothing of this.
+//! Without somebody to tell there is nothing of this but how each node is seen, for those who ask.
 
 use crate::proto::fault::Fault;
-use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::node::NodeId;
+use crate::proto::time::Timestamp;
 use crate::proto::vote::ReleaseOutcome;
 use crate::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Most outcomes of releases that wait to be told. Beyond that, whoever is told is too slow to hear of all.
 const LIMIT: usize = 65_536;
@@ -21,8 +23,13 @@ const LIMIT: usize = 65_536;
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum Item {
+    /// It evicts keys when its memory is full, by this policy.
+    MayEvict(NodeId, &'static str),
     NodeDown(NodeId, Fault),
+    /// Its yes does not count for so long.
+    NodeQuarantined(NodeId, Duration),
     NodeUp(NodeId),
+    QuarantineEnded(NodeId),
     /// The faults of its nodes are there unless a quorum deleted the key.
     Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
 }
@@ -83,35 +90,93 @@ impl News {
     }
 }
 
-/// Which nodes are there, as far as was told.
+/// How the nodes are seen, and have been told of.
 pub(super) struct Presence {
-    news: Arc<News>,
-    up: NodeSet,
-    down: NodeSet,
+    news: Option<Arc<News>>,
+    nodes: Box<[Seen]>,
+}
+
+/// How one node is seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) state: State,
+    /// Since when it is in this state.
+    pub(super) since: Timestamp,
+    /// How it failed last.
+    pub(super) fault: Option<Fault>,
+}
+
+/// What state a node is seen in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Down,
+    /// It answers, and its yes does not count yet.
+    Quarantined,
+    /// It was not heard of.
+    Unknown,
+    /// It votes.
+    Up,
 }
 
 impl Presence {
-    pub(super) fn new(news: Arc<News>) -> Presence {
-        Presence { news, up: NodeSet::EMPTY, down: NodeSet::EMPTY }
+    pub(super) fn new(news: Option<Arc<News>>, nodes: usize, now: Timestamp) -> Presence {
+        let stranger = Seen { state: State::Unknown, since: now, fault: None };
+        Presence { news, nodes: vec![stranger; nodes].into() }
+    }
+
+    /// How a node is seen.
+    pub(super) fn of(&self, node: NodeId) -> &Seen {
+        &self.nodes[node.index()]
     }
 
     pub(super) fn is_up(&self, node: NodeId) -> bool {
-        self.up.contains(node)
+        self.of(node).state == State::Up
     }
 
     /// The node may vote. News if it could not, or was never heard of.
-    pub(super) fn up(&mut self, node: NodeId) {
-        if self.up.insert(node) {
-            self.down = self.down.without(NodeSet::from_iter([node]));
-            self.news.push(Item::NodeUp(node));
+    pub(super) fn up(&mut self, node: NodeId, now: Timestamp) {
+        if self.turn(node, State::Up, now) {
+            self.tell(Item::NodeUp(node));
         }
     }
 
     /// The node cannot be asked. News if it could, or was never heard of.
-    pub(super) fn down(&mut self, node: NodeId, fault: Fault) {
-        if self.down.insert(node) {
-            self.up = self.up.without(NodeSet::from_iter([node]));
-            self.news.push(Item::NodeDown(node, fault));
+    pub(super) fn down(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        self.nodes[node.index()].fault = Some(fault);
+        if self.turn(node, State::Down, now) {
+            self.tell(Item::NodeDown(node, fault));
+        }
+    }
+
+    /// The node answers, and is in quarantine: news if it begins now, for `remaining`.
+    pub(super) fn quarantined(&mut self, node: NodeId, remaining: Option<Duration>, now: Timestamp) {
+        self.turn(node, State::Quarantined, now);
+        if let Some(remaining) = remaining {
+            self.tell(Item::NodeQuarantined(node, remaining));
+        }
+    }
+
+    pub(super) fn quarantine_ended(&self, node: NodeId) {
+        self.tell(Item::QuarantineEnded(node));
+    }
+
+    pub(super) fn may_evict(&self, node: NodeId, policy: &'static str) {
+        self.tell(Item::MayEvict(node, policy));
+    }
+
+    /// True when the node was in another state.
+    fn turn(&mut self, node: NodeId, state: State, now: Timestamp) -> bool {
+        let seen = &mut self.nodes[node.index()];
+        let is_change = seen.state != state;
+        if is_change {
+            (seen.state, seen.since) = (state, now);
+        }
+        is_change
+    }
+
+    fn tell(&self, item: Item) {
+        if let Some(news) = &self.news {
+            news.push(item);
         }
     }
 }
@@ -132,7 +197,10 @@ mod tests {
     fn name(item: &Item) -> String {
         match item {
             Item::NodeDown(node, fault) => format!("{node} {fault}"),
+            Item::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
+            Item::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
             Item::NodeUp(node) => format!("{node} up"),
+            Item::QuarantineEnded(node) => format!("{node} out of quarantine"),
             Item::Release(farewell, outcome, _) => format!("{} {outcome:?}", farewell.key),
         }
     }
@@ -145,20 +213,30 @@ mod tests {
     #[test]
     fn a_node_is_news_when_it_changes() {
         let news = Arc::new(News::default());
-        let mut presence = Presence::new(Arc::clone(&news));
+        let at = |seconds| Timestamp::ORIGIN.after(Duration::from_secs(seconds));
+        let mut presence = Presence::new(Some(Arc::clone(&news)), 3, at(0));
         let (one, two) = (NodeId::new(1), NodeId::new(2));
-        for _ in 0..2 {
-            presence.up(one);
-            presence.down(two, REFUSED);
+        for now in [1, 2] {
+            presence.up(one, at(now));
+            presence.down(two, REFUSED, at(now));
         }
-        assert!(presence.is_up(one) && !presence.is_up(two));
-        presence.up(two);
-        presence.down(one, REFUSED);
-        presence.down(one, Fault::new(Phase::Reply, Cause::TimedOut));
-        presence.up(one);
+        assert!(presence.is_up(one) && !presence.is_up(two) && !presence.is_up(NodeId::new(0)));
+        presence.up(two, at(3));
+        presence.down(one, REFUSED, at(4));
+        let late = Fault::new(Phase::Reply, Cause::TimedOut);
+        presence.down(one, late, at(5));
+        assert_eq!((presence.of(one).since, presence.of(one).fault), (at(4), Some(late)));
+        presence.up(one, at(6));
         let down = |node| format!("{node} connection refused (connect)");
         assert_eq!(told(&news), ["1 up".into(), down(2), "2 up".into(), down(1), "1 up".into()]);
         assert!(told(&news).is_empty());
+
+        presence.quarantined(one, Some(Duration::from_secs(9)), at(7));
+        presence.quarantined(one, None, at(8));
+        assert_eq!((presence.of(one).state, presence.of(one).since), (State::Quarantined, at(7)));
+        presence.quarantine_ended(one);
+        presence.up(one, at(9));
+        assert_eq!(told(&news), ["1 quarantined for 9s", "1 out of quarantine", "1 up"]);
     }
 
     #[test]

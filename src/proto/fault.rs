@@ -81,7 +81,8 @@ pub enum Cause {
     OutOfMemory,
     /// The node's bytes are not what a Redis server answers.
     Protocol(ProtocolError),
-    /// The node restarted and may have lost locks: it does not count yet. Not told by this version.
+    /// The node was restarted and may have forgotten locks: its votes do not count until `max_ttl` has passed since that was
+    /// found out, unless it is declared durable. See [`RestartGuard`](crate::RestartGuard).
     Quarantined,
     /// The node does not take writes.
     ReadOnly,

@@ -170,6 +170,7 @@ impl Scene {
         let network = Network::new();
         let settings = Settings {
             nodes: (0..NODES).map(|node| node.to_string()).collect(),
+            durable: Vec::new(),
             prefix: String::new(),
             node_timeout: NODE_TIMEOUT,
             drift_factor: 0.01,

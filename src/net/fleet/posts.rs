@@ -4,7 +4,7 @@
 //! ends it either: whoever asks something of the nodes later finds that its time is up, and counts those that have not
 //! answered as timed out.
 //!
-//! A node is up when it votes, and down when it fails. To greet is not enough: a node that can do no more would go up and
+//! A node is up when it votes, and down when it fails, and neither in quarantine. To greet is not enough: a node that can do no more would go up and
 //! down with every try. The end of a connection on which nothing was asked is not a failure: servers end idle ones. If it
 //! cannot be made again, that is one.
 
@@ -41,21 +41,22 @@ impl Fleet {
     /// The node has answered whether a lock may be had or kept. One that was hung works off what it was asked meanwhile, and
     /// is not there before it answers in time.
     pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
-        if let Some(presence) = &mut self.presence
-            && !presence.is_up(node)
-            && self.links[node.index()].is_responsive(now)
-        {
-            presence.up(node);
+        let link = &self.links[node.index()];
+        if self.presence.is_up(node) || !link.is_responsive(now) {
+            return;
+        }
+        if link.quarantine.is_on() {
+            self.presence.quarantined(node, None, now);
+        } else {
+            self.presence.up(node, now);
         }
     }
 
     /// The node has failed.
-    pub(super) fn note_failure(&mut self, node: NodeId, fault: Fault) {
+    pub(super) fn note_failure(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         // A node with many answers to give is slow, and gives them.
-        if let Some(presence) = &mut self.presence
-            && fault.cause != Cause::Backlog
-        {
-            presence.down(node, fault);
+        if fault.cause != Cause::Backlog {
+            self.presence.down(node, fault, now);
         }
     }
 

@@ -187,7 +187,7 @@ impl Fleet {
                     ready.insert(node);
                 }
                 Err(fault) => {
-                    self.note_failure(node, fault);
+                    self.note_failure(node, fault, now);
                     self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
                 }
             }

@@ -1,0 +1,65 @@
+//! Whose votes count: nodes that were restarted are in quarantine, and replicas are sent away.
+//!
+//! A node is met when its greeting is answered, which comes before every vote on its connection. So what it is known to have
+//! forgotten is taken into account from the first vote on. What was judged by the time of a look at the clock is decided
+//! later than that: a vote that came in quarantine may be thrown away for nothing, and none counts too early.
+
+use super::Fleet;
+use crate::net::rounds::Purpose;
+use crate::proto::fault::{Cause, Fault};
+use crate::proto::node::NodeId;
+use crate::proto::quarantine;
+use crate::proto::session::{Standing, Ticket};
+use crate::proto::time::Timestamp;
+use crate::proto::vote::Vote;
+
+impl Fleet {
+    /// The greeting was accepted: is this the process that it was?
+    pub(super) fn meet(&mut self, node: NodeId, now: Timestamp) {
+        let link = &mut self.links[node.index()];
+        link.known = link.session.identity().clone();
+        // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
+        if let Some(remaining) = link.quarantine.meet(&link.known, self.clock.steady()) {
+            self.presence.quarantined(node, Some(remaining), now);
+        }
+        if let Some(policy) = link.known.eviction() {
+            self.presence.may_evict(node, policy);
+        }
+    }
+
+    /// The greeting was refused.
+    pub(super) fn meet_rejected(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        let link = &mut self.links[node.index()];
+        link.known = link.session.identity().clone();
+        if fault.cause == Cause::NotMaster {
+            link.quarantine.turn_replica();
+        }
+        self.note_failure(node, fault, now);
+    }
+
+    /// What counts of a vote. One that a replica gives away is its last on this connection: it was a master when it
+    /// was met, and its data are another's now.
+    pub(super) fn weigh(&mut self, node: NodeId, ticket: Ticket, vote: Vote, now: Timestamp) -> Vote {
+        let link = &mut self.links[node.index()];
+        if let Vote::Fault(fault @ Fault { cause: Cause::ReadOnly, .. }) = vote
+            && link.session.standing() == Standing::Member
+        {
+            link.quarantine.turn_replica();
+            link.reject(fault, now);
+            self.note_failure(node, fault, now);
+            return vote;
+        }
+        if !link.quarantine.is_on() {
+            return vote;
+        }
+        if link.quarantine.end(self.clock.steady()) {
+            self.presence.quarantine_ended(node);
+            return vote;
+        }
+        match self.rounds.purpose(ticket) {
+            Some(Purpose::Acquire) => quarantine::of_attempt(vote),
+            Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
+            Some(Purpose::Release) | None => vote,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A node as it is named to a client: where it is, and whether it keeps what it has promised.
+
+use std::fmt;
+
+/// A node: the URL of an independent master, and what is declared of it. Given to [`Builder::node`](crate::Builder::node),
+/// which also takes a URL alone.
+///
+/// ```
+/// use quorumlock::{Node, Redlock};
+///
+/// let redlock = Redlock::builder()
+///     .node(Node::new("redis://10.0.0.1:6379").durable(true))
+///     .node(Node::new("redis://10.0.0.2:6379").durable(true))
+///     .node("redis://10.0.0.3:6379")
+///     .build()?;
+/// assert!(redlock.nodes()?[0].is_durable());
+/// # Ok::<(), quorumlock::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Node {
+    pub(crate) url: String,
+    pub(crate) durable: bool,
+}
+
+impl Node {
+    /// The node at this URL, see [`Builder::node`](crate::Builder::node) for its form. Not durable.
+    pub fn new(url: impl Into<String>) -> Node {
+        Node { url: url.into(), durable: false }
+    }
+
+    /// Declares whether the node keeps every write that it has confirmed, through restarts and crashes: `appendonly yes`
+    /// *and* `appendfsync always`, on a disk that keeps what it says, without fail-over to a replica. Default: no.
+    ///
+    /// The votes of a durable node count at once after a restart, whatever the
+    /// [`RestartGuard`](crate::RestartGuard). That is believed, and cannot be checked: a node that is
+    /// wrongly declared durable may help to give away a lock a second time.
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Node {
+        self.durable = durable;
+        self
+    }
+}
+
+/// A URL alone: a node that is not durable.
+impl<U: Into<String>> From<U> for Node {
+    fn from(url: U) -> Node {
+        Node::new(url)
+    }
+}
+
+/// Shows nothing of the URL, which may hold a password.
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("durable", &self.durable).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_of_any_type_is_a_node_and_does_not_show() {
+        let url = "redis://:hunter2@h";
+        let nodes: [Node; 4] = [url.into(), url.to_owned().into(), (&url.to_owned()).into(), Node::new(url)];
+        assert!(nodes.iter().all(|node| *node == nodes[0] && !node.durable && node.url == url));
+        assert_eq!(format!("{:?}", nodes[3].clone().durable(true)), "Node { durable: true, .. }");
+    }
+}
