@@ -77,6 +77,7 @@ enum Request {
     Auth,
     /// Which attempt at the same extension this is, and whether it is one by script.
     Extend(Ticket, usize, bool),
+    InfoMemory,
     InfoReplication,
     InfoServer,
     /// Which attempt at the same release this is.
@@ -135,7 +136,7 @@ impl Run {
         };
         let greeted = [(Request::Auth, set(1)), (Request::Select, set(2))];
         let requests = greeted.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request));
-        for request in requests.chain([Request::InfoServer, Request::InfoReplication]) {
+        for request in requests.chain([Request::InfoServer, Request::InfoMemory, Request::InfoReplication]) {
             run.asked.push(Asked { request, at: Timestamp::ORIGIN });
         }
         run
@@ -229,6 +230,7 @@ impl Run {
             Some(Request::Extend(_, _, true)) => &[1, 5, 16, 6, 7, 9],
             Some(Request::Extend(_, _, false)) => &[0, 4, 17, 7, 8, 9],
             Some(Request::InfoReplication) => &[3, 3, 7, 11],
+            Some(Request::InfoMemory) => &[3, 7, 11, 12],
             Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
             Some(Request::Release(..)) => &[1, 5, 6, 7, 9],
             None => &[0],
@@ -315,6 +317,11 @@ impl Run {
             }
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
+            (Request::InfoMemory, Tree::Error(_)) => Meaning::Nothing,
+            (Request::InfoMemory, Tree::Bulk(Some(section))) => {
+                self.identity.learn(section);
+                Meaning::Nothing
+            }
             (Request::InfoServer | Request::InfoReplication, Tree::Error(text)) if !is_withheld(text) => refused,
             (Request::InfoServer | Request::InfoReplication, Tree::Bulk(Some(_)) | Tree::Error(_)) => {
                 if let Tree::Bulk(Some(section)) = reply {
@@ -453,6 +460,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                     *words == [b"SET", KEY, token, b"IFEQ", token, b"PX", ttl]
                 }
             }
+            (Request::InfoMemory, words) => *words == [b"INFO".as_slice(), b"memory"],
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
             (Request::Release(ticket, _), [dialect, arguments @ ..]) => {

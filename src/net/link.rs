@@ -16,8 +16,6 @@
 
 mod interest;
 
-pub(super) use interest::Interest;
-
 use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
 use super::stream::{self, Stream};
@@ -91,6 +89,12 @@ pub(super) enum Received {
     Something,
     /// As much as there was room for: there may be more.
     Much,
+}
+
+/// What to poll a link's stream for.
+pub(super) struct Interest {
+    pub(super) stream: Arc<Stream>,
+    pub(super) writable: bool,
 }
 
 impl Link {

@@ -1,14 +1,15 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client, client_of, failure, gone_for_good, hasty_client_of, lasting, promptly,
-    promptly_from, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good, hasty_client_of, lasting,
+    promptly, promptly_from, take,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, Release};
 use std::net::TcpStream;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Stands in every password here, and must stand in no message.
 const SECRET: &str = "hunter2";
@@ -126,10 +127,15 @@ fn a_replica() {
 fn a_replica_that_became_a_master() {
     let master = Server::start().unwrap();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
-    let mutex = lasting(&client([&replica]), "k");
+    let max_ttl = Duration::from_millis(500);
+    let mutex = builder([&replica]).max_ttl(max_ttl).build().unwrap().mutex("k").ttl(max_ttl);
     failure(&mutex);
     replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let promoted = Instant::now();
+    // It knows what its master had let it know, and no more: it does not count at once.
+    assert!(eventually(SOON, || causes(&failure(&mutex))[0].2 == Cause::Quarantined));
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(promoted.elapsed() >= max_ttl);
 }
 
 #[test]

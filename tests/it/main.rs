@@ -31,6 +31,7 @@ mod observing;
 mod quorum;
 mod reconnect;
 mod recovery;
+mod restarts;
 mod sick_nodes;
 mod strangers;
 mod support;

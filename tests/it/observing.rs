@@ -11,7 +11,8 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
     Acquired, AttemptLost, Builder, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
-    NodeUp, Observer, Phase, Redlock, Release, ReleaseFailed, Released, Repaired, Watchdog,
+    NodeMayEvict, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed, Released,
+    Repaired, Watchdog,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -29,7 +30,10 @@ enum Event {
     ExtensionFailed(ExtensionFailed),
     Lost(Lost),
     NodeDown(NodeDown),
+    NodeMayEvict(NodeMayEvict),
+    NodeQuarantined(NodeQuarantined),
     NodeUp(NodeUp),
+    QuarantineEnded(QuarantineEnded),
     ReleaseFailed(ReleaseFailed),
     Released(Released),
     Repaired(Repaired),
@@ -49,7 +53,10 @@ impl Event {
             }
             Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
             Event::NodeDown(event) => format!("down {}", event.address()),
+            Event::NodeMayEvict(event) => format!("may evict {} by {}", event.address(), event.policy()),
+            Event::NodeQuarantined(event) => format!("quarantined {}", event.address()),
             Event::NodeUp(event) => format!("up {}", event.address()),
+            Event::QuarantineEnded(event) => format!("out of quarantine {}", event.address()),
             Event::ReleaseFailed(event) => {
                 format!("release failed {} {}", event.resource(), end(event.is_dropped()))
             }
@@ -61,7 +68,8 @@ impl Event {
     }
 
     fn is_about_a_node(&self) -> bool {
-        matches!(self, Event::NodeDown(_) | Event::NodeUp(_))
+        let is_quarantine = matches!(self, Event::NodeQuarantined(_) | Event::QuarantineEnded(_));
+        is_quarantine || matches!(self, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeUp(_))
     }
 }
 
@@ -129,8 +137,17 @@ impl Observer for Recorder {
     fn node_down(&self, event: &NodeDown) {
         self.note(Event::NodeDown(event.clone()));
     }
+    fn node_may_evict(&self, event: &NodeMayEvict) {
+        self.note(Event::NodeMayEvict(event.clone()));
+    }
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        self.note(Event::NodeQuarantined(event.clone()));
+    }
     fn node_up(&self, event: &NodeUp) {
         self.note(Event::NodeUp(event.clone()));
+    }
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        self.note(Event::QuarantineEnded(event.clone()));
     }
     fn release_failed(&self, event: &ReleaseFailed) {
         self.note(Event::ReleaseFailed(event.clone()));

@@ -5,7 +5,7 @@ use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::{EmbeddedNode, Flavour};
-use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release, RestartGuard};
 use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
@@ -62,6 +62,7 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
         let client = Redlock::builder()
             .nodes(embedded.iter().map(EmbeddedNode::url))
             .unavailable_after(Duration::from_millis(300))
+            .restart_guard(RestartGuard::Off)
             .build()
             .unwrap();
         let mutex = lasting(&client, "k");

@@ -11,7 +11,7 @@ use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{Extension, Mutex, MutexGuard, Redlock, Release, Watchdog};
+use quorumlock::{Extension, Mutex, MutexGuard, Redlock, Release, RestartGuard, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -110,7 +110,9 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
 #[test]
 fn a_restarted_node_is_repaired_automatically() {
     let mut servers = Server::several(3).unwrap();
-    let client = hasty(&servers);
+    // It believes restarted nodes; a guard against restarts would lose the lock with the second one.
+    let nodes = servers.iter().map(Server::url);
+    let client = Redlock::builder().nodes(nodes).restart_guard(RestartGuard::Off).build().unwrap();
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     let token = value(&servers[0], KEY);

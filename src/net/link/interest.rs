@@ -1,14 +1,8 @@
 //! What a link waits for: its stream, and for which way it is to become ready.
 
-use super::{Connection, Link};
+use super::{Connection, Interest, Link};
 use crate::net::stream::Stream;
 use std::sync::Arc;
-
-/// What to poll a link's stream for.
-pub(in crate::net) struct Interest {
-    pub(in crate::net) stream: Arc<Stream>,
-    pub(in crate::net) writable: bool,
-}
 
 impl Link {
     /// What to poll for, if anything.

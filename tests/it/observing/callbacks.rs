@@ -4,13 +4,18 @@ use super::{Event, KEY, Recorder, TTL, brief, delete, everywhere, observed, obse
 use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
-use quorumlock::{Extension, Redlock, Release, Watchdog};
+use quorumlock::{Extension, Redlock, Release, RestartGuard, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Goes through everything that can be told, and sees that each call gives what it should.
+/// Believes a node that was restarted.
+fn trusting(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
+    observed_by(builder(servers).restart_guard(RestartGuard::Off), recorder)
+}
+
+/// Goes through everything that can be told of a client that believes restarted nodes, and sees that each call gives what it should.
 fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     // Held by somebody else.
     let theirs = take(&lasting(&super::client(&*servers), KEY));
@@ -69,7 +74,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
 fn a_panic_in_every_callback_changes_nothing() {
     let mut servers = Server::several(3).unwrap();
     let recorder = Recorder::acting(|event| panic!("on purpose: {}", event.words()));
-    let client = observed(&servers, &recorder);
+    let client = trusting(&servers, &recorder);
     everything(&mut servers, &client, &recorder);
     // A guard that another panic drops, which is not made a worse one.
     let guard = brief(&client, "short");
@@ -127,7 +132,7 @@ fn a_callback_may_use_the_client() {
         }
     });
     let urls = servers.iter().map(Server::url).collect();
-    assert!(client.set((observed(&servers, &recorder), urls)).is_ok());
+    assert!(client.set((trusting(&servers, &recorder), urls)).is_ok());
     let (observed, _) = client.get().unwrap();
     everything(&mut servers, observed, &recorder);
     assert_eq!(recorder.words().iter().filter(|words| words.contains("inner")).count(), 0);

@@ -5,7 +5,7 @@ use crate::clients::{SOON, builder, gone_for_good, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, Redlock, Release};
+use quorumlock::{Cause, Redlock, Release, RestartGuard};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -73,7 +73,8 @@ fn nodes_that_were_never_there_are_told_once_and_once_when_they_come() {
 #[test]
 fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
     let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let client = hasty(&servers, &recorder);
+    let trusting = builder(&servers).node_timeout(NODE_TIMEOUT).restart_guard(RestartGuard::Off);
+    let client = observed_by(trusting, &recorder);
     all_up(&client, &servers, &recorder);
     for _ in 0..2 {
         servers[0].kill();

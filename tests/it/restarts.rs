@@ -1,0 +1,297 @@
+//! Nodes that were restarted and have forgotten what they promised: their votes do not count until it has ended.
+//!
+//! A client that has met a node before it was restarted is *acquainted* here. [`looks`] is about what is told of nodes.
+
+mod looks;
+
+use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
+use crate::support::fake::{Act, Event, Fake, healthy, say};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{
+    Builder, Cause, ErrorKind, Extension, Mutex, MutexGuard, Node, NodeState, Phase, Redlock, Release, RestartGuard,
+    Watchdog,
+};
+use std::time::{Duration, Instant};
+
+const KEY: &str = "k";
+/// Long enough to be restarted in, and short enough to be waited for.
+const MAX_TTL: Duration = Duration::from_secs(4);
+
+/// The settings of a client of these servers, under which quarantines end within a test.
+fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
+    builder(servers).max_ttl(MAX_TTL)
+}
+
+/// The lock, for as long as it may last.
+fn longest(client: &Redlock) -> Mutex {
+    client.mutex(KEY).ttl(MAX_TTL)
+}
+
+/// Lets a client meet all of its nodes.
+#[track_caller]
+fn acquaint(client: &Redlock) {
+    let met = || {
+        drop(take(&client.mutex("before").ttl(Duration::from_secs(1))));
+        client.nodes().unwrap().iter().all(|node| node.state() == NodeState::Voting)
+    };
+    assert!(eventually(SOON, met), "{:?}", client.nodes());
+}
+
+/// Whether all of these servers have been asked for the lock since they were started.
+fn asked(servers: &[Server]) -> bool {
+    servers.iter().all(|server| calls(server, "set") > 0)
+}
+
+/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and E
+/// can grant it. A and B refuse.
+fn classic(guard: RestartGuard) -> (Vec<Server>, MutexGuard, Mutex) {
+    let mut servers = Server::several(5).unwrap();
+    let theirs = brief(&servers).restart_guard(guard).build().unwrap();
+    acquaint(&theirs);
+    servers[3..].iter().for_each(|server| server.pause().unwrap());
+    let held = take(&longest(&brief(&servers).build().unwrap()));
+    assert!(eventually(SOON, || servers[..3].iter().all(|server| value(server, KEY).is_some())));
+    servers[2].restart().unwrap();
+    // What the holder had asked of the last two comes as late as if it had been lost.
+    for server in &servers[3..] {
+        server.resume().unwrap();
+        assert!(eventually(SOON, || value(server, KEY).is_some()));
+        server.command(&["DEL", KEY]).unwrap();
+    }
+    (servers, held, longest(&theirs))
+}
+
+#[test]
+fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
+    let (servers, held, theirs) = classic(RestartGuard::default());
+    let mut tries = 0;
+    while held.remaining() > Duration::from_millis(100) {
+        // Two say that it is held, two grant it, and the fifth would make it three.
+        let attempt = theirs.try_lock();
+        assert!(matches!(attempt, Ok(None)), "two at once: {attempt:?} and {held:?}");
+        tries += 1;
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(tries > 1 && asked(&servers[2..]), "{tries} tries");
+    drop(held);
+    // When max_ttl has passed it votes again.
+    assert!(eventually(SOON, || all_count(&theirs, &servers)), "it never counts again");
+}
+
+#[test]
+fn without_the_guard_it_does() {
+    let (_servers, held, theirs) = classic(RestartGuard::Off);
+    let second = || matches!(theirs.try_lock(), Ok(Some(guard)) if !guard.remaining().is_zero());
+    assert!(eventually(MAX_TTL / 2, second), "nobody gave it away");
+    assert!(!held.remaining().is_zero(), "nothing was shown");
+}
+
+/// Whether a lock is granted by just those nodes that are left when the others hang: the last three.
+fn all_count(mutex: &Mutex, servers: &[Server]) -> bool {
+    servers[..2].iter().for_each(|server| server.pause().unwrap());
+    let attempt = mutex.try_lock();
+    let all_count = matches!(attempt, Ok(Some(_)));
+    drop(attempt);
+    servers[..2].iter().for_each(|server| server.resume().unwrap());
+    all_count
+}
+
+#[test]
+fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended() {
+    let mut server = [Server::start().unwrap()];
+    let client = brief(&server).build().unwrap();
+    let mutex = longest(&client);
+    drop(take(&mutex));
+    server[0].restart().unwrap();
+    let restarted = Instant::now();
+    let expected = (server[0].address(), Phase::Reply, Cause::Quarantined);
+    let error = failure(&mutex);
+    assert_eq!((error.kind(), causes(&error)), (ErrorKind::Unavailable, vec![expected]));
+    for word in ["in quarantine", "max_ttl (4s)", "durable"] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    // It was asked, and its key was released again.
+    assert!(calls(&server[0], "set") > 0);
+    gone_for_good(&server, KEY);
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(restarted.elapsed() >= MAX_TTL, "too soon: {:?}", restarted.elapsed());
+    assert!(restarted.elapsed() < MAX_TTL + SOON / 2, "too late: {:?}", restarted.elapsed());
+    // A second restart counts like the first.
+    server[0].restart().unwrap();
+    assert_eq!(causes(&failure(&mutex))[0].2, Cause::Quarantined);
+}
+
+#[test]
+fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
+    let mut server = [Server::start().unwrap()];
+    let clients = [0; 2].map(|_| {
+        let client = builder(&server).unavailable_after(Duration::from_millis(500)).build().unwrap();
+        acquaint(&client);
+        client
+    });
+    server[0].restart().unwrap();
+    // Each would find the other's key now and then, and take it for a holder's.
+    std::thread::scope(|scope| {
+        let waiting = clients.map(|client| scope.spawn(move || client.mutex(KEY).lock().map(drop)));
+        for waiting in waiting {
+            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+        }
+    });
+}
+
+#[test]
+fn a_durable_node_counts_at_once_and_has_its_keys() {
+    let start = || Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
+    let mut server = [start()];
+    let client = Redlock::builder().node(Node::new(server[0].url()).durable(true)).build().unwrap();
+    let theirs = Redlock::builder().node(Node::new(server[0].url()).durable(true)).build().unwrap();
+    acquaint(&theirs);
+    let mut guard = take(&client.mutex(KEY));
+    server[0].restart().unwrap();
+    assert!(eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))), "it is still held");
+    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == Extension::Extended));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key() {
+    let mut servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    acquaint(&client);
+    let mut guard = take(&client.mutex(KEY).ttl(SOON * 6));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    servers[2].restart().unwrap();
+    let is_repaired = || {
+        assert_eq!(guard.extend(SOON * 6).unwrap(), Extension::Extended);
+        value(&servers[2], KEY).is_some()
+    };
+    assert!(eventually(SOON, is_repaired));
+    servers[1].pause().unwrap();
+    // One has the key and counts, one has it and does not, one is silent.
+    let Extension::Failed(faults) = guard.extend(SOON * 6).unwrap() else { panic!("it counted") };
+    assert!(faults.iter().any(|fault| fault.cause() == Cause::Quarantined), "{faults:?}");
+    assert!(!guard.remaining().is_zero(), "the old lease holds");
+    servers[1].resume().unwrap();
+    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap() == Extension::Extended));
+    // It is released there as everywhere.
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_afterwards() {
+    let mut servers = Server::several(3).unwrap();
+    let ttl = Duration::from_secs(1);
+    let client = builder(&servers).max_ttl(ttl).build().unwrap();
+    acquaint(&client);
+    let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new()));
+    let lost = guard.lost().unwrap();
+    // One after the other, each when the one before counts again.
+    for (index, server) in servers.iter_mut().enumerate() {
+        server.restart().unwrap();
+        let state = || client.nodes().unwrap()[index].state();
+        let is_quarantined = || matches!(state(), NodeState::Quarantined { .. });
+        assert!(eventually(SOON, is_quarantined), "{:?}", client.nodes());
+        assert!(eventually(SOON, || value(server, KEY).is_some()), "it was not repaired");
+        assert!(eventually(SOON, || state() == NodeState::Voting), "{:?}", client.nodes());
+        assert!(lost.try_recv().is_err() && !guard.remaining().is_zero());
+    }
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn in_strict_mode_a_stranger_does_not_count_while_it_is_young() {
+    let servers = Server::several(3).unwrap();
+    let started = Instant::now();
+    let strict = || brief(&servers).restart_guard(RestartGuard::Strict).build().unwrap();
+    let mutex = longest(&strict());
+    let error = failure(&mutex);
+    assert!(causes(&error).iter().all(|(_, _, cause)| *cause == Cause::Quarantined), "{error}");
+    // To any other client they are good enough.
+    take(&longest(&brief(&servers).build().unwrap())).unlock().unwrap();
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(started.elapsed() + Duration::from_millis(100) >= MAX_TTL, "too soon: {:?}", started.elapsed());
+    // When they are old enough, and a second or two older, they count at once.
+    let grown = || servers.iter().all(|server| server.info("uptime_in_seconds").unwrap().parse::<u64>().unwrap() > 5);
+    assert!(eventually(SOON, grown));
+    take(&longest(&strict())).unlock().unwrap();
+}
+
+#[test]
+fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
+    // After each release it ends the connection. Whatever is at the other end of the next one may be another.
+    let withholds = |command: &Vec<String>| match command[0].as_str() {
+        "INFO" => vec![say("-NOPERM this user has no permissions to run the 'info' command\r\n")],
+        "EVAL" => vec![Act::Say(healthy(command)), Act::Close],
+        _ => vec![Act::Say(healthy(command))],
+    };
+    for (guard, counts) in [(RestartGuard::Observed, true), (RestartGuard::Strict, false)] {
+        let fake = Fake::on_command(withholds);
+        let client = Redlock::builder().node(fake.url()).restart_guard(guard).build().unwrap();
+        for _ in 0..3 {
+            let attempt = client.mutex(KEY).try_lock();
+            assert_eq!(matches!(attempt, Ok(Some(_))), counts, "{guard:?}: {attempt:?}");
+            drop(attempt);
+            assert!(fake.wait_for_open(0, SOON));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(fake.connections(), 3);
+        assert_eq!(client.nodes().unwrap()[0].run_id(), None);
+    }
+}
+
+#[test]
+fn what_was_asked_in_one_flight_with_the_greeting_is_judged_by_it() {
+    // The first connection ends with a release. On the second, everything is answered at once, by another process.
+    let info = |process: char| {
+        let section = format!("role:master\r\nrun_id:{}\r\n", process.to_string().repeat(40));
+        format!("${}\r\n{section}\r\n", section.len())
+    };
+    let fake = Fake::scripted(move |connection, event| match event {
+        Event::Received(command) if command[0] == "INFO" => vec![say(&info(if connection == 0 { 'a' } else { 'b' }))],
+        Event::Received(command) if command[0] == "EVAL" && connection == 0 => {
+            vec![Act::Say(healthy(command)), Act::Close]
+        }
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+        Event::Connected => Vec::new(),
+    });
+    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    take(&client.mutex(KEY)).unlock().unwrap();
+    assert!(fake.wait_for_open(0, SOON));
+    std::thread::sleep(Duration::from_millis(50));
+    let first_flight = failure(&client.mutex(KEY));
+    assert_eq!(causes(&first_flight)[0].2, Cause::Quarantined, "{first_flight}");
+    let sets = || fake.commands().iter().filter(|command| command[0] == "SET").count();
+    assert_eq!((fake.connections(), sets()), (2, 2));
+    // What it granted is undone.
+    let undone = || fake.commands().iter().filter(|command| command[0].starts_with("EVAL")).count() == 2;
+    assert!(eventually(SOON, undone), "{:?}", fake.commands());
+}
+
+#[test]
+fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it_is_a_master_again() {
+    let master = Server::start().unwrap();
+    let node = [Server::start().unwrap()];
+    let client = brief(&node).build().unwrap();
+    let mutex = longest(&client);
+    let held = take(&mutex);
+    // It keeps its connections and its run id, and loses its keys.
+    let run_id = node[0].info("run_id").unwrap();
+    node[0].command(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    assert!(eventually(SOON, || node[0].info("master_link_status").unwrap() == "up"));
+    let refused = failure(&client.mutex("other").ttl(MAX_TTL));
+    assert_eq!(causes(&refused), [(node[0].address(), Phase::Reply, Cause::ReadOnly)]);
+    assert!(matches!(client.nodes().unwrap()[0].state(), NodeState::Rejected(Cause::ReadOnly)));
+    node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    assert_eq!(node[0].command(&["GET", KEY]).unwrap(), Answer::Nil);
+    let promoted = Instant::now();
+    let is_quarantined = || causes(&failure(&client.mutex("other").ttl(MAX_TTL)))[0].2 == Cause::Quarantined;
+    assert!(eventually(SOON, is_quarantined));
+    assert_eq!(node[0].info("run_id").unwrap(), run_id);
+    drop(held);
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(promoted.elapsed() >= MAX_TTL);
+}

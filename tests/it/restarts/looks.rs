@@ -1,0 +1,190 @@
+//! What is told of nodes: [`Redlock::nodes`], and to an observer.
+
+use super::{KEY, MAX_TTL, acquaint, brief, longest};
+use crate::clients::{SOON, builder, failure, take};
+use crate::faults::keeps_secrets;
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, free_port};
+use quorumlock::{
+    Cause, ErrorKind, Node, NodeDown, NodeMayEvict, NodeQuarantined, NodeState, NodeUp, Observer, Phase,
+    QuarantineEnded, Redlock, Role,
+};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Keeps what it is told of nodes, in words.
+#[derive(Default)]
+struct Journal(Mutex<Vec<String>>);
+
+impl Journal {
+    fn note(&self, word: &str, address: &str) {
+        self.0.lock().unwrap().push(format!("{word} {address}"));
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Journal {
+    fn node_down(&self, event: &NodeDown) {
+        self.note("down", event.address());
+    }
+    fn node_may_evict(&self, event: &NodeMayEvict) {
+        self.note(event.policy(), event.address());
+    }
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        assert_eq!(event.remaining(), MAX_TTL);
+        self.note("quarantined", event.address());
+    }
+    fn node_up(&self, event: &NodeUp) {
+        self.note("up", event.address());
+    }
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        self.note("ended", event.address());
+    }
+}
+
+#[test]
+fn a_quarantine_is_told_when_it_begins_and_ends() {
+    let mut server = [Server::start().unwrap()];
+    let journal = Arc::new(Journal::default());
+    let client = brief(&server).observer(Arc::clone(&journal)).build().unwrap();
+    acquaint(&client);
+    let address = server[0].address();
+    server[0].kill();
+    failure(&longest(&client));
+    server[0].restart().unwrap();
+    let begun = Instant::now();
+    let is_back = || longest(&client).try_lock().is_ok_and(|guard| guard.is_some());
+    assert!(eventually(SOON, is_back), "{:?}", client.nodes());
+    assert!(begun.elapsed() >= MAX_TTL);
+    assert_eq!(journal.words(), ["up", "down", "quarantined", "ended", "up"].map(|word| format!("{word} {address}")));
+}
+
+#[test]
+fn a_node_that_evicts_keys_is_told_once_for_each_connection_and_goes_on_voting() {
+    let server = [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
+    let journal = Arc::new(Journal::default());
+    let client = builder(&server).observer(Arc::clone(&journal)).build().unwrap();
+    let warnings = || journal.words().iter().filter(|words| words.starts_with("allkeys-lru ")).count();
+    for connections in 1..4 {
+        for _ in 0..3 {
+            take(&client.mutex(KEY)).unlock().unwrap();
+        }
+        assert_eq!(warnings(), connections, "{:?}", journal.words());
+        let status = client.nodes().unwrap().remove(0);
+        assert_eq!((status.state(), status.eviction()), (NodeState::Voting, Some("allkeys-lru")));
+        assert!(status.to_string().contains("may evict locks (allkeys-lru)"), "{status}");
+        server[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    // Without a limit, or without a policy, nothing is evicted.
+    let no_limit = ["--maxmemory", "0", "--maxmemory-policy", "allkeys-lru"];
+    for arguments in [&no_limit[..], &["--maxmemory", "100mb"]] {
+        let harmless = [Server::with(arguments).unwrap()];
+        let client = builder(&harmless).build().unwrap();
+        take(&client.mutex(KEY)).unlock().unwrap();
+        assert_eq!(client.nodes().unwrap()[0].eviction(), None);
+    }
+}
+
+#[test]
+fn nodes_are_shown_as_they_are() {
+    let mut servers = Server::several(3).unwrap();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
+    let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
+    let nobody = free_port().unwrap();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let client = Redlock::builder()
+        .node(Node::new(&urls[0]).durable(true))
+        .nodes(&urls[1..])
+        .node(replica.url())
+        .node(format!("redis://:hunter3@{}", locked.address()))
+        .node(format!("redis://127.0.0.1:{nobody}"))
+        // The same server by another name.
+        .node(format!("redis://localhost:{}", servers[1].port()))
+        .max_ttl(MAX_TTL)
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    let unknown = client.nodes().unwrap();
+    assert!(unknown.iter().all(|node| node.state() == NodeState::Unknown && !node.is_connected()), "{unknown:?}");
+    assert!(
+        servers[1..].iter().all(|server| server.info("total_connections_received").unwrap() == "1"),
+        "nobody was asked"
+    );
+
+    let states = || client.nodes().unwrap().iter().map(|node| node.state()).collect::<Vec<_>>();
+    let twin = |state: &NodeState| matches!(state, NodeState::Rejected(Cause::Duplicate(_)));
+    let settled = || {
+        // Three of seven can vote.
+        let _ = longest(&client).try_lock();
+        let states = states();
+        let expected = [
+            NodeState::Voting,
+            NodeState::Rejected(Cause::NotMaster),
+            NodeState::Rejected(Cause::Auth),
+            NodeState::Down(Cause::Refused),
+        ];
+        let one_of_two = twin(&states[1]) != twin(&states[6]);
+        one_of_two && [0, 3, 4, 5].map(|node: usize| states[node]) == expected && states[2] == NodeState::Voting
+    };
+    assert!(eventually(SOON, settled), "{:?}", client.nodes());
+    let nodes = client.nodes().unwrap();
+    let run_id = servers[0].info("run_id").unwrap();
+    assert_eq!(nodes[0].run_id().as_deref(), Some(&run_id[..8]));
+    assert_eq!(nodes[0].address(), servers[0].address());
+    assert!(nodes[0].is_durable() && !nodes[2].is_durable() && nodes[0].is_connected());
+    let version = servers[0].info("valkey_version").unwrap();
+    let version = if version.is_empty() { servers[0].info("redis_version").unwrap() } else { version };
+    assert!(nodes[0].server().unwrap().ends_with(&format!(" {version}")), "{:?}", nodes[0].server());
+    assert_eq!((nodes[0].role(), nodes[3].role()), (Some(Role::Master), Some(Role::Replica)));
+    let fault = nodes[4].last_fault().unwrap();
+    assert_eq!((fault.phase(), fault.cause(), nodes[2].last_fault()), (Phase::Handshake, Cause::Auth, None));
+    assert!(nodes[2].state_age() < SOON);
+    keeps_secrets(&[&nodes, &client]);
+    for node in &nodes {
+        assert!(
+            node.to_string().starts_with(&format!("{}: {}", node.address(), node.state()))
+                && !node.to_string().contains("hunter")
+        );
+    }
+
+    // One is restarted, and the durable one too.
+    for index in [0, 2] {
+        servers[index].restart().unwrap();
+    }
+    let noticed = || {
+        let _ = longest(&client).try_lock();
+        let states = states();
+        matches!(states[2], NodeState::Quarantined { remaining } if remaining > MAX_TTL / 2 && remaining <= MAX_TTL)
+            && states[0] == NodeState::Voting
+    };
+    assert!(eventually(SOON, noticed), "{:?}", client.nodes());
+    assert_ne!(client.nodes().unwrap()[0].run_id().unwrap(), run_id[..8]);
+}
+
+#[test]
+fn to_look_waits_for_nobody() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    acquaint(&client);
+    servers.iter().for_each(|server| server.pause().unwrap());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.mutex(KEY).try_lock());
+        thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        let nodes = client.nodes().unwrap();
+        assert!(begun.elapsed() < Duration::from_millis(500) && nodes.len() == 3);
+        assert!(!waiting.is_finished(), "nothing was shown");
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Unavailable);
+    });
+    failure(&client.mutex(KEY));
+    let state = client.nodes().unwrap()[0].state();
+    assert_eq!(state, NodeState::Down(Cause::TimedOut));
+    servers.iter().for_each(|server| server.resume().unwrap());
+    let server = &servers[0];
+    assert!(eventually(SOON, || matches!(server.command(&["PING"]), Ok(Answer::Text(_)))));
+}
