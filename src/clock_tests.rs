@@ -61,6 +61,10 @@ impl Simulated {
 }
 
 impl Clock for Simulated {
+    fn steady(&self) -> Timestamp {
+        Timestamp::from_nanos(source::read().0 + take_mutex(&self.offsets).0)
+    }
+
     fn now(&self) -> Timestamp {
         self.clock.advance(|| {
             let offsets = take_mutex(&self.offsets);
@@ -266,5 +270,28 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
             seen.sort_by_key(|result| result.map_or(Duration::MAX, |(timeout, _)| timeout));
             assert_eq!(seen, [Ok((TTL / 2, false)), Ok((LONGER, true))], "{jump:?}");
         });
+    }
+}
+
+/// What a restarted node has forgotten does not end sooner because somebody sets the clock of one client.
+#[test]
+fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
+    for (jump, is_over) in [(Jump::WallForward, false), (Jump::SuspendUnnoticed, true), (Jump::Suspend, true)] {
+        let node = EmbeddedNode::start().unwrap();
+        let clock = Simulated::new();
+        let builder = Redlock::builder().node(node.url()).node_timeout(TTL).max_ttl(LONGER);
+        let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+        let attempt = || client.mutex("k").ttl(TTL).try_lock().map(|guard| guard.is_some());
+        assert!(attempt().unwrap());
+        node.kill();
+        node.revive().unwrap();
+        let quarantined = || attempt().is_err_and(|error| error.causes()[0].cause() == crate::Cause::Quarantined);
+        assert!(eventually(quarantined), "{jump:?}");
+        clock.jump(jump, LONGER + TTL);
+        if is_over {
+            assert!(attempt().unwrap(), "{jump:?}");
+        } else {
+            assert!(quarantined() && quarantined(), "{jump:?}");
+        }
     }
 }

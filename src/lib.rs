@@ -45,21 +45,38 @@
 //!
 //! The conditions: the clocks of clients and servers run equally fast, but for
 //! [`drift_factor`](Builder::drift_factor); every client names the same nodes, and each is an independent master; no node
-//! forgets a key before its time, by eviction, `FLUSHALL`, fail-over, or **a restart without its data**. And for a lock that
-//! went to another process as text: it was attached once, and the wall clocks agree.
+//! forgets a key before its time, by eviction, `FLUSHALL`, or fail-over, and none that a client does not know to have been
+//! [restarted](#restarted-nodes). And for a lock that went to another process as text: it was attached once, and the wall
+//! clocks agree.
 //!
 //! # What it does not promise
 //!
 //! * **The lease may end while you work.** No client can stop your thread when its time is up. If something is lost when
 //!   two holders work at once, do not rely on any lease, this or another: let the resource itself refuse what comes too
 //!   late. Use this lock to save work, not to save data.
-//! * **A restarted node that comes back empty may give away a lock a second time.** This version does not guard against
-//!   it. Let nodes write every change to disk (`appendonly yes`, `appendfsync always`), or start them only after the longest
-//!   time to live has passed.
 //! * Order among programs. Threads that share a client queue up, first come, first served; programs compete.
 //!
 //! Not in this version: wake-up of waiting programs by publish/subscribe; fencing tokens; fair or reentrant locks; TLS; a C
 //! interface.
+//!
+//! # Restarted nodes
+//!
+//! A node that comes back empty has forgotten its locks. While one of them is held, it might help to give it away a second
+//! time. So a client does not believe a node that was restarted since it last met it (another `run_id`): until
+//! [`max_ttl`](Builder::max_ttl) has passed its votes are the fault [`Quarantined`](Cause::Quarantined), for attempts and for
+//! extensions. It is asked all the same, and gets its releases. **`max_ttl` is 24 h unless it is set**, and for so long a
+//! single node that was restarted locks nothing, nor do three of which two were. So set it to little more than the longest time
+//! to live that you use, the same in all clients; or let the nodes write every change to disk (`appendonly yes`,
+//! `appendfsync always`) and declare them [`durable`](Node::durable): then they count at once.
+//!
+//! What this guards against: a restart, a crash, a move of the address to another server, and a master that was a replica
+//! meanwhile and said so. What it cannot see: what keeps the process, such as `FLUSHALL`, `DEBUG RELOAD`, eviction, or
+//! turning replica and back between two questions; the restart of a node that withholds `INFO`; and any restart before
+//! the client met the node. Against the last there is [`RestartGuard::Strict`]: a node that is met for the first time must have
+//! been up for `max_ttl`, by its own clock. Otherwise a client that was just built believes every node. That is also why building
+//! a client anew ends every quarantine: the long wait of one that was idle through harmless restarts, and the protection.
+//!
+//! [`Redlock::nodes`] tells which nodes are in quarantine and for how long, and the [`Observer`] when it begins and ends.
 //!
 //! # After a fork
 //!
@@ -91,6 +108,7 @@
 //! 6. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
 //! 7. [`Observer`] is told what happens, for logs, metrics and alarms: also of nodes, and of releases that nobody waits for.
+//!    [`nodes`](Redlock::nodes) tells how each node looks now: its [`NodeState`], server, run id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "8. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."

@@ -92,8 +92,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Starts a dead one again, at the same address and without its keys. That is safe here because no lock is as old as
-    /// its death: a node that forgets a lock while it is held may give it away a second time.
+    /// Starts a dead one again, at the same address and without its keys. Clients that have met it do not believe it until
+    /// all that it has forgotten has ended.
     pub fn revive(&mut self, index: usize) -> io::Result<()> {
         match self {
             Nodes::Embedded(nodes) => nodes[index].revive(),
