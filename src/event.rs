@@ -210,7 +210,7 @@ impl NodeQuarantined {
         &self.address
     }
 
-    /// For how long it does not count, from when that was found out.
+    /// For how long it does not count any more, unless it is restarted again.
     pub fn remaining(&self) -> Duration {
         self.remaining
     }

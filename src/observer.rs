@@ -109,8 +109,8 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A node was restarted, and its votes do not count for a while. Told when the client connects to it again, and anew after
-    /// another restart.
+    /// A node was restarted, and its votes do not count for a while. Told with its first answer, and again when it has been
+    /// down meanwhile, or restarted once more.
     fn node_quarantined(&self, event: &NodeQuarantined) {
         let _ = event;
     }
@@ -120,7 +120,7 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// The quarantine of a node is over. Told with the first answer of the node after that.
+    /// The quarantine of a node is over. Told once, with the first answer of the node after that.
     fn quarantine_ended(&self, event: &QuarantineEnded) {
         let _ = event;
     }

@@ -8,7 +8,7 @@
 //! Without somebody to tell there is nothing of this but how each node is seen, for those who ask.
 
 use crate::proto::fault::Fault;
-use crate::proto::node::NodeId;
+use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::time::Timestamp;
 use crate::proto::vote::ReleaseOutcome;
 use crate::sync::{Mutex, lock};
@@ -94,6 +94,8 @@ impl News {
 pub(super) struct Presence {
     news: Option<Arc<News>>,
     nodes: Box<[Seen]>,
+    /// Those of which it was told that they are in quarantine, and not that it is over.
+    told_quarantined: NodeSet,
 }
 
 /// How one node is seen.
@@ -121,7 +123,7 @@ pub(super) enum State {
 impl Presence {
     pub(super) fn new(news: Option<Arc<News>>, nodes: usize, now: Timestamp) -> Presence {
         let stranger = Seen { state: State::Unknown, since: now, fault: None };
-        Presence { news, nodes: vec![stranger; nodes].into() }
+        Presence { news, nodes: vec![stranger; nodes].into(), told_quarantined: NodeSet::EMPTY }
     }
 
     /// How a node is seen.
@@ -148,16 +150,27 @@ impl Presence {
         }
     }
 
-    /// The node answers, and is in quarantine: news if it begins now, for `remaining`.
-    pub(super) fn quarantined(&mut self, node: NodeId, remaining: Option<Duration>, now: Timestamp) {
-        self.turn(node, State::Quarantined, now);
-        if let Some(remaining) = remaining {
+    /// The node answers, and is in quarantine for so long. News if it did not answer, or of this quarantine nothing was told.
+    pub(super) fn quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
+        if self.turn(node, State::Quarantined, now) {
+            self.told_quarantined.insert(node);
             self.tell(Item::NodeQuarantined(node, remaining));
         }
     }
 
-    pub(super) fn quarantine_ended(&self, node: NodeId) {
-        self.tell(Item::QuarantineEnded(node));
+    /// A quarantine begins. It is told of with the node's first answer.
+    pub(super) fn is_another(&mut self, node: NodeId, now: Timestamp) {
+        if self.of(node).state != State::Down {
+            self.turn(node, State::Unknown, now);
+        }
+    }
+
+    /// The quarantine is over. News if it was told of.
+    pub(super) fn quarantine_ended(&mut self, node: NodeId) {
+        if self.told_quarantined.contains(node) {
+            self.told_quarantined = self.told_quarantined.without(NodeSet::from_iter([node]));
+            self.tell(Item::QuarantineEnded(node));
+        }
     }
 
     pub(super) fn may_evict(&self, node: NodeId, policy: &'static str) {
@@ -231,12 +244,22 @@ mod tests {
         assert_eq!(told(&news), ["1 up".into(), down(2), "2 up".into(), down(1), "1 up".into()]);
         assert!(told(&news).is_empty());
 
-        presence.quarantined(one, Some(Duration::from_secs(9)), at(7));
-        presence.quarantined(one, None, at(8));
-        assert_eq!((presence.of(one).state, presence.of(one).since), (State::Quarantined, at(7)));
+        let seconds = Duration::from_secs;
+        presence.is_another(one, at(7));
+        presence.quarantined(one, seconds(9), at(8));
+        presence.quarantined(one, seconds(8), at(9));
+        assert_eq!((presence.of(one).state, presence.of(one).since), (State::Quarantined, at(8)));
+        presence.is_another(one, at(10));
+        presence.quarantined(one, seconds(9), at(10));
+        assert_eq!(told(&news), ["1 quarantined for 9s", "1 quarantined for 9s"]);
+        presence.down(one, REFUSED, at(11));
+        presence.is_another(one, at(12));
+        presence.down(one, REFUSED, at(12));
+        presence.quarantined(one, seconds(7), at(13));
         presence.quarantine_ended(one);
-        presence.up(one, at(9));
-        assert_eq!(told(&news), ["1 quarantined for 9s", "1 out of quarantine", "1 up"]);
+        presence.quarantine_ended(one);
+        presence.up(one, at(20));
+        assert_eq!(told(&news), [down(1), "1 quarantined for 7s".into(), "1 out of quarantine".into(), "1 up".into()]);
     }
 
     #[test]

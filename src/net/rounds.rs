@@ -156,11 +156,6 @@ impl Rounds {
         (round.generation == ticket.generation && round.references > 0).then_some(round)
     }
 
-    /// What a round is for, while somebody refers to it.
-    pub(super) fn purpose(&self, ticket: Ticket) -> Option<Purpose> {
-        self.round(ticket).map(|round| round.purpose)
-    }
-
     /// More refer to it: replies of these nodes are to come.
     pub(super) fn refer(&mut self, ticket: Ticket, nodes: NodeSet) {
         if let Some(round) = self.round_mut(ticket) {
@@ -179,6 +174,11 @@ impl Rounds {
             round.key.shrink_to(KEPT_KEY);
             self.unused.push(ticket.slot);
         }
+    }
+
+    /// What a round is for, while somebody refers to it.
+    pub(super) fn purpose(&self, ticket: Ticket) -> Option<Purpose> {
+        self.round(ticket).map(|round| round.purpose)
     }
 
     /// Says what the owner of a round sleeps on.

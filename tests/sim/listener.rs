@@ -4,7 +4,8 @@
 //! of which each call for a lock has one of its own here.
 
 use crate::event::{
-    Acquired, Extended, ExtensionFailed, Lost, Name, NodeDown, NodeUp, ReleaseFailed, Released, Repaired,
+    Acquired, Extended, ExtensionFailed, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
+    Released, Repaired,
 };
 use crate::extension::Extension;
 use crate::kernel::with;
@@ -49,8 +50,18 @@ pub(crate) struct Hearsay {
     by_key: BTreeMap<usize, usize>,
     /// By thread, the lock of which it was told last and whose guard was not seen yet.
     latest: BTreeMap<usize, usize>,
-    /// By client and node, whether it is up.
-    nodes: BTreeMap<(usize, String), bool>,
+    /// By client and node, what it was told to be last.
+    nodes: BTreeMap<(usize, String), Look>,
+    /// By client and node, whether it is in quarantine.
+    quarantined: BTreeMap<(usize, String), bool>,
+}
+
+/// What a node is told to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Down,
+    Quarantined,
+    Up,
 }
 
 impl Observer for Listener {
@@ -96,11 +107,29 @@ impl Observer for Listener {
     }
 
     fn node_down(&self, event: &NodeDown) {
-        self.hear_of_node(event.address(), false);
+        self.hear_of_node(event.address(), Look::Down);
+    }
+
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        self.hear(|world| world.hearsay.quarantined.insert((self.client, event.address().to_owned()), true));
+        self.hear_of_node(event.address(), Look::Quarantined);
     }
 
     fn node_up(&self, event: &NodeUp) {
-        self.hear_of_node(event.address(), true);
+        self.hear(|world| {
+            if world.hearsay.quarantined.get(&(self.client, event.address().to_owned())) == Some(&true) {
+                world.misreport("a node was told to be up, and is in quarantine");
+            }
+        });
+        self.hear_of_node(event.address(), Look::Up);
+    }
+
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        self.hear(|world| {
+            if world.hearsay.quarantined.insert((self.client, event.address().to_owned()), false) != Some(true) {
+                world.misreport("a quarantine was told to end that had not begun");
+            }
+        });
     }
 
     fn release_failed(&self, event: &ReleaseFailed) {
@@ -121,7 +150,7 @@ impl Observer for Listener {
 
 impl Listener {
     /// A client that is gone tells nobody.
-    fn hear(&self, act: impl FnOnce(&mut World)) {
+    fn hear<R>(&self, act: impl FnOnce(&mut World) -> R) {
         with(|world| {
             if !world.clients[self.client].is_gone {
                 act(world);
@@ -151,18 +180,19 @@ impl Listener {
         }
     }
 
-    fn hear_of_node(&self, node: &str, is_up: bool) {
+    fn hear_of_node(&self, node: &str, look: Look) {
         self.hear(|world| {
-            world.saw(if is_up {
-                "an observer is told of a node that is up"
-            } else {
-                "an observer is told of a node that is down"
+            world.saw(match look {
+                Look::Down => "an observer is told of a node that is down",
+                Look::Quarantined => "an observer is told of a quarantine",
+                Look::Up => "an observer is told of a node that is up",
             });
             let (now, client) = (world.now, self.client);
-            world
-                .trace
-                .note(now, || format!("client {client} is told that {node} is {}", if is_up { "up" } else { "down" }));
-            if world.hearsay.nodes.insert((self.client, node.to_owned()), is_up) == Some(is_up) {
+            world.trace.note(now, || format!("client {client} is told that {node} is {look:?}"));
+            // Another quarantine may begin before the last one has ended.
+            if world.hearsay.nodes.insert((self.client, node.to_owned()), look) == Some(look)
+                && look != Look::Quarantined
+            {
                 world.misreport("a node was told to be what it was already");
             }
         });
@@ -255,9 +285,9 @@ impl World {
                     Some(format!("client {}: its channel said that a lock is lost, the observer nothing", lock.client));
             }
         }
-        for ((client, node), is_up) in &self.hearsay.nodes {
-            if !is_up && !self.clients[*client].is_gone {
-                untold = Some(format!("client {client}: {node} was told to be down, and never to be up again"));
+        for ((client, node), look) in &self.hearsay.nodes {
+            if *look != Look::Up && !self.clients[*client].is_gone {
+                untold = Some(format!("client {client}: {node} was told to be {look:?}, and never to be up again"));
             }
         }
         if let Some(untold) = untold {

@@ -5,16 +5,18 @@
 //! `cargo test --release --test sim literature -- --nocapture` to see the traces.
 //!
 //! Where there is a remedy, the same plan with it is clean, on as many seeds as show the failure without: [`cured_by`]. So
-//! far: the lease clock against sleep, and a larger `drift_factor` against clocks that disagree. Nothing in a lock library
-//! helps against evictions, clocks of nodes that jump, and late writes, but fences that the resource checks.
+//! far: the lease clock against sleep, a larger `drift_factor` against clocks that disagree, and the guard against restarts
+//! where nodes forget. Nothing in a lock library helps against evictions, clocks of nodes that jump, and late writes, but
+//! fences that the resource checks.
 //!
-//! To be added with what closes them: the restart guard in [`a_node_that_forgets_gives_a_lock_away_twice`], fences in
-//! [`a_client_that_stands_still_writes_too_late`], each as `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
+//! To be added with what closes them: fences in [`a_client_that_stands_still_writes_too_late`], as
+//! `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
 
 use crate::campaign::{Campaign, replay, run};
 use crate::plan::{Bounds, Kind, Plan, Reckoning};
 use crate::shrink;
 use crate::trace::Trace;
+use quorumlock::RestartGuard;
 
 /// Seeds in which something must be found.
 const ENOUGH: u64 = 20_000;
@@ -80,6 +82,7 @@ fn a_machine_that_sleeps_believes_in_a_lock_that_is_gone() {
 fn a_node_that_forgets_gives_a_lock_away_twice() {
     let plan = find(Bounds::Amnesia, "exclusion", 40);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
+    cured_by(&plan, "exclusion", |plan| plan.restart_guard = RestartGuard::Strict);
 }
 
 /// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.

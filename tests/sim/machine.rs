@@ -52,6 +52,11 @@ impl Clock for MachineClock {
             (kernel::with(|world| world.clients[self.client].readings(world.now).0), wall)
         })
     }
+
+    fn steady(&self) -> Timestamp {
+        kernel::may_be_interrupted();
+        Timestamp::from_nanos(kernel::with(|world| world.clients[self.client].readings(world.now).0))
+    }
 }
 
 /// The library's clock of a client, read without losing any time. Not inside [`kernel::with`].
@@ -214,7 +219,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(plan: &NodePlan, mut random: Random) -> Node {
         let run_id = run_id(&mut random);
-        let mut store = Store::new(plan.flavour, run_id, EPOCH);
+        let mut store = Store::new(plan.flavour, run_id, EPOCH - UP_BEFORE);
         store.set_scripts(plan.has_scripts);
         store.set_password(plan.has_password.then(|| "secret".to_owned()));
         Node {
@@ -256,6 +261,9 @@ impl Node {
 
 /// When simulated time begins, in milliseconds since 1970.
 const EPOCH: u64 = 1_700_000_000_000;
+
+/// How long a node has been up then, in milliseconds: for longer than any lock lasts.
+const UP_BEFORE: u64 = 1_000_000;
 
 fn run_id(random: &mut Random) -> String {
     format!("{:016x}{:016x}{:08x}", random.next(), random.next(), random.next() >> 32)

@@ -28,7 +28,7 @@
 //!
 //! # Within the bounds, and beyond
 //! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set back,
-//! nodes that crash and keep their data, hang, run out of memory, load, turn into replicas; messages late, lost, cut,
+//! nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of memory, load, turn into replicas; messages late, lost, cut,
 //! blocked in one direction, connections half-open; clients paused, asleep, killed. There no rule may ever be broken.
 //! Beyond, [`literature`] must find what is known to go wrong. [`mutants`] shows that the rules bite.
 //!
@@ -80,6 +80,8 @@ mod redlock;
 mod release;
 #[path = "../../src/report.rs"]
 mod report;
+#[path = "../../src/status.rs"]
+mod status;
 #[path = "../../src/sys.rs"]
 mod sys;
 #[path = "../../src/watchdog.rs"]
@@ -222,6 +224,7 @@ fn everything_happens() {
         "an extension of somebody else's key",
         "an unlock that finds too few nodes",
         "an unlock that says expired",
+        "an observer is told of a quarantine",
         "an unlock that says released",
         "bytes on a connection that its node does not know",
         "fault: a client is killed",
@@ -235,6 +238,7 @@ fn everything_happens() {
         "fault: a node is a replica",
         "fault: a node is out of memory",
         "fault: a node loads its data",
+        "fault: a node loses its data",
         "fault: a node's clock is set",
         "fault: a path is blocked",
         "fault: a path is blocked in one direction",

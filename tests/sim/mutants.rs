@@ -3,9 +3,6 @@
 //! `cargo test --release --test sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
 //! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` says how many seeds to try.
 //!
-//! To come: "restart not noticed", with the restart guard. When there is one, nodes may lose their data within the bounds:
-//! `NODES_MAY_FORGET` in [`plan`](crate::plan) says so, and this table plants its absence in `MUTANTS`.
-//!
 //! Not in the table, because nothing that can be seen comes of it: that what is owed is not paid into a closed connection
 //! (no path leads there any more).
 
@@ -264,11 +261,62 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "what is left unsent is not polled for",
-        file: "net/link.rs",
+        file: "net/link/interest.rs",
         edits: &[
             ("writable: !self.session.unsent().is_empty() })", "writable: false })"),
             ("&& *writable != self.session.unsent().is_empty()", "&& !*writable"),
         ],
+    },
+    Mutant {
+        name: "restart not noticed",
+        file: "proto/quarantine.rs",
+        edits: &[(
+            "(_, Met::Process(known)) if known.is_some() && known == id => Duration::ZERO,",
+            "(_, Met::Process(_)) => Duration::ZERO,",
+        )],
+    },
+    Mutant {
+        name: "young stranger believed",
+        file: "proto/quarantine.rs",
+        edits: &[("self.term.saturating_sub(identity.uptime()),", "Duration::ZERO,")],
+    },
+    Mutant {
+        name: "quarantine too short",
+        file: "proto/quarantine.rs",
+        edits: &[("self.end.max(Some(now.after(wait)))", "self.end.max(Some(now.after(wait / 2)))")],
+    },
+    Mutant {
+        name: "quarantine ends with the wall clock",
+        file: "net/fleet/guarding.rs",
+        edits: &[
+            ("link.quarantine.meet(&link.known, self.clock.steady())", "link.quarantine.meet(&link.known, now)"),
+            ("if link.quarantine.end(self.clock.steady())", "if link.quarantine.end(now)"),
+        ],
+    },
+    Mutant {
+        name: "the first flight of a restarted node counts",
+        file: "net/fleet.rs",
+        edits: &[
+            ("                    self.meet(node, now);\n", "                    is_new = true;\n"),
+            (
+                "        let mut answered = false;\n        while self.links",
+                "        let (mut answered, mut is_new) = (false, false);\n        while self.links",
+            ),
+            (
+                "        Ok(answered)\n",
+                "        if is_new {\n            self.meet(node, now);\n        }\n        Ok(answered)\n",
+            ),
+        ],
+    },
+    Mutant {
+        name: "extensions count in quarantine",
+        file: "net/fleet/guarding.rs",
+        edits: &[("quarantine::of_extension(vote)", "vote")],
+    },
+    Mutant {
+        name: "no release in quarantine",
+        file: "net/fleet/requests.rs",
+        edits: &[("if wanted && !link.is_closed() {", "if wanted && !link.is_closed() && !link.quarantine.is_on() {")],
     },
     Mutant {
         name: "a node is never asked again",

@@ -4,6 +4,7 @@
 //! resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
 
 use crate::random::Random;
+use quorumlock::RestartGuard;
 use quorumlock::embedded::{Condition, Flavour};
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
@@ -12,16 +13,13 @@ pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
 /// How long after the end of an attempt, and of all faults, its keys must be gone.
 pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 
-/// Whether nodes may lose their data within the bounds: when the library has a guard against that, and not before. Then
-/// [`Bounds::Kept`] draws such crashes, and "restart not noticed" belongs into the table of planted faults.
-const NODES_MAY_FORGET: bool = false;
-
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// What the library promises to stand.
+    /// What the library promises to stand. That nodes come back without their data is part of it where clients are strict
+    /// about restarts.
     Kept,
-    /// Nodes also come back without their data.
+    /// Nodes also come back without their data, and no client minds.
     Amnesia,
     /// Wall clocks of nodes are also set forward.
     ClockJumps,
@@ -42,6 +40,8 @@ pub(crate) struct Plan {
     /// What leases are reckoned by, and the thousandths by which clocks may disagree.
     pub(crate) reckoning: Reckoning,
     pub(crate) drift_factor: u32,
+    /// What clients do about nodes that were restarted.
+    pub(crate) restart_guard: RestartGuard,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) clients: Vec<ClientPlan>,
     /// By client and node.
@@ -186,12 +186,17 @@ impl Plan {
             _ => random.magnitude(50, 5_000),
         };
         let ttls = (0..random.between(1, 3)).map(|_| ttl(&mut random)).collect();
+        // Drawn apart, so that no other number changes with it.
+        let guards = [RestartGuard::Off, RestartGuard::Off, RestartGuard::Observed, RestartGuard::Strict];
+        let restart_guard =
+            if bounds == Bounds::Kept { Random::new(seed ^ 0x9e37_79b9).pick(&guards) } else { RestartGuard::Off };
         let storm = random.magnitude(SECOND / 4, 10 * SECOND);
         let mut plan = Plan {
             seed,
             bounds,
             reckoning,
             drift_factor: 10,
+            restart_guard,
             nodes,
             clients,
             paths,
@@ -271,7 +276,8 @@ impl Plan {
                 _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
             },
             _ => {
-                let may_forget = self.bounds == Bounds::Amnesia || NODES_MAY_FORGET;
+                // A client that is not strict believes a node that it meets for the first time.
+                let may_forget = self.bounds == Bounds::Amnesia || self.restart_guard == RestartGuard::Strict;
                 let keeps_data = !may_forget || random.once_in(3);
                 Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
             }

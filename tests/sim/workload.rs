@@ -14,6 +14,7 @@ use crate::net::engine::Engine;
 use crate::observer::Observer;
 use crate::plan::{MILLISECOND, SECOND};
 use crate::proto::backoff::Backoff;
+use crate::proto::quarantine::Quarantine;
 use crate::random::Random;
 use crate::redlock::Redlock;
 use crate::release::Release;
@@ -52,7 +53,10 @@ fn open(client: usize) -> Redlock {
     let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
     let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
     let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
-    let endpoints = urls.iter().map(|url| Endpoint::parse(url).unwrap()).collect();
+    // Nothing is asked to last longer.
+    let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
+    let quarantine = Quarantine::new(with(|world| world.plan.restart_guard), max_ttl);
+    let endpoints = urls.iter().map(|url| (Endpoint::parse(url).unwrap(), quarantine.clone())).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
@@ -60,14 +64,14 @@ fn open(client: usize) -> Redlock {
     let report = Reporter::new(observer, &names, "");
     let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news()).unwrap();
     let settings = Settings {
+        durable: vec![false; names.len()],
         nodes: names,
         prefix: String::new(),
         node_timeout,
         drift_factor,
         backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
         unavailable_after: Duration::from_secs(3),
-        // Nothing is asked to last longer.
-        max_ttl: Duration::from_millis(with(|world| world.judge.longest_ttl)),
+        max_ttl,
     };
     Redlock::new(Client::new(engine, settings, report, Generation::current().unwrap()))
 }

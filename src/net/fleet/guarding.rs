@@ -19,8 +19,8 @@ impl Fleet {
         let link = &mut self.links[node.index()];
         link.known = link.session.identity().clone();
         // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
-        if let Some(remaining) = link.quarantine.meet(&link.known, self.clock.steady()) {
-            self.presence.quarantined(node, Some(remaining), now);
+        if link.quarantine.meet(&link.known, self.clock.steady()).is_some() {
+            self.presence.is_another(node, now);
         }
         if let Some(policy) = link.known.eviction() {
             self.presence.may_evict(node, policy);

@@ -42,11 +42,12 @@ impl Fleet {
     /// is not there before it answers in time.
     pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
         let link = &self.links[node.index()];
-        if self.presence.is_up(node) || !link.is_responsive(now) {
+        let is_quarantined = link.quarantine.is_on();
+        if self.presence.is_up(node) && !is_quarantined || !link.is_responsive(now) {
             return;
         }
-        if link.quarantine.is_on() {
-            self.presence.quarantined(node, None, now);
+        if is_quarantined {
+            self.presence.quarantined(node, link.quarantine.remaining(self.clock.steady()), now);
         } else {
             self.presence.up(node, now);
         }

@@ -43,8 +43,8 @@ impl Fleet {
             let look = match (seen.state, seen.fault) {
                 (State::Down, Some(fault)) if is_verdict(fault) => Look::Rejected(fault),
                 (State::Down, fault) => Look::Down(fault.unwrap_or(link.fault())),
+                _ if !remaining.is_zero() => Look::Quarantined(remaining),
                 (State::Unknown, _) => Look::Unknown,
-                (State::Quarantined | State::Up, _) if !remaining.is_zero() => Look::Quarantined(remaining),
                 (State::Quarantined | State::Up, _) => Look::Voting,
             };
             Snapshot {
