@@ -3,10 +3,12 @@
 //! Each process increments a number in a file, by reading it, waiting, and writing it, under the lock and nothing else.
 //! [`worker`] is what they do, [`faults`] what is done to them and to their servers, always within the bounds in which
 //! Redlock is safe. Those are:
-//! * A server keeps what it has granted. It may be killed and come back with its data (each write is on disk before it
-//!   is answered). It may come back without, or with a clock that was set forward by an hour, if it has answered
-//!   nobody for a time to live meanwhile, so that nothing holds any more that it had granted. Nothing less will do for
-//!   even one server of five: the quorums of two clients may have that one alone in common.
+//! * A server keeps what it has granted, or is known to have been started anew. It may be killed and come back with its
+//!   data (each write is on disk before it is answered) or without: the clients guard against that, strictly, because
+//!   some of them meet the server for the first time after it has forgotten.
+//! * A server's clock may be set forward by an hour if it has answered nobody for a time to live meanwhile, so that
+//!   nothing holds any more that it had granted. Nothing less will do for even one server of five: the quorums of two
+//!   clients may have that one alone in common, and no client can see it.
 //! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time,
 //!   which only lets keys live longer.
 //! * A server may become a replica and a master again, but not of another server, whose data it would take.

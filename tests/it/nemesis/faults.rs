@@ -54,7 +54,7 @@ pub(crate) struct Event {
 type Strike = (&'static str, fn(&mut Nemesis));
 
 /// Everything that can happen.
-pub(crate) const STRIKES: [Strike; 27] = [
+pub(crate) const STRIKES: [Strike; 29] = [
     ("answers held back", |nemesis| nemesis.stall(Direction::ToClient)),
     ("answers trickling", |nemesis| nemesis.trickle(Direction::ToClient)),
     ("client killed", Nemesis::kill_client),
@@ -80,8 +80,10 @@ pub(crate) const STRIKES: [Strike; 27] = [
     ("server hung", |nemesis| nemesis.hang(1, 1500)),
     ("server killed and restarted", Nemesis::restart),
     ("server made a replica, and a master again", Nemesis::demote),
-    ("server restarted without its data, a lease later", Nemesis::forget),
+    ("server restarted without its data, a lease later", |nemesis| nemesis.forget(FORGOTTEN)),
+    ("server restarted without its data, at once", |nemesis| nemesis.forget(Duration::ZERO)),
     ("two servers hung", |nemesis| nemesis.hang(2, 800)),
+    ("two servers hung, and a third restarted without its data", Nemesis::forget_what_is_needed),
 ];
 
 impl Nemesis {
@@ -104,6 +106,8 @@ impl Nemesis {
             history: Vec::new(),
             flood_answers: 0,
         };
+        // Nobody counts on a server that has not been up for that long; servers tell it in whole seconds.
+        thread::sleep(FORGOTTEN + Duration::from_secs(1));
         for _ in 0..workers {
             nemesis.clients.start();
         }
@@ -231,9 +235,31 @@ impl Nemesis {
         self.servers[victim].restart().unwrap();
     }
 
-    /// What it had granted has ended when it is back.
-    fn forget(&mut self) {
+    /// It is back without its data after this time.
+    fn forget(&mut self, later: Duration) {
         let victim = self.one();
+        self.empty(victim);
+        thread::sleep(later);
+        self.servers[victim].restart().unwrap();
+    }
+
+    /// Whoever holds the lock holds it at three servers. One of them forgets it, and there are three without it.
+    fn forget_what_is_needed(&mut self) {
+        let victims = self.some(3);
+        for &index in &victims[..2] {
+            self.servers[index].pause().unwrap();
+        }
+        let time = self.random.millis(1000);
+        thread::sleep(time);
+        self.empty(victims[2]);
+        self.servers[victims[2]].restart().unwrap();
+        for &index in &victims[..2] {
+            self.servers[index].resume().unwrap();
+        }
+    }
+
+    /// Kills it, and takes away what it has on disk.
+    fn empty(&mut self, victim: usize) {
         self.servers[victim].kill();
         for entry in fs::read_dir(self.servers[victim].directory()).unwrap().flatten() {
             if entry.file_name().to_string_lossy().starts_with("appendonly") {
@@ -241,8 +267,6 @@ impl Nemesis {
                 if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
             }
         }
-        thread::sleep(FORGOTTEN);
-        self.servers[victim].restart().unwrap();
     }
 
     /// It keeps its data, because its master cannot be reached.

@@ -15,8 +15,8 @@ use super::random::Random;
 use super::text;
 use nix::sys::signal::{Signal, raise};
 use quorumlock::{
-    AttemptLost, CancelHandle, ErrorKind, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, Node,
-    NodeDown, NodeUp, Observer, Redlock, Release, Repaired, Wait, Watchdog,
+    AttemptLost, CancelHandle, ErrorKind, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
+    NodeQuarantined, NodeUp, Observer, Redlock, Release, Repaired, RestartGuard, Wait, Watchdog,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -94,9 +94,11 @@ pub(crate) fn run() {
     let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
     let urls: Vec<&str> = words.collect();
     let journal = Arc::new(Journal(Log::open(&directory, &format!("{number}.events"))));
-    // They keep what they confirm, or come back when it has ended, and each is restarted often.
-    let nodes = || urls.iter().map(|&url| Node::new(url).durable(true));
-    let client = || Redlock::builder().nodes(nodes()).observer(Arc::clone(&journal)).build().unwrap();
+    let client = || {
+        let builder = Redlock::builder().nodes(urls.iter().copied()).observer(Arc::clone(&journal));
+        // A server that has just been started may have forgotten what holds.
+        builder.restart_guard(RestartGuard::Strict).max_ttl(TTL).build().unwrap()
+    };
     let (client, other) = (client(), client());
     let (number, writing) = (number.parse::<usize>().unwrap(), RwLock::new(()));
     thread::scope(|scope| {
@@ -322,6 +324,10 @@ impl Observer for Journal {
 
     fn node_down(&self, _: &NodeDown) {
         self.0.say("node down");
+    }
+
+    fn node_quarantined(&self, _: &NodeQuarantined) {
+        self.0.say("node quarantined");
     }
 
     fn node_up(&self, _: &NodeUp) {
