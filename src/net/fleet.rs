@@ -260,7 +260,7 @@ impl Fleet {
                     self.rounds.unrefer(ticket);
                 }
                 Event::Greeted => {
-                    self.meet(node, now);
+                    self.meet(node);
                     self.refuse_second_vote(node, now);
                 }
                 Event::Rejected(fault) => self.meet_rejected(node, fault, now),

@@ -96,6 +96,8 @@ pub(super) struct Presence {
     nodes: Box<[Seen]>,
     /// Those of which it was told that they are in quarantine, and not that it is over.
     told_quarantined: NodeSet,
+    /// Those whose present quarantine was not told of.
+    to_be_told: NodeSet,
 }
 
 /// How one node is seen.
@@ -123,7 +125,12 @@ pub(super) enum State {
 impl Presence {
     pub(super) fn new(news: Option<Arc<News>>, nodes: usize, now: Timestamp) -> Presence {
         let stranger = Seen { state: State::Unknown, since: now, fault: None };
-        Presence { news, nodes: vec![stranger; nodes].into(), told_quarantined: NodeSet::EMPTY }
+        Presence {
+            news,
+            nodes: vec![stranger; nodes].into(),
+            told_quarantined: NodeSet::EMPTY,
+            to_be_told: NodeSet::EMPTY,
+        }
     }
 
     /// How a node is seen.
@@ -152,23 +159,24 @@ impl Presence {
 
     /// The node answers, and is in quarantine for so long. News if it did not answer, or of this quarantine nothing was told.
     pub(super) fn quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
-        if self.turn(node, State::Quarantined, now) {
+        if self.turn(node, State::Quarantined, now) || self.to_be_told.contains(node) {
+            self.to_be_told = self.to_be_told.without(NodeSet::from_iter([node]));
             self.told_quarantined.insert(node);
             self.tell(Item::NodeQuarantined(node, remaining));
         }
     }
 
     /// A quarantine begins. It is told of with the node's first answer.
-    pub(super) fn is_another(&mut self, node: NodeId, now: Timestamp) {
-        if self.of(node).state != State::Down {
-            self.turn(node, State::Unknown, now);
-        }
+    pub(super) fn is_another(&mut self, node: NodeId) {
+        self.to_be_told.insert(node);
     }
 
     /// The quarantine is over. News if it was told of.
     pub(super) fn quarantine_ended(&mut self, node: NodeId) {
+        let node_alone = NodeSet::from_iter([node]);
+        self.to_be_told = self.to_be_told.without(node_alone);
         if self.told_quarantined.contains(node) {
-            self.told_quarantined = self.told_quarantined.without(NodeSet::from_iter([node]));
+            self.told_quarantined = self.told_quarantined.without(node_alone);
             self.tell(Item::QuarantineEnded(node));
         }
     }
@@ -245,20 +253,23 @@ mod tests {
         assert!(told(&news).is_empty());
 
         let seconds = Duration::from_secs;
-        presence.is_another(one, at(7));
+        presence.is_another(one);
         presence.quarantined(one, seconds(9), at(8));
         presence.quarantined(one, seconds(8), at(9));
         assert_eq!((presence.of(one).state, presence.of(one).since), (State::Quarantined, at(8)));
-        presence.is_another(one, at(10));
+        presence.is_another(one);
         presence.quarantined(one, seconds(9), at(10));
         assert_eq!(told(&news), ["1 quarantined for 9s", "1 quarantined for 9s"]);
         presence.down(one, REFUSED, at(11));
-        presence.is_another(one, at(12));
+        presence.is_another(one);
         presence.down(one, REFUSED, at(12));
         presence.quarantined(one, seconds(7), at(13));
         presence.quarantine_ended(one);
         presence.quarantine_ended(one);
         presence.up(one, at(20));
+        presence.is_another(one);
+        presence.quarantine_ended(one);
+        presence.up(one, at(21));
         assert_eq!(told(&news), [down(1), "1 quarantined for 7s".into(), "1 out of quarantine".into(), "1 up".into()]);
     }
 

@@ -289,22 +289,25 @@ const MUTANTS: &[Mutant] = &[
         name: "quarantine ends with the wall clock",
         file: "net/fleet/guarding.rs",
         edits: &[
-            ("link.quarantine.meet(&link.known, self.clock.steady())", "link.quarantine.meet(&link.known, now)"),
-            ("if link.quarantine.end(self.clock.steady())", "if link.quarantine.end(now)"),
+            (
+                "link.quarantine.meet(&link.known, self.clock.steady())",
+                "link.quarantine.meet(&link.known, self.clock.now())",
+            ),
+            ("if link.quarantine.end(self.clock.steady())", "if link.quarantine.end(self.clock.now())"),
         ],
     },
     Mutant {
         name: "the first flight of a restarted node counts",
         file: "net/fleet.rs",
         edits: &[
-            ("                    self.meet(node, now);\n", "                    is_new = true;\n"),
+            ("                    self.meet(node);\n", "                    is_new = true;\n"),
             (
                 "        let mut answered = false;\n        while self.links",
                 "        let (mut answered, mut is_new) = (false, false);\n        while self.links",
             ),
             (
                 "        Ok(answered)\n",
-                "        if is_new {\n            self.meet(node, now);\n        }\n        Ok(answered)\n",
+                "        if is_new {\n            self.meet(node);\n        }\n        Ok(answered)\n",
             ),
         ],
     },

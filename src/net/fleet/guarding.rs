@@ -15,12 +15,12 @@ use crate::proto::vote::Vote;
 
 impl Fleet {
     /// The greeting was accepted: is this the process that it was?
-    pub(super) fn meet(&mut self, node: NodeId, now: Timestamp) {
+    pub(super) fn meet(&mut self, node: NodeId) {
         let link = &mut self.links[node.index()];
         link.known = link.session.identity().clone();
         // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
         if link.quarantine.meet(&link.known, self.clock.steady()).is_some() {
-            self.presence.is_another(node, now);
+            self.presence.is_another(node);
         }
         if let Some(policy) = link.known.eviction() {
             self.presence.may_evict(node, policy);
