@@ -77,6 +77,7 @@ pub struct Builder {
     max_ttl: Duration,
     restart_guard: RestartGuard,
     spin: Option<Duration>,
+    wake_ups: bool,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -100,6 +101,7 @@ impl Builder {
             max_ttl: MAX_TTL,
             restart_guard: RestartGuard::default(),
             spin: None,
+            wake_ups: true,
             observer: None,
         }
     }
@@ -149,8 +151,9 @@ impl Builder {
         self
     }
 
-    /// The shortest and the longest delay between two attempts of a waiting thread. Default: 2 ms and 250 ms. Delays are
-    /// random, and grow while the lock stays held. The shortest is more than zero.
+    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default: 2 ms
+    /// and 250 ms. Delays are random, and grow while the lock stays held; at once, where a [release](Builder::wake_ups) would
+    /// be heard of. The shortest is more than zero.
     #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
         self.retry_min = shortest;
@@ -220,6 +223,39 @@ impl Builder {
         self
     }
 
+    /// Whether those who wait for a lock are woken when another program releases it. Default: yes.
+    ///
+    /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key, and whoever waits subscribes to
+    /// that: on a connection of its own to each node, one for all locks that are waited for, which is there only while somebody
+    /// waits. A hint ends a wait early and nothing else; where hints are refused or lost, waits end by
+    /// [`retry_delay`](Builder::retry_delay). While hints can be heard, a thread that waits asks the servers seldom.
+    ///
+    /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
+    /// `+publish +subscribe &quorumlock:*`; one that may do neither is told to the
+    /// [`Observer`](crate::Observer::wake_ups_refused) once, and locks as well.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::Redlock;
+    /// use std::{thread, time::Duration};
+    ///
+    /// // Two programs, with delays between attempts that would show.
+    /// let client = || Redlock::builder().node(node.url()).retry_delay(Duration::from_secs(60), Duration::from_secs(60)).build();
+    /// let (ours, theirs) = (client()?, client()?);
+    ///
+    /// let held = theirs.mutex("orders/42").lock()?;
+    /// let waiting = thread::spawn(move || ours.mutex("orders/42").lock_timeout(Duration::from_secs(50)));
+    /// thread::sleep(Duration::from_millis(100));
+    /// drop(held);
+    /// assert!(waiting.join().unwrap()?.is_some(), "it was told, and did not wait for a minute");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn wake_ups(mut self, wake_ups: bool) -> Builder {
+        self.wake_ups = wake_ups;
+        self
+    }
+
     /// Who is told what happens to the locks and nodes of the client: see [`Observer`] for when and where. Default: nobody.
     /// Replaces an earlier one. To keep a handle on it, give an `Arc` of it.
     #[must_use]
@@ -252,10 +288,10 @@ impl Builder {
             Quarantine::new(guard, self.max_ttl)
         };
         let records = endpoints.into_iter().zip(self.nodes.iter().map(quarantine)).collect();
-        let engine =
-            Engine::new(records, self.node_timeout, self.spinning(), clock, report.news()).map_err(|error| {
-                Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-            })?;
+        let (spin, news) = (self.spinning(), report.news());
+        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups).map_err(|error| {
+            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+        })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {

@@ -313,6 +313,33 @@ impl Repaired {
     }
 }
 
+/// A node refuses to take part in wake-ups: by its access control list, mostly. Locks work all the same; whoever waits for one
+/// that another program releases may notice later. Told once for each node and each side, see
+/// [`Builder::wake_ups`](crate::Builder::wake_ups).
+#[derive(Clone, Debug)]
+pub struct WakeUpsRefused {
+    pub(crate) fault: NodeFault,
+    pub(crate) publishing: bool,
+}
+
+impl WakeUpsRefused {
+    /// Where the node is, as in its URL.
+    pub fn address(&self) -> &str {
+        self.fault.address()
+    }
+
+    /// What it said.
+    pub fn fault(&self) -> &NodeFault {
+        &self.fault
+    }
+
+    /// Whether it is our `PUBLISH` that it refuses, by which others hear of our releases; otherwise our `SUBSCRIBE`, by which
+    /// we hear of theirs.
+    pub fn is_publishing(&self) -> bool {
+        self.publishing
+    }
+}
+
 /// The name of a resource, kept as a part of its key: no copy is made of it.
 #[derive(Clone)]
 pub(crate) struct Name {

@@ -159,7 +159,7 @@ pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
     Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
+    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 pub use extension::Extension;
 pub use guard::MutexGuard;

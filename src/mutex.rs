@@ -1,12 +1,13 @@
 //! The lock of one resource, and the ways to take it.
 
 mod attach;
+mod vigil;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
 use crate::keeper::LONGEST_SLEEP;
-use crate::net::engine::{Claim, Count};
+use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::time::Timestamp;
@@ -18,6 +19,7 @@ use getrandom::SysRng;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vigil::{Ended, Vigil};
 
 /// Time to live of a lock that names none.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
@@ -224,6 +226,8 @@ struct Acquisition<'m> {
     patience: Patience,
     called_at: Timestamp,
     started: Timestamp,
+    /// Whether another thread of this client had it before.
+    is_handed_on: bool,
 }
 
 enum Queued {
@@ -234,7 +238,7 @@ enum Queued {
 
 impl<'m> Acquisition<'m> {
     fn new(mutex: &'m Mutex, patience: Patience, started: Timestamp) -> Result<Acquisition<'m>> {
-        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, called_at: started, started })
+        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, called_at: started, started, is_handed_on: false })
     }
 
     /// Waits to become the first of this process's queue, with no guard of this process in front.
@@ -254,6 +258,7 @@ impl<'m> Acquisition<'m> {
                 Turn::Head(_) if now >= deadline => return Ok(Queued::OutOfTime(place.trouble())),
                 Turn::Head(available_at) => {
                     // While a guard of this process held the lock, nobody asked whether the nodes were there.
+                    self.is_handed_on = held_here;
                     self.started = if held_here { now } else { available_at };
                     return Ok(Queued::FirstInLine);
                 }
@@ -305,9 +310,12 @@ impl<'m> Acquisition<'m> {
         };
         let mut machine = Acquire::new(terms, self.started);
         let mut last: Option<(Claim, Count)> = None;
-        let mut bell = None;
+        let mut vigil: Option<Vigil<'_>> = None;
         let mut now = self.started;
         let mut is_lost = false;
+        if place.is_some() && engine.must_yield(key, self.is_handed_on) {
+            machine.yields(now, token::draw_jitter(&mut SysRng).unwrap_or_default());
+        }
         loop {
             let output = machine.poll();
             // Told when what it left behind has been undone.
@@ -321,11 +329,15 @@ impl<'m> Acquisition<'m> {
                 Output::Attempt if wait.is_cancelled() => machine.cancelled(),
                 Output::Attempt => {
                     let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;
-                    let attempt =
-                        engine.acquire(key.as_bytes(), token, self.ttl.millis(), |t0| machine.attempt_deadline(t0));
+                    let listener = vigil.as_ref().map(Vigil::listener);
+                    let attempt = engine
+                        .acquire(key.as_bytes(), token, self.ttl.millis(), listener, |t0| machine.attempt_deadline(t0));
                     let jitter =
                         if attempt.1.is_won() { 0 } else { token::draw_jitter(&mut SysRng).unwrap_or_default() };
                     now = engine.now();
+                    if let Some(vigil) = &vigil {
+                        machine.expects(vigil.outlook(&attempt.1));
+                    }
                     machine.attempted(attempt.0.t0, &attempt.1.tally, attempt.0.reached, now, jitter);
                     if let Some(place) = &place {
                         if machine.is_held() {
@@ -344,14 +356,22 @@ impl<'m> Acquisition<'m> {
                 }
                 Output::Wait(until) => {
                     let Some(place) = &place else { break };
-                    let bell = bell.get_or_insert_with(|| place.bell());
-                    if wait.sleep(bell, until.since(engine.now())) {
-                        machine.cancelled();
-                    } else {
-                        machine.woken(engine.now());
+                    let vigil = vigil.get_or_insert_with(|| Vigil::begin(engine, place, wait, key));
+                    let ended = vigil.wait(until);
+                    let now = engine.now();
+                    match ended {
+                        Ended::Cancelled => machine.cancelled(),
+                        Ended::With(Some(Word::Released(turn))) => {
+                            machine.released(turn, now, token::draw_jitter(&mut SysRng).unwrap_or_default());
+                        }
+                        // Nothing was missed before.
+                        Ended::With(Some(Word::Listening)) if machine.attempts() == 0 => {}
+                        Ended::With(Some(_)) => machine.prompted(now),
+                        Ended::With(None) => machine.woken(now),
                     }
                 }
                 Output::Done(Verdict::Acquired(lease)) => {
+                    vigil.take().into_iter().for_each(Vigil::won);
                     let guard = last.map(|(claim, _)| self.guard(claim, lease, place.take(), now));
                     client.report().acquired(key, now.since(self.called_at), machine.attempts());
                     return Ok(guard);

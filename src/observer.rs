@@ -2,7 +2,7 @@
 
 use crate::event::{
     Acquired, AttemptLost, Extended, ExtensionFailed, Lost, NodeDown, NodeMayEvict, NodeQuarantined, NodeUp,
-    QuarantineEnded, ReleaseFailed, Released, Repaired,
+    QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::sync::Arc;
 
@@ -142,6 +142,11 @@ pub trait Observer: Send + Sync {
     fn repaired(&self, event: &Repaired) {
         let _ = event;
     }
+
+    /// A node refuses to tell others of our releases, or us of theirs. Told once for each.
+    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+        let _ = event;
+    }
 }
 
 /// Tells the observer inside, so that the program can keep a handle on it.
@@ -196,5 +201,9 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn repaired(&self, event: &Repaired) {
         (**self).repaired(event);
+    }
+
+    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+        (**self).wake_ups_refused(event);
     }
 }

@@ -10,6 +10,7 @@
 //! `SET` will go (SPEC §3.4). Whoever leaves, for whatever reason, wakes the new head.
 
 use crate::error::NodeFault;
+use crate::net::alarm::Alarm;
 use crate::proto::lease::OwnerToken;
 use crate::proto::time::Timestamp;
 use crate::sync::{Mutex, lock};
@@ -62,7 +63,13 @@ struct Line {
 
 struct Waiter {
     id: u64,
-    bell: Option<Sender<()>>,
+    bell: Option<Bell>,
+}
+
+/// How somebody is told to look again, who waits for sockets or for nothing else.
+enum Bell {
+    Alarm(Arc<Alarm>),
+    Channel(Sender<()>),
 }
 
 /// Why the last attempt on a resource could not find out.
@@ -189,12 +196,21 @@ impl Place<'_> {
     /// [`turn`](Place::turn): what happens in between is then not missed.
     pub(crate) fn bell(&self) -> Receiver<()> {
         let (sender, receiver) = bounded(1);
+        self.be_told_by(Bell::Channel(sender));
+        receiver
+    }
+
+    /// Lets the alarm be rung when something has changed for this thread, in place of an earlier bell.
+    pub(crate) fn rings(&self, alarm: &Arc<Alarm>) {
+        self.be_told_by(Bell::Alarm(Arc::clone(alarm)));
+    }
+
+    fn be_told_by(&self, bell: Bell) {
         self.with_line(|line| {
             if let Some(waiter) = line.waiting.iter_mut().find(|waiter| waiter.id == self.id) {
-                waiter.bell = Some(sender);
+                waiter.bell = Some(bell);
             }
         });
-        receiver
     }
 
     /// Notes that a quorum answered an attempt.
@@ -300,9 +316,11 @@ impl Line {
     }
 
     fn ring_head(&self) {
-        if let Some(bell) = self.waiting.front().and_then(|head| head.bell.as_ref()) {
+        match self.waiting.front().and_then(|head| head.bell.as_ref()) {
+            Some(Bell::Alarm(alarm)) => alarm.ring(),
             // A full bell has rung already.
-            let _ = bell.try_send(());
+            Some(Bell::Channel(bell)) => drop(bell.try_send(())),
+            None => {}
         }
     }
 }

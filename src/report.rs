@@ -9,10 +9,10 @@
 use crate::error::NodeFault;
 use crate::event::{
     Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
+    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use crate::net::engine::Count;
-use crate::net::news::{Farewell, Item, News};
+use crate::net::news::{Farewell, Item, News, Side};
 use crate::observer::Observer;
 use crate::proto::fault::Fault;
 use crate::proto::node::{NodeId, NodeSet};
@@ -142,6 +142,10 @@ impl Listener {
             Item::NodeUp(node) => call(|| self.observer.node_up(&NodeUp { address: address(node) })),
             Item::QuarantineEnded(node) => {
                 call(|| self.observer.quarantine_ended(&QuarantineEnded { address: address(node) }));
+            }
+            Item::WakeUpsRefused(side, node, fault) => {
+                let (fault, publishing) = (self.cause(*node, *fault), *side == Side::Publishing);
+                call(|| self.observer.wake_ups_refused(&WakeUpsRefused { fault, publishing }));
             }
             Item::Release(farewell, outcome, faults) => self.ended(farewell, true, *outcome, faults),
         }

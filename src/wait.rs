@@ -2,12 +2,16 @@
 
 use crate::error::Result;
 use crate::forked;
+use crate::net::alarm::Alarm;
 use crate::sys::Generation;
 use crossbeam_channel::{Receiver, Sender, bounded, never};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// How often somebody who waits for sockets looks at the channel that may cancel his wait.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
@@ -88,6 +92,24 @@ impl Wait {
         }
     }
 
+    /// Lets the alarm be rung when the wait is cancelled, for as long as what this gives is there. A channel rings none.
+    pub(crate) fn rings<'w>(&'w self, alarm: &Arc<Alarm>) -> Ringing<'w> {
+        let handle = match &self.cancel {
+            Cancel::Handle(handle) => Some(handle),
+            Cancel::Channel(_) | Cancel::Never => None,
+        };
+        if let Some(handle) = handle {
+            crate::sync::lock(&handle.0.alarms).push(Arc::clone(alarm));
+        }
+        Ringing { handle, alarm: Arc::clone(alarm) }
+    }
+
+    /// How long to wait at most before asking whether the wait is [cancelled](Wait::is_cancelled): of a channel nobody is
+    /// told who waits for sockets.
+    pub(crate) fn glance(&self) -> Duration {
+        if let Cancel::Channel(_) = self.cancel { GLANCE } else { Duration::MAX }
+    }
+
     /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
     pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
         let (channel, handle) = match &self.cancel {
@@ -100,6 +122,23 @@ impl Wait {
             recv(channel) -> _ => true,
             recv(handle) -> _ => true,
             default(time) => false,
+        }
+    }
+}
+
+/// An alarm that is rung when a wait is cancelled.
+pub(crate) struct Ringing<'w> {
+    handle: Option<&'w CancelHandle>,
+    alarm: Arc<Alarm>,
+}
+
+impl Drop for Ringing<'_> {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle {
+            let mut alarms = crate::sync::lock(&handle.0.alarms);
+            if let Some(index) = alarms.iter().position(|alarm| Arc::ptr_eq(alarm, &self.alarm)) {
+                alarms.swap_remove(index);
+            }
         }
     }
 }
@@ -122,6 +161,8 @@ struct Shared {
     /// Dropped to cancel: a channel without a sender tells everyone who listens.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
+    /// Of those who wait and cannot listen to a channel.
+    alarms: Mutex<Vec<Arc<Alarm>>>,
 }
 
 impl CancelHandle {
@@ -129,7 +170,8 @@ impl CancelHandle {
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
         let (made_in, is_cancelled) = (Generation::current().ok(), AtomicBool::new(false));
-        CancelHandle(Arc::new(Shared { made_in, is_cancelled, sender: Mutex::new(Some(sender)), cancelled }))
+        let (sender, alarms) = (Mutex::new(Some(sender)), Mutex::default());
+        CancelHandle(Arc::new(Shared { made_in, is_cancelled, sender, cancelled, alarms }))
     }
 
     /// Ends the waits. Doing it twice does no harm.
@@ -137,6 +179,7 @@ impl CancelHandle {
         self.0.is_cancelled.store(true, Ordering::Release);
         if !self.is_inherited() {
             crate::sync::lock(&self.0.sender).take();
+            crate::sync::lock(&self.0.alarms).iter().for_each(|alarm| alarm.ring());
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench                       everything, about three minutes; Markdown on standard output
-//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, cost, growth
+//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, rivals, cost, growth
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
 //! cargo bench -- --unpinned         leaves client and servers to the scheduler
 //! ```
@@ -31,6 +31,7 @@ mod limit;
 mod machine;
 mod ours;
 mod probe;
+mod rivals;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 mod stand;
@@ -50,10 +51,11 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// A name to ask for, and what it measures.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 6] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("handoff", handoff::measure),
+    ("rivals", rivals::measure),
     ("cost", cost::measure),
     ("growth", growth::measure),
 ];
@@ -75,6 +77,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [probe::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
         probe::run(order);
+        return ExitCode::SUCCESS;
+    }
+    if let [rivals::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        rivals::run(order);
         return ExitCode::SUCCESS;
     }
     let has = |option: &str| arguments.iter().any(|argument| argument == option);

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 
 /// The longest name below.
-const LONGEST_NAME: usize = 8;
+const LONGEST_NAME: usize = 11;
 
 /// A command by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,13 @@ pub(super) enum Command {
     Pexpire,
     Ping,
     Pttl,
+    Publish,
     Role,
     Select,
     Set,
+    Subscribe,
     Time,
+    Unsubscribe,
 }
 
 impl Command {
@@ -54,10 +57,13 @@ impl Command {
             b"PEXPIRE" => Command::Pexpire,
             b"PING" => Command::Ping,
             b"PTTL" => Command::Pttl,
+            b"PUBLISH" => Command::Publish,
             b"ROLE" => Command::Role,
             b"SELECT" => Command::Select,
             b"SET" => Command::Set,
+            b"SUBSCRIBE" => Command::Subscribe,
             b"TIME" => Command::Time,
+            b"UNSUBSCRIBE" => Command::Unsubscribe,
             _ => return None,
         })
     }
@@ -67,11 +73,11 @@ impl Command {
         match self {
             Command::Dbsize | Command::Role | Command::Time => 1..=1,
             Command::Ping => 1..=2,
-            Command::Flushall | Command::Info => 1..=usize::MAX,
+            Command::Flushall | Command::Info | Command::Unsubscribe => 1..=usize::MAX,
             Command::Echo | Command::Get | Command::Pttl | Command::Select => 2..=2,
-            Command::Auth | Command::Del | Command::Exists => 2..=usize::MAX,
+            Command::Auth | Command::Del | Command::Exists | Command::Subscribe => 2..=usize::MAX,
             Command::Delex => 2..=4,
-            Command::Delifeq => 3..=3,
+            Command::Delifeq | Command::Publish => 3..=3,
             Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set => 3..=usize::MAX,
         }
     }
@@ -91,7 +97,23 @@ impl Command {
 
     /// Whether a server answers it while it loads its data set. `PING` it does not.
     pub(super) fn answered_while_loading(self) -> bool {
-        matches!(self, Command::Auth | Command::Echo | Command::Info | Command::Role | Command::Select | Command::Time)
+        matches!(
+            self,
+            Command::Auth
+                | Command::Echo
+                | Command::Info
+                | Command::Publish
+                | Command::Role
+                | Command::Select
+                | Command::Subscribe
+                | Command::Time
+                | Command::Unsubscribe
+        )
+    }
+
+    /// Whether it may be said on a connection that listens.
+    pub(super) fn fits_a_listener(self) -> bool {
+        matches!(self, Command::Ping | Command::Subscribe | Command::Unsubscribe)
     }
 }
 

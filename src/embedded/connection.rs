@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use super::reply;
-use super::store::{Millis, Session, Store};
+use super::store::{Message, Millis, Session, Store};
 use crate::proto::resp::{Decoder, MAX_ARRAY, ProtocolError, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
@@ -85,6 +85,18 @@ impl Connection {
                 return !self.closing || self.wants_to_write();
             }
         }
+    }
+
+    /// Sends what there is for it to hear; false when the connection has come to its end.
+    pub(super) fn hear(&mut self, messages: &[Message]) -> bool {
+        // Whoever does not listen to what he asked for is let go, as by a server.
+        messages.iter().for_each(|message| self.session.hear(message, &mut self.output));
+        self.unsent() <= 4 * MAX_UNSENT && self.send()
+    }
+
+    /// It has come to its end.
+    pub(super) fn forget(&mut self, store: &mut Store) {
+        store.forget(&mut self.session);
     }
 
     /// Answers the complete requests, as long as there is room for replies.

@@ -9,7 +9,7 @@
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
 //! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `information` what it says
-//! about itself, `reply` how it writes; `server` is the thread, `connection` one client of it.
+//! about itself, `pubsub` who listens to what, `reply` how it writes; `server` is the thread, `connection` one client of it.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -32,9 +32,11 @@ mod deadline;
 mod guise;
 mod information;
 mod keyspace;
+mod pubsub;
 mod reply;
 mod scripts;
 mod server;
+mod set;
 #[doc(hidden)]
 pub mod store;
 

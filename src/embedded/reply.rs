@@ -12,6 +12,9 @@ pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of r
 /// The error for a write to a replica.
 pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
+/// The error for options that make no sense.
+pub(super) const SYNTAX: &str = "ERR syntax error";
+
 /// `+text`.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
     out.push(b'+');

@@ -213,8 +213,22 @@ impl Server {
         let mut ready = ready.iter();
         self.connections.retain_mut(|connection| {
             let is_ready = ready.next().is_some_and(|&is_ready| is_ready);
-            !is_ready || connection.advance(&mut store, now, chunk)
+            let stays = !is_ready || connection.advance(&mut store, now, chunk);
+            if !stays {
+                connection.forget(&mut store);
+            }
+            stays
         });
+        let messages = store.take_messages();
+        if !messages.is_empty() {
+            self.connections.retain_mut(|connection| {
+                let stays = connection.hear(&messages);
+                if !stays {
+                    connection.forget(&mut store);
+                }
+                stays
+            });
+        }
     }
 
     /// Accepts all who wait; false when the system could not give us one of them.

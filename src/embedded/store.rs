@@ -6,7 +6,9 @@
 //! and written out in Rust in `scripts`, all others are refused.
 //!
 //! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition on
-//! the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, publish and subscribe, RESP3.
+//! the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, subscription by pattern, RESP3.
+//!
+//! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each [`Session`] hear it.
 //!
 //! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
@@ -17,8 +19,11 @@ use super::guise::{Condition, Flavour};
 use super::information::{self, Facts};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
-use super::reply::{self, NOT_AN_INTEGER, READ_ONLY};
+pub use super::pubsub::Message;
+use super::pubsub::{Exchange, Subscriptions};
+use super::reply::{self, NOT_AN_INTEGER, READ_ONLY, SYNTAX};
 use super::scripts;
+use super::set::set;
 use crate::proto::script;
 
 /// How many databases `SELECT` can choose from.
@@ -29,6 +34,14 @@ pub const DATABASES: usize = 16;
 pub struct Session {
     authenticated: bool,
     database: usize,
+    subscriptions: Subscriptions,
+}
+
+impl Session {
+    /// Appends what this connection hears of a message to `out`: nothing, unless it has subscribed to its channel.
+    pub fn hear(&self, message: &Message, out: &mut Vec<u8>) {
+        self.subscriptions.hear(message, out);
+    }
 }
 
 /// The state of one node.
@@ -36,6 +49,7 @@ pub struct Session {
 pub struct Store {
     condition: Condition,
     databases: [Keyspace; DATABASES],
+    exchange: Exchange,
     flavour: Flavour,
     password: Option<String>,
     run_id: String,
@@ -51,6 +65,7 @@ impl Store {
         Store {
             condition: Condition::default(),
             databases: Default::default(),
+            exchange: Exchange::default(),
             flavour,
             password: None,
             run_id,
@@ -79,12 +94,23 @@ impl Store {
     pub fn restart(&mut self, run_id: String, now: Millis) {
         self.run_id = run_id;
         self.started = now;
+        self.exchange.clear();
         self.knows_release = false;
     }
 
     /// Deletes every key of every database, like a restart without persistence.
     pub fn clear(&mut self) {
         self.databases.iter_mut().for_each(Keyspace::clear);
+    }
+
+    /// What was published since it was last asked.
+    pub fn take_messages(&mut self) -> Vec<Message> {
+        self.exchange.take()
+    }
+
+    /// A connection has come to its end.
+    pub fn forget(&mut self, session: &mut Session) {
+        self.exchange.forget(&mut session.subscriptions);
     }
 
     /// The value of a key of database 0.
@@ -121,6 +147,11 @@ impl Store {
         }
         if let Some(refusal) = self.refusal(command) {
             return reply::error(out, refusal);
+        }
+        let is_listener = session.subscriptions.are_any();
+        if is_listener && !command.fits_a_listener() {
+            let name = String::from_utf8_lossy(name).to_lowercase();
+            return reply::error(out, &format!("ERR Can't execute '{name}': {ONLY_LISTENING}"));
         }
         match (command, rest) {
             (Command::Auth, _) => self.authenticate(session, rest, out),
@@ -166,6 +197,11 @@ impl Store {
             (Command::Pexpire, [key, milliseconds, options @ ..]) => {
                 expire(self.database(session), key, milliseconds, options, now, out);
             }
+            (Command::Ping, text) if is_listener => {
+                reply::array(out, 2);
+                reply::bulk(out, b"pong");
+                reply::bulk(out, text.first().copied().unwrap_or_default());
+            }
             (Command::Ping, []) => reply::simple(out, "PONG"),
             (Command::Ping, [text, ..]) => reply::bulk(out, text),
             (Command::Pttl, [key]) => reply::integer(
@@ -176,12 +212,17 @@ impl Store {
                     Some(Some(deadline)) => signed(deadline.saturating_sub(now)),
                 },
             ),
+            (Command::Publish, [channel, payload]) => {
+                reply::integer(out, self.exchange.publish(channel.to_vec(), payload));
+            }
             (Command::Role, _) => information::role(out, self.condition),
             (Command::Select, [index]) => select(session, index, out),
             (Command::Set, [key, value, options @ ..]) => {
                 let can_compare = self.flavour != Flavour::Redis;
                 set(self.database(session), key, value, options, can_compare, now, out);
             }
+            (Command::Subscribe, channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
+            (Command::Unsubscribe, channels) => self.exchange.unsubscribe(&mut session.subscriptions, channels, out),
             (Command::Time, _) => {
                 reply::array(out, 2);
                 reply::bulk(out, (now / 1000).to_string().as_bytes());
@@ -213,7 +254,19 @@ impl Store {
         };
         let is_replica = self.condition == Condition::Replica;
         match scripts::run(text, self.database(session), keys, values, is_replica, now) {
-            Ok(number) => reply::integer(out, number),
+            Ok(number) => {
+                let mut number = number;
+                if let (true, 1, [key, ..], [_, channel, message @ ..]) =
+                    (text == script::RELEASE.as_bytes(), number, keys, values)
+                {
+                    let message = message.first().copied().unwrap_or_default();
+                    match self.exchange.publish([*channel, *key].concat(), message) {
+                        0 => {}
+                        heard => number = 2 + heard,
+                    }
+                }
+                reply::integer(out, number);
+            }
             Err(text) => reply::error(out, text),
         }
     }
@@ -277,78 +330,11 @@ impl Store {
     }
 }
 
-const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";
 const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
-const SYNTAX: &str = "ERR syntax error";
-
-/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the number
-/// is. Not every server can compare.
-fn set(
-    database: &mut Keyspace,
-    key: &[u8],
-    value: &[u8],
-    options: &[&[u8]],
-    can_compare: bool,
-    now: Millis,
-    out: &mut Vec<u8>,
-) {
-    let (mut only_new, mut only_old, mut only_equal) = (false, false, None);
-    // The unit that was used, in milliseconds, and the number as text.
-    let mut expire: Option<(i64, &[u8])> = None;
-    let mut options = options.iter();
-    while let Some(option) = options.next() {
-        let unit = if option.eq_ignore_ascii_case(b"PX") {
-            1
-        } else if option.eq_ignore_ascii_case(b"EX") {
-            1000
-        } else if option.eq_ignore_ascii_case(b"NX") && !only_old && only_equal.is_none() {
-            only_new = true;
-            continue;
-        } else if option.eq_ignore_ascii_case(b"XX") && !only_new && only_equal.is_none() {
-            only_old = true;
-            continue;
-        } else if option.eq_ignore_ascii_case(b"IFEQ") && can_compare && !only_new && !only_old {
-            let Some(&expected) = options.next() else {
-                return reply::error(out, SYNTAX);
-            };
-            only_equal = Some(expected);
-            continue;
-        } else {
-            return reply::error(out, SYNTAX);
-        };
-        match options.next() {
-            Some(number) if expire.is_none_or(|(before, _)| before == unit) => expire = Some((unit, number)),
-            _ => return reply::error(out, SYNTAX),
-        }
-    }
-    let deadline = match expire {
-        None => None,
-        Some((unit, number)) => {
-            let Some(number) = integer(number) else {
-                return reply::error(out, NOT_AN_INTEGER);
-            };
-            let deadline =
-                number.checked_mul(unit).filter(|&delay| delay > 0).and_then(|delay| signed(now).checked_add(delay));
-            let Some(deadline) = deadline else {
-                return reply::error(out, BAD_EXPIRE_IN_SET);
-            };
-            Some(deadline.unsigned_abs())
-        }
-    };
-    let present = database.value(key, now);
-    let unfit = match only_equal {
-        Some(_) => present != only_equal,
-        None => (only_new || only_old) && present.is_some() != only_old,
-    };
-    if unfit {
-        return reply::null(out);
-    }
-    database.set(key, value, deadline, now);
-    reply::simple(out, "OK");
-}
+const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
 /// `PEXPIRE key ms`, without the conditions that newer servers take.
 fn expire(database: &mut Keyspace, key: &[u8], milliseconds: &[u8], options: &[&[u8]], now: Millis, out: &mut Vec<u8>) {

@@ -3,12 +3,14 @@
 //! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: whoever
 //! waits, polls ([`relay`](super::relay)).
 
+use super::alarm::Alarm;
 use super::endpoint::Endpoint;
 use super::fleet::Fleet;
 pub(crate) use super::fleet::requests::{Claim, Order};
 use super::fleet::requests::{Extent, Setter};
 pub(crate) use super::fleet::status::{Look, Snapshot};
 use super::link::Link;
+pub(crate) use super::listening::Word;
 use super::news::{Farewell, News};
 use super::relay::{Bells, Relay};
 pub(crate) use super::rounds::Count;
@@ -16,11 +18,13 @@ use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::quarantine::Quarantine;
 use crate::proto::session::Ticket;
+use crate::proto::subscription::Key;
 use crate::proto::time::{Clock, Timestamp};
 use crate::waker::Waker;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long an extension waits before it looks whether it may go on to.
@@ -58,10 +62,14 @@ pub(crate) struct Engine {
     relay: Relay<Fleet>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
+    waker: Arc<Waker>,
+    /// Whether others wait for any lock that was released here lately.
+    is_crowded: Arc<AtomicBool>,
 }
 
 impl Engine {
-    /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no caller.
+    /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no
+    /// caller; with `wake_ups`, those who wait for a lock are told of its release, and listen for that.
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
@@ -71,6 +79,7 @@ impl Engine {
         spin: Duration,
         clock: Arc<dyn Clock>,
         news: Option<Arc<News>>,
+        wake_ups: bool,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let links = nodes
@@ -78,8 +87,9 @@ impl Engine {
             .enumerate()
             .map(|(index, node)| Link::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
-        let relay = Relay::new(Fleet::new(links, Arc::clone(&clock), waker, spin, news));
-        Ok(Engine { relay, clock, node_timeout })
+        let fleet = Fleet::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, wake_ups);
+        let is_crowded = fleet.is_crowded();
+        Ok(Engine { relay: Relay::new(fleet), clock, node_timeout, waker, is_crowded })
     }
 
     /// The present time.
@@ -87,24 +97,45 @@ impl Engine {
         self.clock.now()
     }
 
-    /// Makes one attempt on all nodes. `deadline` says, given the time of its start, how long to wait for votes.
+    /// Makes one attempt on all nodes. `deadline` says, given the time of its start, how long to wait for votes. The attempt of
+    /// somebody who listens for the lock finds out about all that was heard before.
     pub(crate) fn acquire(
         &self,
         key: &[u8],
         token: OwnerToken,
         ttl_millis: u64,
+        listener: Option<&Listener<'_>>,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> (Claim, Count) {
-        let mut claim = Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY, setter: Setter::Here };
+        let has_waited = listener.is_some();
+        let mut claim =
+            Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY, setter: Setter::Here, has_waited };
         let count = self.relay.run(
             |fleet, t0, bells| {
                 claim.t0 = t0;
-                (fleet.acquire(key, &token, ttl_millis, t0, bells), deadline(t0))
+                if let Some(listener) = listener {
+                    fleet.look_into(&listener.key);
+                }
+                let asks_remaining = listener.is_some_and(|listener| listener.asks_remaining);
+                (fleet.acquire(key, &token, ttl_millis, asks_remaining, t0, bells), deadline(t0))
             },
             |fleet, ticket| fleet.rounds().conclude(ticket),
         );
         claim.reached = count.reached;
         (claim, count)
+    }
+
+    /// Begins to listen for releases of a lock, for somebody who waits for it.
+    pub(crate) fn listen(&self, key: &str) -> Listener<'_> {
+        let key = Key::from(key.as_bytes());
+        self.relay.enter(|fleet, now, _| fleet.listen(&key, now));
+        Listener { engine: self, key, alarm: Arc::new(Alarm::new(&self.waker)), asks_remaining: true, has_won: false }
+    }
+
+    /// Whether somebody who wants a lock, and has not waited for it, should let others go first who have.
+    pub(crate) fn must_yield(&self, key: &str, is_handed_on: bool) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+            && self.relay.enter(|fleet, now, _| fleet.must_yield(key.as_bytes(), is_handed_on, now))
     }
 
     /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
@@ -224,5 +255,49 @@ impl Engine {
                 None => fleet.rounds().unrefer(ticket),
             }
         });
+    }
+}
+
+/// Somebody who waits for a lock. Dropping it ends the listening.
+pub(crate) struct Listener<'e> {
+    engine: &'e Engine,
+    key: Key,
+    alarm: Arc<Alarm>,
+    /// Whether the next attempt asks for how long the lock lasts that it is refused for. One that follows a release does not:
+    /// it may well win, and if not, the next one asks.
+    asks_remaining: bool,
+    has_won: bool,
+}
+
+impl Listener<'_> {
+    /// What ends a wait from outside.
+    pub(crate) fn alarm(&self) -> &Arc<Alarm> {
+        &self.alarm
+    }
+
+    /// Waits until then at the latest, and gives what has ended the wait before.
+    pub(crate) fn wait(&mut self, until: Timestamp) -> Option<Word> {
+        let word = self.engine.relay.run(
+            |fleet, now, bells| (fleet.sleep(&self.key, &self.alarm, now, bells), until),
+            |fleet, ticket| fleet.wake(ticket, &self.key),
+        );
+        self.asks_remaining = !matches!(word, Some(Word::Released(_)));
+        word
+    }
+
+    /// Whether no release of the lock can escape.
+    pub(crate) fn is_attentive(&self) -> bool {
+        self.engine.relay.enter(|fleet, _, _| fleet.is_attentive(&self.key))
+    }
+
+    /// What was waited for has been won.
+    pub(crate) fn won(&mut self) {
+        self.has_won = true;
+    }
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        self.engine.relay.enter(|fleet, now, _| fleet.unlisten(&self.key, self.has_won, now));
     }
 }

@@ -4,12 +4,15 @@
 //! that cannot be asked votes with its fault at once, so that nobody waits for it. Nothing here waits: sockets are
 //! written and read as far as they go, and [`relay`](super::relay) does the rest.
 
+mod ears;
 mod guarding;
 mod posts;
 pub(crate) mod requests;
 pub(crate) mod status;
 
+use super::ear::Ear;
 use super::link::{Link, Received};
+use super::listening::Listening;
 use super::news::{News, Presence};
 use super::relay::{Bell, Bells, World};
 use super::rounds::{Purpose, Rounds};
@@ -55,6 +58,14 @@ pub(super) struct Fleet {
     posts: VecDeque<(Ticket, Timestamp)>,
     /// How the nodes are seen.
     presence: Presence,
+    /// Those who wait for locks of others, and what they listen with, by node: none while nobody waits.
+    listening: Listening,
+    ears: Vec<Ear>,
+    /// When the last of them has won what he waited for.
+    idle_since: Timestamp,
+    /// The nodes of which was told that they refuse to let us listen, or tell.
+    deaf: NodeSet,
+    mute: NodeSet,
 }
 
 impl Fleet {
@@ -64,10 +75,12 @@ impl Fleet {
         waker: Arc<Waker>,
         spin: Duration,
         news: Option<Arc<News>>,
+        wake_ups: bool,
     ) -> Fleet {
         let presence = Presence::new(news.clone(), links.len(), clock.now());
         let rounds = Rounds::new(links.len(), news);
         let watch = Watch::new(&waker, links.len());
+        let listening = Listening::new(links.len(), wake_ups);
         Fleet {
             links,
             rounds,
@@ -82,6 +95,11 @@ impl Fleet {
             changed: false,
             posts: VecDeque::new(),
             presence,
+            listening,
+            ears: Vec::new(),
+            idle_since: Timestamp::ORIGIN,
+            deaf: NodeSet::EMPTY,
+            mute: NodeSet::EMPTY,
         }
     }
 
@@ -94,6 +112,7 @@ impl Fleet {
     pub(super) fn let_go(&mut self) {
         self.watch = None;
         self.links.iter_mut().for_each(Link::let_go);
+        self.ears = Vec::new();
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -247,6 +266,10 @@ impl Fleet {
         {
             match event {
                 Event::Answered(ticket, vote) => {
+                    let audience = self.links[node.index()].session.audience();
+                    if audience > 0 {
+                        self.note_audience(ticket, audience, now);
+                    }
                     let vote = self.weigh(node, ticket, vote, now);
                     let purpose = self.rounds.vote(ticket, node, vote, bells);
                     if purpose == Some(Purpose::Release) && is_too_early(vote) {
@@ -259,6 +282,8 @@ impl Fleet {
                     }
                     self.rounds.unrefer(ticket);
                 }
+                Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
+                Event::Told(ticket, audience) => self.note_audience(ticket, audience, now),
                 Event::Greeted => {
                     self.meet(node);
                     self.refuse_second_vote(node, now);
@@ -270,6 +295,9 @@ impl Fleet {
                     }
                 }
             }
+        }
+        if let Some(fault) = self.links[node.index()].session.newly_mute() {
+            self.note_mute(node, fault);
         }
         Ok(answered)
     }
@@ -347,7 +375,9 @@ impl World for Fleet {
                 *interest = link.interest();
             }
         }
-        watch.spin = self.spin.allowance(alone);
+        self.watch_ears(&mut watch);
+        // Who waits for somebody else's lock waits for long.
+        watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers());
         watch
     }
 
@@ -355,7 +385,7 @@ impl World for Fleet {
         watch.poll(patience);
     }
 
-    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
+    fn absorb(&mut self, mut watch: Watch, bells: &mut Bells) {
         let now = self.clock.now();
         if !watch.spin.is_zero() {
             self.spin.learn(watch.spun);
@@ -384,6 +414,7 @@ impl World for Fleet {
                 self.read(node, now, bells);
             }
         }
+        self.absorb_ears(&mut watch, now, bells);
         self.watch = Some(watch);
         if std::mem::take(&mut self.lost) {
             for node in self.nodes() {

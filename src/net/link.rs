@@ -16,6 +16,7 @@
 
 mod interest;
 
+use super::connection::{Connection, Interest};
 use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
 use super::stream::{self, Stream};
@@ -74,13 +75,6 @@ pub(super) struct Link {
     waker: Arc<Waker>,
 }
 
-enum Connection {
-    Closed,
-    Resolving,
-    Connecting(Arc<Stream>),
-    Open(Arc<Stream>),
-}
-
 /// What one read brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
@@ -89,12 +83,6 @@ pub(super) enum Received {
     Something,
     /// As much as there was room for: there may be more.
     Much,
-}
-
-/// What to poll a link's stream for.
-pub(super) struct Interest {
-    pub(super) stream: Arc<Stream>,
-    pub(super) writable: bool,
 }
 
 impl Link {

@@ -32,6 +32,16 @@ pub(crate) enum Item {
     QuarantineEnded(NodeId),
     /// The faults of its nodes are there unless a quorum deleted the key.
     Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
+    WakeUpsRefused(Side, NodeId, Fault),
+}
+
+/// Which side of the wake-ups a node refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// To hear of releases.
+    Listening,
+    /// To tell of them.
+    Publishing,
 }
 
 /// What whoever posts a release wants to know again when its outcome is told.
@@ -142,6 +152,11 @@ impl Presence {
         self.of(node).state == State::Up
     }
 
+    /// Something else that happens once.
+    pub(super) fn note(&self, item: Item) {
+        self.tell(item);
+    }
+
     /// The node may vote. News if it could not, or was never heard of.
     pub(super) fn up(&mut self, node: NodeId, now: Timestamp) {
         if self.turn(node, State::Up, now) {
@@ -222,6 +237,7 @@ mod tests {
             Item::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
             Item::NodeUp(node) => format!("{node} up"),
             Item::QuarantineEnded(node) => format!("{node} out of quarantine"),
+            Item::WakeUpsRefused(side, node, _) => format!("{node} {side:?}"),
             Item::Release(farewell, outcome, _) => format!("{} {outcome:?}", farewell.key),
         }
     }

@@ -11,6 +11,7 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
+use crate::proto::time::Timestamp;
 use crate::proto::vote::{ExtensionOutcome, Outcome, ReleaseOutcome, Tally, Vote};
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(super) enum Purpose {
     /// With [`Straggler::Awaited`] it has no verdict before everybody has voted, unless it is lost.
     Extend(Straggler),
     Release,
+    /// Nothing: somebody waits, until he is rung.
+    Wait,
 }
 
 /// What becomes of nodes that have not answered when a quorum has.
@@ -43,6 +46,8 @@ pub(super) struct Round {
     token: OwnerToken,
     tally: Tally,
     faults: Box<[Fault]>,
+    /// When the keys end for which nodes refused, as far as they have said.
+    ends: Vec<Timestamp>,
     reached: NodeSet,
     decided: bool,
     /// Whether its owner's deadline blames nobody: the owner only looks up, or has what it wants.
@@ -66,6 +71,17 @@ impl Round {
         &self.tally
     }
 
+    /// A quorum may be had when that many nodes have no key but ours.
+    fn free_at(&self) -> Timestamp {
+        let missing = self.tally.quorum().saturating_sub(self.tally.granted().len());
+        if self.ends.len() < missing.max(1) {
+            return Timestamp::NEVER;
+        }
+        let mut ends = self.ends.clone();
+        ends.sort_unstable();
+        missing.checked_sub(1).map_or(Timestamp::NEVER, |last| ends[last])
+    }
+
     fn has_verdict(&self) -> bool {
         match self.purpose {
             Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
@@ -75,6 +91,7 @@ impl Round {
                 ExtensionOutcome::Lost | ExtensionOutcome::Unavailable => true,
             },
             Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
+            Purpose::Wait => false,
         }
     }
 }
@@ -88,6 +105,8 @@ pub(crate) struct Count {
     pub(crate) reached: NodeSet,
     /// Each failed node's fault, unless a quorum granted: then nobody asks.
     pub(crate) faults: Vec<(NodeId, Fault)>,
+    /// When so many keys have ended by themselves that a quorum may be had, as far as nodes have said; otherwise never.
+    pub(crate) free_at: Timestamp,
 }
 
 impl Count {
@@ -129,6 +148,7 @@ impl Rounds {
                     token: *token,
                     tally: Tally::new(self.nodes),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
+                    ends: Vec::new(),
                     reached: NodeSet::EMPTY,
                     decided: false,
                     patient: false,
@@ -144,6 +164,7 @@ impl Rounds {
         round.key.extend_from_slice(key);
         round.token = *token;
         round.tally = Tally::new(self.nodes);
+        round.ends.clear();
         round.reached = NodeSet::EMPTY;
         (round.decided, round.patient) = (false, false);
         round.bell = None;
@@ -209,6 +230,25 @@ impl Rounds {
         Some(purpose)
     }
 
+    /// Notes when the key ends for which a node has refused.
+    pub(super) fn note_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
+        if let Some(round) = self.round_mut(ticket)
+            && round.tally.refused().contains(node)
+        {
+            round.ends.push(end);
+        }
+    }
+
+    /// Ends a wait.
+    pub(super) fn ring(&mut self, ticket: Ticket, bells: &mut Bells) {
+        if let Some(round) = self.round_mut(ticket)
+            && !std::mem::replace(&mut round.decided, true)
+            && let Some(bell) = round.bell
+        {
+            bells.insert(bell);
+        }
+    }
+
     /// Tells the verdict on a release, now or when there is one. The caller gives its reference away. True when the verdict
     /// was there.
     pub(super) fn follow(&mut self, ticket: Ticket, farewell: Farewell) -> bool {
@@ -262,7 +302,7 @@ impl Rounds {
         let faulted =
             if round.tally.granted().len() < round.tally.quorum() { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let count = Count { tally: round.tally, reached: round.reached, faults };
+        let count = Count { tally: round.tally, reached: round.reached, faults, free_at: round.free_at() };
         self.unrefer(ticket);
         count
     }

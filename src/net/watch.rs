@@ -4,7 +4,7 @@
 //! somebody polls, so that the world is free meanwhile, and holds on to its streams: a descriptor that is being polled is
 //! not closed and given to somebody else.
 
-use super::link::Interest;
+use super::connection::Interest;
 use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +16,10 @@ pub(super) struct Watch {
     waker: Arc<Waker>,
     /// By node.
     pub(super) streams: Box<[Option<Interest>]>,
+    /// The subscriber connections, by node; none while nobody waits.
+    pub(super) ears: Vec<Option<Interest>>,
+    /// The nodes whose subscriber connection is ready for something.
+    pub(super) attentive: NodeSet,
     pub(super) readable: NodeSet,
     pub(super) writable: NodeSet,
     pub(super) woken: bool,
@@ -29,6 +33,8 @@ impl Watch {
         Watch {
             waker: Arc::clone(waker),
             streams: (0..nodes).map(|_| None).collect(),
+            ears: Vec::new(),
+            attentive: NodeSet::EMPTY,
             readable: NodeSet::EMPTY,
             writable: NodeSet::EMPTY,
             woken: false,
@@ -39,20 +45,22 @@ impl Watch {
 
     /// Waits until something is ready or the time is up.
     pub(super) fn poll(&mut self, patience: Duration) {
-        match self.streams.len() {
+        match self.streams.len() + self.ears.len() {
             ..=7 => self.poll_some::<8>(patience),
-            _ => self.poll_some::<{ MAX_NODES + 1 }>(patience),
+            8..=15 => self.poll_some::<16>(patience),
+            _ => self.poll_some::<{ 2 * MAX_NODES + 1 }>(patience),
         }
     }
 
     /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
     fn poll_some<const SIZE: usize>(&mut self, patience: Duration) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
+        self.attentive = NodeSet::EMPTY;
         let woken = PollFd::new(self.waker.source(), PollFlags::IN);
         let mut descriptors: [PollFd<'_>; SIZE] = std::array::from_fn(|_| woken.clone());
         let mut nodes = [0; SIZE];
         let mut size = 1;
-        for (index, interest) in self.streams.iter().enumerate() {
+        for (index, interest) in self.streams.iter().chain(&self.ears).enumerate() {
             let Some(interest) = interest else { continue };
             let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             descriptors[size] = PollFd::new(interest.stream.source(), flags);
@@ -68,7 +76,14 @@ impl Watch {
         }
         self.woken = !descriptors[0].revents().is_empty();
         for (descriptor, &node) in descriptors[1..].iter().zip(&nodes[1..]) {
-            let (found, node) = (descriptor.revents(), NodeId::new(node));
+            let found = descriptor.revents();
+            if let Some(ear) = node.checked_sub(self.streams.len()) {
+                if !found.is_empty() {
+                    self.attentive.insert(NodeId::new(ear));
+                }
+                continue;
+            }
+            let node = NodeId::new(node);
             let broken = found.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
             if broken || found.contains(PollFlags::IN) {
                 self.readable.insert(node);

@@ -19,8 +19,9 @@
 //!    tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes are
 //!    timed out. Then read the clock and call [`attempted`](Acquire::attempted).
 //! 3. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
-//! 4. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken), or
-//!    [`cancelled`](Acquire::cancelled), which may also be called at any other time but during an attempt.
+//! 4. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
+//!    [`prompted`](Acquire::prompted), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
+//!    be called at any other time but during an attempt.
 //! 5. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 use super::backoff::Backoff;
@@ -29,6 +30,12 @@ use super::node::NodeSet;
 use super::time::Timestamp;
 use super::vote::{Outcome, Tally};
 use std::time::Duration;
+
+/// How long others are left time to take a lock that was released: an attempt on nodes that are near, and as long again.
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// What those who were overtaken are given, more than by which one program is woken before another.
+const INSTANT: Duration = Duration::from_micros(300);
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +89,42 @@ pub enum Verdict {
     Unavailable,
 }
 
+/// Whose turn it is when a lock was released, as far as somebody knows who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// So many have waited for longer.
+    After(u8),
+    /// His, or that of somebody who was overtaken.
+    Due,
+    /// His, for some time, or there is nobody else.
+    Overdue,
+}
+
+impl Turn {
+    /// Of somebody who began to wait behind so many others; so many have had the lock since.
+    pub fn of(others: u8, departed: u8) -> Turn {
+        match others.saturating_sub(departed) {
+            0 if others == 0 || departed > others => Turn::Overdue,
+            0 => Turn::Due,
+            in_front => Turn::After(in_front),
+        }
+    }
+}
+
+/// What the waiting goes by, besides the count of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// When so many keys have ended by themselves that a quorum may be had; never, if nobody knows.
+    pub free_at: Timestamp,
+    /// Whether no release can happen without ending the wait.
+    pub is_attentive: bool,
+}
+
+impl Outlook {
+    /// Nothing is known.
+    pub const NONE: Outlook = Outlook { free_at: Timestamp::NEVER, is_attentive: false };
+}
+
 /// Taking the lock, step by step.
 #[derive(Clone, Debug)]
 pub struct Acquire {
@@ -91,6 +134,12 @@ pub struct Acquire {
     started: Timestamp,
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
+    /// What else the last attempt found out.
+    outlook: Outlook,
+    /// Whether the present attempt has a reason: something was heard, or the holder's time is up.
+    is_prompted: bool,
+    /// How many attempts in a row, after something was heard, got a part of it and no quorum.
+    splits: u32,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
 }
@@ -112,7 +161,17 @@ enum After {
 impl Acquire {
     /// Begins at `now`.
     pub fn new(terms: Terms, now: Timestamp) -> Acquire {
-        Acquire { terms, state: State::Attempting, attempts: 0, started: now, held: false, available_at: now }
+        Acquire {
+            terms,
+            state: State::Attempting,
+            attempts: 0,
+            started: now,
+            held: false,
+            outlook: Outlook::NONE,
+            is_prompted: false,
+            splits: 0,
+            available_at: now,
+        }
     }
 
     /// What to do next.
@@ -142,6 +201,11 @@ impl Acquire {
         }
     }
 
+    /// Takes what else there is to know after an attempt, before [`attempted`](Acquire::attempted).
+    pub fn expects(&mut self, outlook: Outlook) {
+        self.outlook = outlook;
+    }
+
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
     /// the last counted reply was; `random` is drawn evenly from all of `u64`.
     pub fn attempted(&mut self, t0: Timestamp, tally: &Tally, reached: NodeSet, now: Timestamp, random: u64) {
@@ -163,11 +227,50 @@ impl Acquire {
             self.available_at = now;
         }
         let undo = reached.without(tally.refused());
+        let was_prompted = std::mem::take(&mut self.is_prompted);
+        // Nobody holds it, or it was not all released yet: those who have a part of it come apart if their delays differ by
+        // more than an attempt lasts.
+        let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
+        self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
+        if is_split {
+            self.terms.backoff.widen(now.since(t0));
+        } else if self.outlook.is_attentive && !was_prompted {
+            self.terms.backoff.settle();
+        }
         self.state = State::Lost { undo, then: self.after_loss(lost, now, random) };
+    }
+
+    /// Others should go first: in place of the first attempt, wait for a moment.
+    pub fn yields(&mut self, now: Timestamp, random: u64) {
+        self.state = State::Waiting { until: now.after(moments(random) * 2), last: Verdict::Held };
+    }
+
+    /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
+    /// first for certain, for an instant.
+    pub fn released(&mut self, turn: Turn, now: Timestamp, random: u64) {
+        let State::Waiting { until, last } = self.state else { return };
+        let moment = match turn {
+            Turn::After(in_front) => moments(random) * u32::from(in_front.min(4)),
+            Turn::Due => INSTANT.mul_f64(random as f64 / u64::MAX as f64),
+            Turn::Overdue => return self.prompted(now),
+        };
+        self.is_prompted = turn == Turn::Due;
+        self.state = State::Waiting { until: until.min(now.after(moment)), last };
+    }
+
+    /// Something has ended the wait before its time: the lock may be free.
+    pub fn prompted(&mut self, now: Timestamp) {
+        self.terms.backoff.reset();
+        self.is_prompted = true;
+        self.woken(now);
     }
 
     /// The wait is over.
     pub fn woken(&mut self, now: Timestamp) {
+        if now >= self.outlook.free_at {
+            self.terms.backoff.reset();
+            self.is_prompted = true;
+        }
         if let State::Waiting { last, .. } = self.state {
             self.state = match self.terms.patience {
                 Patience::Until(deadline) if now >= deadline => State::Done(last),
@@ -208,6 +311,11 @@ impl Acquire {
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
         let mut delay = self.terms.backoff.next_delay(random);
+        if self.splits > 0 {
+            // It was free a moment ago, and nobody will tell when it is again.
+            delay = delay.min(moments(random) * self.splits.min(4));
+            self.is_prompted = self.splits < 4;
+        }
         match self.terms.patience {
             Patience::Once => return After::Stop(lost),
             Patience::Until(deadline) => {
@@ -225,224 +333,19 @@ impl Acquire {
                 }
             }
         }
-        After::Wait { until: now.after(delay), last: lost }
+        let mut until = now.after(delay);
+        if self.outlook.free_at > now {
+            until = until.min(self.outlook.free_at);
+        }
+        After::Wait { until, last: lost }
     }
+}
+
+/// One moment, or up to half as long again.
+fn moments(random: u64) -> Duration {
+    MOMENT + MOMENT.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::fault::{Cause, Fault, Phase};
-    use super::super::lease::MAX_TTL;
-    use super::super::node::NodeId;
-    use super::super::vote::Vote;
-    use super::*;
-
-    const NODE_TIMEOUT: Duration = Duration::from_millis(50);
-
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
-    }
-
-    fn acquire(patience: Patience) -> Acquire {
-        let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
-        let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
-        Acquire::new(Terms { ttl, node_timeout: NODE_TIMEOUT, patience, backoff }, at(0))
-    }
-
-    fn tally(row: &str) -> (Tally, NodeSet) {
-        let mut tally = Tally::new(row.len());
-        for (index, letter) in row.chars().enumerate() {
-            let vote = match letter {
-                'g' => Vote::Granted,
-                'r' => Vote::Refused,
-                'x' => Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
-                _ => continue,
-            };
-            tally.record(NodeId::new(index), vote);
-        }
-        (tally, (0..row.len()).map(NodeId::new).collect())
-    }
-
-    #[test]
-    fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
-        let mut machine = acquire(Patience::Until(at(100)));
-        assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
-        machine.woken(Timestamp::from_nanos(99_999_000));
-        assert_eq!(machine.poll(), Output::Attempt);
-        assert_eq!(machine.attempt_deadline(at(100)), at(100), "no time for anybody to answer");
-        let (tally, reached) = tally("xxx");
-        machine.attempted(at(100), &tally, reached, at(100), 0);
-        while let Output::Undo(_) = machine.poll() {}
-        assert_eq!(machine.poll(), Output::Done(Verdict::Held));
-    }
-
-    /// One attempt that begins at `t0` and is decided at `now`.
-    fn attempt(machine: &mut Acquire, row: &str, t0: u64, now: u64) -> Output {
-        assert_eq!(machine.poll(), Output::Attempt);
-        let (tally, reached) = tally(row);
-        machine.attempted(at(t0), &tally, reached, at(now), u64::MAX);
-        machine.poll()
-    }
-
-    fn nodes(indices: &[usize]) -> NodeSet {
-        indices.iter().copied().map(NodeId::new).collect()
-    }
-
-    #[test]
-    fn a_quorum_in_time_wins_and_the_lease_counts_from_the_start() {
-        let mut machine = acquire(Patience::Once);
-        let Output::Done(Verdict::Acquired(lease)) = attempt(&mut machine, "ggg__", 100, 140) else { panic!() };
-        assert_eq!(lease.end(), at(100 + 988));
-    }
-
-    #[test]
-    fn a_quorum_after_the_lease_has_ended_is_undone() {
-        for (decided, won) in [(1087, true), (1088, false), (5000, false)] {
-            let mut machine = acquire(Patience::Once);
-            let output = attempt(&mut machine, "ggr", 100, decided);
-            if won {
-                assert!(matches!(output, Output::Done(Verdict::Acquired(_))), "{decided}");
-            } else {
-                assert_eq!(output, Output::Undo(nodes(&[0, 1])), "{decided}");
-                assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
-            }
-        }
-    }
-
-    #[test]
-    fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
-        let mut machine = acquire(Patience::Once);
-        assert_eq!(attempt(&mut machine, "grx_r", 0, 50), Output::Undo(nodes(&[0, 2, 3])));
-        assert_eq!(machine.poll(), Output::Done(Verdict::Held));
-
-        let mut machine = acquire(Patience::Once);
-        assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Done(Verdict::Held));
-
-        let mut machine = acquire(Patience::Once);
-        assert_eq!(machine.poll(), Output::Attempt);
-        machine.attempted(at(0), &tally("xxg").0, nodes(&[2]), at(1), 0);
-        assert_eq!(machine.poll(), Output::Undo(nodes(&[2])));
-        assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
-    }
-
-    #[test]
-    fn while_held_it_waits_longer_and_longer_and_tries_again() {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
-        let mut now = 0;
-        for delay in [6, 18, 54, 162, 250, 250] {
-            assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
-            machine.woken(at(now + 2));
-            now += 1000;
-        }
-        assert_eq!(machine.attempts(), 6);
-    }
-
-    #[test]
-    fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
-        assert!(matches!(attempt(&mut machine, "xx_", 0, 50), Output::Undo(_)));
-        assert!(matches!(machine.poll(), Output::Wait(_)));
-        machine.woken(at(100));
-        // A quorum answers: the time starts anew.
-        assert!(matches!(attempt(&mut machine, "rr_", 1000, 1001), Output::Undo(_)));
-        assert!(matches!(machine.poll(), Output::Wait(_)));
-        machine.woken(at(1100));
-        for (now, gives_up) in [(2000, false), (4000, false), (4001, true)] {
-            assert!(matches!(attempt(&mut machine, "xx_", now - 50, now), Output::Undo(_)));
-            match machine.poll() {
-                Output::Wait(_) => assert!(!gives_up),
-                output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true)),
-            }
-            machine.woken(at(now));
-        }
-    }
-
-    #[test]
-    fn a_hopelessly_short_lease_does_not_retry_for_ever() {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
-        assert!(matches!(attempt(&mut machine, "ggg", 0, 5000), Output::Undo(_)));
-        assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
-    }
-
-    #[test]
-    fn a_deadline_bounds_attempts_and_waits() {
-        let mut machine = acquire(Patience::Until(at(100)));
-        assert_eq!(machine.attempt_deadline(at(0)), at(50));
-        assert_eq!(machine.attempt_deadline(at(70)), at(100));
-        let mut now = 0;
-        let mut attempts = Vec::new();
-        let verdict = loop {
-            attempts.push(now);
-            match attempt(&mut machine, "rrr", now, now) {
-                Output::Wait(until) => {
-                    assert!(until <= at(100));
-                    now = until.since(at(0)).as_millis() as u64;
-                    machine.woken(until);
-                    if let Output::Done(verdict) = machine.poll() {
-                        break verdict;
-                    }
-                }
-                Output::Done(verdict) => break verdict,
-                output => panic!("{output:?}"),
-            }
-        };
-        assert_eq!(verdict, Verdict::Held);
-        assert_eq!(attempts, [0, 6, 24, 62, 81, 90, 95, 97, 99]);
-    }
-
-    #[test]
-    fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
-        for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
-            let mut machine = acquire(Patience::Until(at(100)));
-            let mut output = attempt(&mut machine, first, 0, 50);
-            if let Output::Undo(_) = output {
-                output = machine.poll();
-            }
-            assert!(matches!(output, Output::Wait(_)), "{output:?}");
-            machine.woken(at(98));
-            assert_eq!(attempt(&mut machine, "xxx", 98, 100), Output::Undo(nodes(&[0, 1, 2])));
-            assert_eq!(machine.poll(), Output::Done(verdict));
-        }
-    }
-
-    #[test]
-    fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
-        let mut machine = acquire(Patience::Until(at(0)));
-        assert_eq!(machine.attempt_deadline(at(10)), at(60));
-        assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
-    }
-
-    #[test]
-    fn an_answer_after_the_lease_would_be_of_no_use() {
-        let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-        let machine = Acquire::new(Terms { ttl, ..acquire(Patience::Once).terms }, at(0));
-        assert_eq!(machine.attempt_deadline(at(0)), Timestamp::from_nanos(7_900_000));
-    }
-
-    #[test]
-    fn a_cancelled_wait_ends() {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
-        assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
-        machine.cancelled();
-        assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
-    }
-
-    #[test]
-    fn a_cancelled_call_undoes_what_it_left_behind() {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
-        assert_eq!(machine.poll(), Output::Attempt);
-        let (tally, reached) = tally("grr");
-        machine.attempted(at(0), &tally, reached, at(1), 0);
-        machine.cancelled();
-        assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
-        assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
-    }
-
-    #[test]
-    fn cancelling_does_not_take_a_won_lock_away() {
-        let mut machine = acquire(Patience::Once);
-        assert!(matches!(attempt(&mut machine, "ggg", 0, 1), Output::Done(Verdict::Acquired(_))));
-        machine.cancelled();
-        assert!(matches!(machine.poll(), Output::Done(Verdict::Acquired(_))));
-    }
-}
+#[path = "acquire_tests.rs"]
+mod tests;

@@ -36,6 +36,16 @@ impl Backoff {
         self.previous
     }
 
+    /// Goes on with delays of any length.
+    pub fn settle(&mut self) {
+        self.previous = self.max;
+    }
+
+    /// Goes on with delays that are spread over this time at least: that of contenders who collide takes so long.
+    pub fn widen(&mut self, time: Duration) {
+        self.previous = self.previous.max(time.min(self.max));
+    }
+
     /// Starts over with short delays.
     pub fn reset(&mut self) {
         self.previous = self.min;

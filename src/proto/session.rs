@@ -23,38 +23,35 @@
 //!    [`ask_again`](Session::ask_again).
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
-use super::command::{self, Dialect};
+use super::buffer::{Incoming, Outgoing};
+use super::command::{self, Dialect, Hint};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
 use super::greeting::{Greeting, Part};
 use super::identity::Identity;
 use super::lease::OwnerToken;
-use super::resp::{Decoder, ProtocolError, Reply};
+pub use super::request::{Abandoned, Standing, Ticket};
+use super::resp::{ProtocolError, Reply};
 use super::time::Timestamp;
+use super::voice::Voice;
 use super::vote::Vote;
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 /// Size of the receive buffer, and the size it returns to after a longer reply: room for an `INFO` section at least.
 const RECEIVE_BUFFER: usize = 16 * 1024;
-/// Free space below which the receive buffer is compacted before a read.
-const LOW_SPACE: usize = 2 * 1024;
-
-/// Names the round that a request belongs to. A slot is used again; its generation then differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
-    /// Which slot of the rounds in flight.
-    pub slot: u32,
-    /// Which use of that slot.
-    pub generation: u32,
-}
 
 /// What the bytes received so far amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A node's vote in a round.
     Answered(Ticket, Vote),
+    /// For how long the key that an attempt was refused for lives at most, counted from now.
+    EndsWithin(Ticket, Duration),
+    /// So many were told of the release of a round.
+    Told(Ticket, u8),
     /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
     Greeted,
     /// The greeting was refused; no vote on this connection counts.
@@ -77,25 +74,10 @@ impl Misunderstood {
     }
 }
 
-/// Whether the node on this connection may vote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// The greeting is not answered yet.
-    Greeting,
-    /// Its votes count.
-    Member,
-    /// Its votes count as this fault.
-    Rejected(Fault),
-}
-
 /// One connection's conversation.
 pub struct Session {
-    outgoing: Vec<u8>,
-    outgoing_sent: usize,
-    incoming: Vec<u8>,
-    incoming_start: usize,
-    incoming_end: usize,
-    decoder: Decoder,
+    outgoing: Outgoing,
+    incoming: Incoming,
     expected: VecDeque<Expected>,
     standing: Standing,
     identity: Identity,
@@ -103,6 +85,9 @@ pub struct Session {
     /// How often the server did not know the script by its hash, or did not let us call it so.
     hash_refusals: u8,
     extension_dialect: ExtensionDialect,
+    voice: Voice,
+    /// How many were told within the release that was answered last.
+    audience: u8,
 }
 
 struct Expected {
@@ -114,6 +99,8 @@ struct Expected {
 enum Request {
     Acquire(Ticket),
     Greeting(Part),
+    Publish(Ticket),
+    Remaining(Ticket),
     Wish(Ticket, Wish),
 }
 
@@ -121,19 +108,15 @@ enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Extend { tried: Tried<ExtensionDialect>, ttl_millis: u64 },
-    Release { tried: Tried<Dialect> },
+    Release { tried: Tried<Dialect>, tells: bool },
 }
 
 impl Session {
     /// Begins a conversation by queueing the greeting. `dialect` is what the node spoke last time, if there was one.
     pub fn open(greeting: &Greeting, dialect: Option<Dialect>, now: Timestamp) -> Session {
         let mut session = Session {
-            outgoing: Vec::new(),
-            outgoing_sent: 0,
-            incoming: vec![0; RECEIVE_BUFFER],
-            incoming_start: 0,
-            incoming_end: 0,
-            decoder: Decoder::default(),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::of_size(RECEIVE_BUFFER),
             expected: VecDeque::new(),
             standing: Standing::Greeting,
             identity: Identity::default(),
@@ -141,9 +124,11 @@ impl Session {
             hash_refusals: 0,
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: ExtensionDialect::Eval,
+            voice: Voice::default(),
+            audience: 0,
         };
         let Session { outgoing, expected, .. } = &mut session;
-        greeting.write(outgoing, |part| {
+        greeting.write(outgoing.end(), |part| {
             expected.push_back(Expected { request: Request::Greeting(part), asked_at: now });
         });
         session
@@ -151,7 +136,7 @@ impl Session {
 
     /// Queues a `SET NX PX`, as [`command::acquire`] wrote it: it is the same for every node of a round.
     pub fn acquire(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
-        self.outgoing.extend_from_slice(request);
+        self.outgoing.end().extend_from_slice(request);
         self.expect(Request::Acquire(ticket), now);
     }
 
@@ -164,16 +149,43 @@ impl Session {
     /// Queues a compare-and-delete, as [`command::release`] wrote it in this session's [`dialect`](Session::dialect): it is
     /// the same for most nodes of a round.
     pub fn release(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
-        self.outgoing.extend_from_slice(request);
+        self.outgoing.end().extend_from_slice(request);
         let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
-        self.expect(Request::Wish(ticket, Wish::Release { tried }), now);
+        self.expect_release(ticket, tried, false, now);
+    }
+
+    /// [`release`](Session::release), as [`command::release_and_tell`] wrote it: those who wait for the lock are told.
+    pub fn release_and_tell(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
+        self.outgoing.end().extend_from_slice(request);
+        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        self.expect_release(ticket, tried, true, now);
+    }
+
+    /// Says that the `SET` queued last has [`command::remaining`] behind it.
+    pub fn remaining(&mut self, ticket: Ticket, now: Timestamp) {
+        self.expect(Request::Remaining(ticket), now);
+    }
+
+    /// Why those who wait cannot be told of a release on this connection, if that was found out and not asked since.
+    pub fn newly_mute(&mut self) -> Option<Fault> {
+        self.voice.take_refusal()
+    }
+
+    /// How many were told of a release within the answer to it that was the last event.
+    pub fn audience(&self) -> u8 {
+        self.audience
+    }
+
+    /// Whether those who wait can be told of a release on this connection, as far as is known.
+    pub fn may_tell(&self) -> bool {
+        self.voice.may_tell()
     }
 
     /// Queues a compare-and-delete that an earlier connection left unanswered.
     pub fn release_owed(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
-        command::release(&mut self.outgoing, tried.last(), key, token);
-        self.expect(Request::Wish(ticket, Wish::Release { tried }), now);
+        command::release(self.outgoing.end(), tried.last(), key, token);
+        self.expect_release(ticket, tried, false, now);
     }
 
     /// Queues a release or an extension once more, in a dialect it has not been tried in.
@@ -182,12 +194,17 @@ impl Session {
         match &mut wish {
             Wish::Extend { tried, ttl_millis } => {
                 *tried = tried.in_next(&mut self.extension_dialect);
-                extension::extend(&mut self.outgoing, tried.last(), key, token, *ttl_millis);
+                extension::extend(self.outgoing.end(), tried.last(), key, token, *ttl_millis);
             }
-            Wish::Release { tried } => {
+            Wish::Release { tried, tells } => {
                 self.dialect = self.dialect.by_text();
                 *tried = tried.in_next(&mut self.dialect);
-                command::release(&mut self.outgoing, tried.last(), key, token);
+                *tells &= self.voice.may_tell();
+                match *tells {
+                    true => command::release_and_tell(self.outgoing.end(), tried.last(), key, token, Hint::default()),
+                    false => command::release(self.outgoing.end(), tried.last(), key, token),
+                }
+                return self.expect_release(again.ticket, *tried, *tells, now);
             }
         }
         self.expect(Request::Wish(again.ticket, wish), now);
@@ -232,52 +249,27 @@ impl Session {
 
     /// The bytes to be sent.
     pub fn unsent(&self) -> &[u8] {
-        &self.outgoing[self.outgoing_sent..]
+        self.outgoing.unsent()
     }
 
     /// Says that the first `count` of the unsent bytes went out.
     pub fn sent(&mut self, count: usize) {
-        self.outgoing_sent += count;
-        if self.outgoing_sent >= self.outgoing.len() {
-            self.outgoing.clear();
-            self.outgoing_sent = 0;
-        } else if self.outgoing_sent > self.outgoing.len() / 2 {
-            self.outgoing.drain(..self.outgoing_sent);
-            self.outgoing_sent = 0;
-        }
+        self.outgoing.sent(count);
     }
 
     /// Where to read to. Never empty.
     pub fn space(&mut self) -> &mut [u8] {
-        if self.incoming_start == self.incoming_end {
-            self.incoming_start = 0;
-            self.incoming_end = 0;
-            if self.incoming.len() > RECEIVE_BUFFER {
-                self.incoming.truncate(RECEIVE_BUFFER);
-                self.incoming.shrink_to_fit();
-            }
-        }
-        if self.incoming.len() - self.incoming_end < LOW_SPACE && self.incoming_start > 0 {
-            self.incoming.copy_within(self.incoming_start..self.incoming_end, 0);
-            self.incoming_end -= self.incoming_start;
-            self.incoming_start = 0;
-        }
-        if self.incoming_end == self.incoming.len() {
-            // One reply fills it all. The decoder's limits bound how often this happens.
-            self.incoming.resize(self.incoming.len() * 2, 0);
-        }
-        &mut self.incoming[self.incoming_end..]
+        self.incoming.space()
     }
 
     /// Says that `count` bytes were read into [`space`](Session::space).
     pub fn received(&mut self, count: usize) {
-        self.incoming_end += count;
-        debug_assert!(self.incoming_end <= self.incoming.len());
+        self.incoming.received(count);
     }
 
     /// Whether bytes were received that have not been understood yet.
     pub fn has_input(&self) -> bool {
-        self.incoming_start < self.incoming_end
+        !self.incoming.is_empty()
     }
 
     /// The next thing that the received bytes mean, or `None` until more are received.
@@ -285,13 +277,12 @@ impl Session {
     /// # Errors
     /// The bytes are not what was asked for. The connection must be given up.
     pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
-        while self.incoming_start < self.incoming_end {
+        while !self.incoming.is_empty() {
             // Even half a reply is too much when none is expected.
             let Some(request) = self.expected.front().map(|expected| expected.request) else {
                 return Err(ProtocolError::Unrequested);
             };
-            let buffer = &self.incoming[self.incoming_start..self.incoming_end];
-            let Some((reply, length)) = self.decoder.decode(buffer)? else {
+            let Some((reply, length)) = self.incoming.decode()? else {
                 return Ok(None);
             };
             let event = match request {
@@ -301,7 +292,10 @@ impl Session {
                 }
                 Request::Wish(ticket, wish) => {
                     let event = understand(ticket, wish, self.standing, reply)?;
-                    if let Wish::Release { tried } = wish {
+                    if let Wish::Release { tried, tells } = wish {
+                        if tells {
+                            self.audience = self.voice.told(command::told_by_script(reply));
+                        }
                         let hash_refusals = &mut self.hash_refusals;
                         self.dialect = self.dialect.after(tried.last(), vote_of(event), hash_refusals);
                     }
@@ -311,8 +305,15 @@ impl Session {
                     let refused = part.learn(reply, &mut self.identity)?;
                     self.greeted(part, refused)
                 }
+                Request::Publish(ticket) => {
+                    let audience = self.voice.told(command::publish_reply(reply)?);
+                    (audience > 0).then_some(Event::Told(ticket, audience))
+                }
+                Request::Remaining(ticket) => {
+                    command::remaining_reply(reply)?.map(|left| Event::EndsWithin(ticket, left))
+                }
             };
-            self.incoming_start += length;
+            self.incoming.taken(length);
             self.expected.pop_front();
             if event.is_some() {
                 return Ok(event);
@@ -327,7 +328,7 @@ impl Session {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
             Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
             Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
-            Request::Greeting(_) => None,
+            Request::Greeting(_) | Request::Publish(_) | Request::Remaining(_) => None,
         })
     }
 
@@ -355,20 +356,17 @@ impl Session {
         None
     }
 
+    /// What a release is answered with, and in some dialects another reply for having told of it.
+    fn expect_release(&mut self, ticket: Ticket, tried: Tried<Dialect>, tells: bool, now: Timestamp) {
+        self.expect(Request::Wish(ticket, Wish::Release { tried, tells }), now);
+        if tells && tried.last().publishes_apart() {
+            self.expect(Request::Publish(ticket), now);
+        }
+    }
+
     fn expect(&mut self, request: Request, asked_at: Timestamp) {
         self.expected.push_back(Expected { request, asked_at });
     }
-}
-
-/// What kind of request a lost connection left unanswered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Abandoned {
-    /// It may have set the key, now or later.
-    Acquire,
-    /// It may make our key live longer, now or later. Nothing is owed: the release of the lock ends it wherever it is.
-    Extend,
-    /// It may not have deleted the key, and must be sent again.
-    Release,
 }
 
 /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
@@ -387,7 +385,7 @@ fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
             if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
         }
-        Wish::Release { tried } => tried.vote(command::release_reply(reply)?).map(|vote| counted(vote, standing)),
+        Wish::Release { tried, .. } => tried.vote(command::release_reply(reply)?).map(|vote| counted(vote, standing)),
     };
     Ok(match vote {
         Some(vote) => Event::Answered(ticket, vote),

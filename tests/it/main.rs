@@ -39,4 +39,5 @@ mod threads;
 mod tidy;
 mod unix_sockets;
 mod waiting;
+mod waking;
 mod watchdog;

@@ -159,10 +159,16 @@ impl World {
             [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
             [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
             [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
-            [b"EVALSHA", _, b"1", key, token] => (key, token, Action::Release),
-            [b"EVAL", text, b"1", key, token] if text == script::RELEASE.as_bytes() => (key, token, Action::Release),
+            [b"EVALSHA", _, b"1", key, token, ..] => (key, token, Action::Release),
+            [b"EVAL", text, b"1", key, token, ..] if text == script::RELEASE.as_bytes() => {
+                (key, token, Action::Release)
+            }
             [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
             [b"INFO", _] => return,
+            [b"PTTL", _] => return self.saw("a question for how long a key lives"),
+            [b"PUBLISH", ..] => return self.saw("a hint by a command of its own"),
+            [b"SUBSCRIBE", _] => return self.saw("a subscription"),
+            [b"UNSUBSCRIBE", _] => return,
             [b"AUTH", _] => return self.saw("a log-in"),
             _ => {
                 let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..])).into_owned();
@@ -228,7 +234,7 @@ impl World {
             Action::Release => {
                 // Whether it was there or not: what comes after this on another connection comes too late.
                 match reply {
-                    b":1\r\n" | b":0\r\n" => present.deleted_at[node] = Some(now),
+                    [b':', b'0'..=b'9', b'\r', b'\n'] => present.deleted_at[node] = Some(now),
                     // A node that answers so is not asked again: the key goes with its time to live.
                     [b'-', b'L' | b'R', ..] => present.is_excused = true,
                     _ => {}

@@ -286,7 +286,7 @@ impl World {
         if self.nodes[node].is_hung {
             self.nodes[node].backlog.push_back(Arrival { connection: index, content: None });
         } else {
-            self.connections[index].life = u64::MAX;
+            self.forget(index);
         }
     }
 
@@ -296,7 +296,7 @@ impl World {
         while let Some(Arrival { connection: index, content }) = self.nodes[node].backlog.pop_front() {
             match content {
                 Some((bytes, written_at)) => self.serve(index, &bytes, written_at),
-                None => self.connections[index].life = u64::MAX,
+                None => self.forget(index),
             }
         }
     }
@@ -344,6 +344,32 @@ impl World {
         if !replies.is_empty() {
             self.send_to_client(index, replies, service);
         }
+        self.hand_out(node_index);
+    }
+
+    /// Lets those who listen hear what was published.
+    fn hand_out(&mut self, node: usize) {
+        let (messages, service) = (self.nodes[node].store.take_messages(), self.nodes[node].service);
+        if messages.is_empty() {
+            return;
+        }
+        for index in self.live_connections(None, Some(node)) {
+            let mut heard = Vec::new();
+            messages.iter().for_each(|message| self.connections[index].session.hear(message, &mut heard));
+            if !heard.is_empty() {
+                self.saw("a hint that is heard");
+                self.send_to_client(index, heard, service);
+            }
+        }
+    }
+
+    /// A connection has come to its end at its node.
+    fn forget(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if connection.life == self.nodes[connection.node].life {
+            self.nodes[connection.node].store.forget(&mut connection.session);
+        }
+        connection.life = u64::MAX;
     }
 
     /// Ends all connections of a node, with a word or without.

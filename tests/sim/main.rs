@@ -97,10 +97,14 @@ use folders::{lease, mutex};
 
 #[path = "../../src/net"]
 mod net {
+    pub(crate) mod alarm;
+    mod connection;
+    mod ear;
     pub(crate) mod endpoint;
     pub(crate) mod engine;
     mod fleet;
     mod link;
+    pub(crate) mod listening;
     pub(crate) mod news;
     mod relay;
     #[path = "../../tests/sim/library/resolve.rs"]

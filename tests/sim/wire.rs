@@ -282,6 +282,9 @@ impl World {
     pub(crate) fn end_by_node(&mut self, index: usize, end: End) {
         let (client, node) = (self.connections[index].client, self.connections[index].node);
         self.connections[index].is_closed_by_node = true;
+        if self.connections[index].life == self.nodes[node].life {
+            self.nodes[node].store.forget(&mut self.connections[index].session);
+        }
         let due = self.now + self.delay(client, node);
         self.queue_to_client(index, due, Content::End(end));
     }

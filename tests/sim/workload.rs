@@ -61,8 +61,10 @@ fn open(client: usize) -> Redlock {
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
     let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
+    // Some tell nobody, and listen to nobody.
+    let wake_ups = client % 3 != 2;
     let report = Reporter::new(observer, &names, "");
-    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news()).unwrap();
+    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), wake_ups).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
         nodes: names,

@@ -59,7 +59,7 @@ impl Fleet {
         match self.rounds.purpose(ticket) {
             Some(Purpose::Acquire) => quarantine::of_attempt(vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
-            Some(Purpose::Release) | None => vote,
+            Some(Purpose::Release | Purpose::Wait) | None => vote,
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::Fleet;
 use crate::net::relay::Bells;
 use crate::net::rounds::{Purpose, Straggler};
-use crate::proto::command;
+use crate::proto::command::{self, Hint};
 use crate::proto::fault::Fault;
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
@@ -40,6 +40,8 @@ pub(crate) struct Claim {
     /// The nodes where the key may have been set.
     pub(crate) reached: NodeSet,
     pub(crate) setter: Setter,
+    /// Whether it was waited for, among others.
+    pub(crate) has_waited: bool,
 }
 
 /// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
@@ -52,25 +54,35 @@ pub(crate) enum Setter {
 }
 
 impl Fleet {
-    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written.
+    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written, and
+    /// perhaps asks for how long the key lives of which a node refuses it.
     pub(in crate::net) fn acquire(
         &mut self,
         key: &[u8],
         token: &OwnerToken,
         ttl_millis: u64,
+        asks_remaining: bool,
         t0: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
         self.settle_posts(t0, bells);
+        self.rest(t0);
         let ticket = self.rounds.open(Purpose::Acquire, key, token);
         let asked = self.prepare_all(ticket, t0, bells);
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
         if !self.rounds.is_decided(ticket) {
             self.request.clear();
             command::acquire(&mut self.request, key, token, ttl_millis);
+            if asks_remaining {
+                command::remaining(&mut self.request, key);
+            }
             for node in asked.iter() {
                 self.links[node.index()].asks(t0);
-                self.links[node.index()].session.acquire(ticket, &self.request, t0);
+                let session = &mut self.links[node.index()].session;
+                session.acquire(ticket, &self.request, t0);
+                if asks_remaining {
+                    session.remaining(ticket, t0);
+                }
             }
             self.rounds.refer(ticket, asked);
             self.queued(asked, t0);
@@ -84,7 +96,7 @@ impl Fleet {
         for node in self.nodes() {
             self.prepare_to_release(node, now, bells);
         }
-        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere }
+        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere, has_waited: false }
     }
 
     /// Queues an extension for every node that may be asked.
@@ -144,9 +156,11 @@ impl Fleet {
         now: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
-        let Claim { token, t0, reached, setter } = claim;
+        let Claim { token, t0, reached, setter, has_waited } = claim;
         self.settle_posts(now, bells);
+        self.rest(now);
         let ticket = self.rounds.open(Purpose::Release, key, token);
+        let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;
         for node in self.nodes() {
@@ -156,12 +170,20 @@ impl Fleet {
             let link = &mut self.links[node.index()];
             let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
             if wanted && !link.is_closed() {
+                // A lost attempt was never a lock, and nobody waits for its end.
+                let tells = extent == Extent::Everywhere && self.listening.is_on && link.session.may_tell();
                 let dialect = link.session.dialect();
-                if written_in.replace(dialect) != Some(dialect) {
+                if written_in.replace((dialect, tells)) != Some((dialect, tells)) {
                     self.request.clear();
-                    command::release(&mut self.request, dialect, key, token);
+                    match tells {
+                        true => command::release_and_tell(&mut self.request, dialect, key, token, hint),
+                        false => command::release(&mut self.request, dialect, key, token),
+                    }
                 }
-                link.session.release(ticket, &self.request, now);
+                match tells {
+                    true => link.session.release_and_tell(ticket, &self.request, now),
+                    false => link.session.release(ticket, &self.request, now),
+                }
                 asked.insert(node);
                 continue;
             }

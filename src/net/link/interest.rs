@@ -1,40 +1,44 @@
-//! What a link waits for: its stream, and for which way it is to become ready.
+//! What a link waits for: its stream, and for which way it is to become ready. And where it leads, for a connection beside it.
 
-use super::{Connection, Interest, Link};
+use super::{Interest, Link};
+use crate::net::endpoint::Address;
+use crate::net::resolve;
 use crate::net::stream::Stream;
+use crate::proto::greeting::Greeting;
+use std::io;
 use std::sync::Arc;
 
 impl Link {
     /// What to poll for, if anything.
     pub(in crate::net) fn interest(&self) -> Option<Interest> {
-        match &self.connection {
-            Connection::Closed | Connection::Resolving => None,
-            Connection::Connecting(stream) => Some(Interest { stream: Arc::clone(stream), writable: true }),
-            Connection::Open(stream) => {
-                Some(Interest { stream: Arc::clone(stream), writable: !self.session.unsent().is_empty() })
-            }
-        }
+        self.connection.interest(!self.session.unsent().is_empty())
     }
 
     /// Whether this is what the link has to poll for now.
     pub(in crate::net) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        match (&self.connection, interest) {
-            (Connection::Closed | Connection::Resolving, None) => true,
-            (Connection::Connecting(stream), Some(Interest { stream: listed, writable: true })) => {
-                Arc::ptr_eq(stream, listed)
-            }
-            (Connection::Open(stream), Some(Interest { stream: listed, writable })) => {
-                Arc::ptr_eq(stream, listed) && *writable != self.session.unsent().is_empty()
-            }
-            _ => false,
-        }
+        self.connection.is_interested_in(!self.session.unsent().is_empty(), interest)
     }
 
     /// Whether this is the link's present stream.
     pub(in crate::net) fn is_on(&self, stream: &Arc<Stream>) -> bool {
-        match &self.connection {
-            Connection::Closed | Connection::Resolving => false,
-            Connection::Connecting(present) | Connection::Open(present) => Arc::ptr_eq(present, stream),
+        self.connection.is_on(stream)
+    }
+
+    /// Begins another connection to where this one leads, if it is open.
+    pub(in crate::net) fn connect_again(&self) -> Option<io::Result<Stream>> {
+        if !self.is_open() {
+            return None;
         }
+        match self.endpoint.address() {
+            Address::Unix(path) => Some(Stream::connect_unix(path)),
+            Address::Tcp(host, port) => {
+                resolve::literal(host, *port).or_else(|| self.addresses.front().copied()).map(Stream::connect_tcp)
+            }
+        }
+    }
+
+    /// How connections to the node introduce themselves.
+    pub(in crate::net) fn greeting(&self) -> &Greeting {
+        self.endpoint.greeting()
     }
 }

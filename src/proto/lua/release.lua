@@ -1,8 +1,20 @@
--- Compare and delete: frees the key if, and only if, it still holds our token.
+-- Compare and delete: frees the key if, and only if, it still holds our token, and tells those who wait for that.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  the owner token
--- returns  1 when the key was ours and is gone now, 0 when it was not ours
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('DEL', KEYS[1])
+-- ARGV[2]  what the name of the channel begins with on which those who wait listen, the key being the rest; without it,
+--          nobody is told
+-- ARGV[3]  what they are told
+-- returns  0 when the key was not ours; when it was and is gone now, 1, or 2 when we may tell nobody, or 2 and the number of
+--          those who were told
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
 end
-return 0
+local gone = redis.call('DEL', KEYS[1])
+if not ARGV[2] then
+  return gone
+end
+local heard = redis.pcall('PUBLISH', ARGV[2] .. KEYS[1], ARGV[3])
+if type(heard) == 'table' then
+  return 2
+end
+return heard > 0 and 2 + heard or gone

@@ -1,8 +1,13 @@
 //! The library's waits: sleeping on a channel, on simulated time.
 
 use crate::kernel::{self, Reason};
+use crate::net::alarm::Alarm;
 use crossbeam_channel::{Receiver, TryRecvError};
+use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub(crate) struct Ringing<'w>(PhantomData<&'w ()>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
@@ -42,6 +47,18 @@ impl Wait {
 
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled_after.as_ref().is_some_and(|left| left.get() == 0)
+    }
+
+    pub(crate) fn rings(&self, _alarm: &Arc<Alarm>) -> Ringing<'_> {
+        Ringing(PhantomData)
+    }
+
+    /// Asked once for each sleep.
+    pub(crate) fn glance(&self) -> Duration {
+        if let Some(left) = &self.cancelled_after {
+            left.set(left.get().saturating_sub(1));
+        }
+        Duration::MAX
     }
 
     pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {

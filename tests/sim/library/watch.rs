@@ -1,6 +1,6 @@
 //! The library's poll: waits for simulated connections.
 
-use super::link::Interest;
+use super::connection::Interest;
 use crate::kernel::{self, Reason};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::waker::Waker;
@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(super) struct Watch {
     waker: Arc<Waker>,
     pub(super) streams: Box<[Option<Interest>]>,
+    pub(super) ears: Vec<Option<Interest>>,
+    pub(super) attentive: NodeSet,
     pub(super) readable: NodeSet,
     pub(super) writable: NodeSet,
     pub(super) woken: bool,
@@ -22,6 +24,8 @@ impl Watch {
         Watch {
             waker: Arc::clone(waker),
             streams: (0..nodes).map(|_| None).collect(),
+            ears: Vec::new(),
+            attentive: NodeSet::EMPTY,
             readable: NodeSet::EMPTY,
             writable: NodeSet::EMPTY,
             woken: false,
@@ -33,10 +37,16 @@ impl Watch {
     pub(super) fn poll(&mut self, patience: Duration) {
         kernel::may_be_interrupted();
         self.look();
-        if self.woken || !self.readable.is_empty() || !self.writable.is_empty() || patience.is_zero() {
+        let is_ready = !self.readable.union(self.writable).union(self.attentive).is_empty();
+        if self.woken || is_ready || patience.is_zero() {
             return;
         }
-        let list = self.streams.iter().flatten().map(|interest| (interest.stream.connection(), interest.writable));
+        let list = self
+            .streams
+            .iter()
+            .chain(&self.ears)
+            .flatten()
+            .map(|interest| (interest.stream.connection(), interest.writable));
         // The timeout goes to the system in whole nanoseconds, and is rounded up.
         kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, patience);
         self.look();
@@ -44,7 +54,15 @@ impl Watch {
 
     fn look(&mut self) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, self.waker.is_woken());
+        self.attentive = NodeSet::EMPTY;
         kernel::with(|world| {
+            for (index, interest) in self.ears.iter().enumerate() {
+                let Some(interest) = interest else { continue };
+                let (readable, writable) = world.readiness(interest.stream.connection());
+                if readable || (writable && interest.writable) {
+                    self.attentive.insert(NodeId::new(index));
+                }
+            }
             for (index, interest) in self.streams.iter().enumerate() {
                 let Some(interest) = interest else { continue };
                 let (readable, writable) = world.readiness(interest.stream.connection());

@@ -1,0 +1,121 @@
+//! Publish and subscribe, as far as the library uses them: channels by name, one connection that listens, another that tells.
+//!
+//! The store knows who listens only by number; what is published waits here until the server has handed it out.
+
+use std::collections::BTreeMap;
+
+use super::reply;
+
+/// What was published and not handed out yet, and how many listen to what.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchange {
+    listeners: BTreeMap<Vec<u8>, usize>,
+    messages: Vec<Message>,
+    /// How many messages there were.
+    published: u64,
+}
+
+/// Something that was published.
+#[derive(Clone, Debug)]
+pub struct Message {
+    number: u64,
+    channel: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+/// The channels of one connection, and how many messages there had been when it began to listen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subscriptions {
+    channels: BTreeMap<Vec<u8>, u64>,
+}
+
+impl Exchange {
+    /// Publishes, and gives how many will hear of it.
+    pub(super) fn publish(&mut self, channel: Vec<u8>, payload: &[u8]) -> i64 {
+        let Some(&listeners) = self.listeners.get(&channel) else { return 0 };
+        self.published += 1;
+        self.messages.push(Message { number: self.published, channel, payload: payload.to_vec() });
+        i64::try_from(listeners).unwrap_or(i64::MAX)
+    }
+
+    /// What is to be handed out.
+    pub(super) fn take(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.messages)
+    }
+
+    pub(super) fn subscribe(&mut self, subscriptions: &mut Subscriptions, channels: &[&[u8]], out: &mut Vec<u8>) {
+        for &channel in channels {
+            if !subscriptions.channels.contains_key(channel) {
+                subscriptions.channels.insert(channel.to_vec(), self.published);
+                *self.listeners.entry(channel.to_vec()).or_default() += 1;
+            }
+            confirm(out, "subscribe", Some(channel), subscriptions.channels.len());
+        }
+    }
+
+    /// No channel is all of them.
+    pub(super) fn unsubscribe(&mut self, subscriptions: &mut Subscriptions, channels: &[&[u8]], out: &mut Vec<u8>) {
+        if channels.is_empty() && subscriptions.channels.is_empty() {
+            return confirm(out, "unsubscribe", None, 0);
+        }
+        let all: Vec<Vec<u8>> = match channels {
+            [] => subscriptions.channels.keys().cloned().collect(),
+            some => some.iter().map(|channel| channel.to_vec()).collect(),
+        };
+        for channel in all {
+            if subscriptions.channels.remove(&channel).is_some() {
+                self.leave(&channel);
+            }
+            confirm(out, "unsubscribe", Some(&channel), subscriptions.channels.len());
+        }
+    }
+
+    /// A connection has come to its end.
+    pub(super) fn forget(&mut self, subscriptions: &mut Subscriptions) {
+        for channel in std::mem::take(&mut subscriptions.channels).into_keys() {
+            self.leave(&channel);
+        }
+    }
+
+    /// All of them have.
+    pub(super) fn clear(&mut self) {
+        self.listeners.clear();
+        self.messages.clear();
+    }
+
+    fn leave(&mut self, channel: &[u8]) {
+        if let Some(listeners) = self.listeners.get_mut(channel) {
+            *listeners -= 1;
+            if *listeners == 0 {
+                self.listeners.remove(channel);
+            }
+        }
+    }
+}
+
+impl Subscriptions {
+    /// Whether the connection listens, and can do nothing else.
+    pub(super) fn are_any(&self) -> bool {
+        !self.channels.is_empty()
+    }
+
+    /// Writes what the connection is to hear of it.
+    pub(super) fn hear(&self, message: &Message, out: &mut Vec<u8>) {
+        if self.channels.get(&message.channel).is_some_and(|&since| message.number > since) {
+            reply::array(out, 3);
+            reply::bulk(out, b"message");
+            reply::bulk(out, &message.channel);
+            reply::bulk(out, &message.payload);
+        }
+    }
+}
+
+fn confirm(out: &mut Vec<u8>, what: &str, channel: Option<&[u8]>, count: usize) {
+    reply::array(out, 3);
+    reply::bulk(out, what.as_bytes());
+    match channel {
+        Some(channel) => reply::bulk(out, channel),
+        None => reply::null(out),
+    }
+    reply::integer(out, i64::try_from(count).unwrap_or(i64::MAX));
+}

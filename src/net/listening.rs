@@ -1,0 +1,262 @@
+//! Who waits for which key, and what was heard about it.
+//!
+//! Invariants:
+//! 1. No word is lost between two waits: what comes while nobody sleeps ends the next wait at once, unless an attempt has
+//!    begun since, which will find out for itself.
+//! 2. A release is one hint. It is told by each node, so a node that tells again tells of another one. One more look is due
+//!    when a quorum has told, because the look that the first one led to may have come too early for that.
+//! 3. Those who have begun to listen are woken when they hear so many nodes that no release by a quorum can escape them, and
+//!    when they hear a node again that was lost: what was released before, nobody tells them.
+//! 4. Programs take turns. A hint says how many waited when the holder last knew, and whether he had waited himself. Whoever
+//!    has seen fewer of them come and go since he began to wait holds back for a moment, and leaves it to those who have waited
+//!    for longer. Only for a moment: hints decide who asks first, and never who gets it.
+//! 5. A program that wants a lock again that it has just released lets others go first, if they wait; and now and then, if its
+//!    own threads pass it on among themselves.
+
+use super::alarm::Alarm;
+use crate::proto::acquire::Turn;
+use crate::proto::command::Hint;
+use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::session::Ticket;
+use crate::proto::subscription::Key;
+use crate::proto::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// For how long it counts that others were waiting for a lock.
+const CROWD_LASTS: Duration = Duration::from_millis(100);
+/// Most locks of which that is known.
+const CROWDS: usize = 1024;
+/// How long those who wait are given to take a lock that was released, before the one who released it may take it again.
+const TIME_TO_TAKE: Duration = Duration::from_millis(3);
+/// How often the threads of a program pass a lock on that others wait for, before they let those go first.
+const RUN: u32 = 8;
+
+/// What has ended a wait before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// From now on no release can escape.
+    Listening,
+    /// The lock was released.
+    Released(Turn),
+    /// The alarm was rung.
+    Rung,
+}
+
+/// Who waits for what, in one client.
+pub(super) struct Listening {
+    /// Whether hints are sent and listened for.
+    pub(super) is_on: bool,
+    nodes: usize,
+    pub(super) topics: HashMap<Key, Topic>,
+    /// How many sleep.
+    sleepers: usize,
+    /// Locks that others were waiting for when this client released them.
+    crowds: HashMap<Key, Crowd>,
+    /// Whether there are any, for whoever has no time to ask.
+    pub(super) is_crowded: Arc<AtomicBool>,
+}
+
+/// A key that somebody waits for.
+#[derive(Default)]
+pub(super) struct Topic {
+    listeners: u32,
+    /// Those who sleep: at most one for each listener.
+    pub(super) sleepers: Vec<Sleeper>,
+    /// The nodes that are heard.
+    pub(super) live: NodeSet,
+    /// The nodes that were heard, and may have told something since that was lost.
+    missed: NodeSet,
+    /// The nodes that have told of the last release.
+    told: NodeSet,
+    /// How many have had the lock meanwhile who had waited for it.
+    departed: u8,
+    /// How many waited, as far as was said.
+    crowd: u8,
+    /// Word that nobody has looked into.
+    word: Option<Word>,
+}
+
+pub(super) struct Sleeper {
+    pub(super) ticket: Ticket,
+    pub(super) alarm: Arc<Alarm>,
+}
+
+struct Crowd {
+    listeners: u8,
+    seen: Timestamp,
+    /// When this client last let them go first.
+    yielded_at: Timestamp,
+    run: u32,
+}
+
+impl Topic {
+    /// A node tells of a release: does that end a wait?
+    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize) -> Option<Word> {
+        let is_another = self.told.is_empty() || !self.told.insert(node);
+        if is_another {
+            self.told = NodeSet::from_iter([node]);
+            // Whoever takes a lock without having waited leaves nobody's place.
+            self.departed = self.departed.saturating_add(hint.has_waited.into());
+            // Others may know better, and those who knew leave.
+            self.crowd = hint.crowd.max(self.crowd.saturating_sub(1));
+        }
+        let turn = Turn::of(self.crowd.saturating_sub(1), self.departed);
+        let is_complete = self.told.len() == quorum && !matches!(turn, Turn::After(_));
+        (is_another || is_complete).then_some(Word::Released(turn))
+    }
+}
+
+impl Listening {
+    pub(super) fn new(nodes: usize, is_on: bool) -> Listening {
+        Listening {
+            is_on,
+            nodes,
+            topics: HashMap::new(),
+            sleepers: 0,
+            crowds: HashMap::new(),
+            is_crowded: Arc::default(),
+        }
+    }
+
+    /// Whether anybody sleeps.
+    pub(super) fn has_sleepers(&self) -> bool {
+        self.sleepers > 0
+    }
+
+    /// Somebody is about to wait for a key; true when nobody did.
+    pub(super) fn enter(&mut self, key: &Key) -> bool {
+        if let Some(crowd) = self.crowds.get_mut(key) {
+            crowd.run = 0;
+        }
+        let topic = self.topics.entry(Arc::clone(key)).or_default();
+        topic.listeners += 1;
+        topic.listeners == 1
+    }
+
+    /// He waits no more; true when nobody does.
+    pub(super) fn leave(&mut self, key: &Key) -> bool {
+        let Some(topic) = self.topics.get_mut(key) else { return false };
+        topic.listeners -= 1;
+        let is_last = topic.listeners == 0;
+        if is_last {
+            self.topics.remove(key);
+        }
+        is_last
+    }
+
+    /// He goes to sleep, unless there is word for him already: false then.
+    pub(super) fn sleep(&mut self, key: &Key, sleeper: Sleeper) -> bool {
+        let Some(topic) = self.topics.get_mut(key) else { return false };
+        let is_quiet = topic.word.is_none() && !sleeper.alarm.is_rung();
+        topic.sleepers.push(sleeper);
+        self.sleepers += 1;
+        is_quiet
+    }
+
+    /// He is awake, and takes what there is to know.
+    pub(super) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<Word> {
+        let topic = self.topics.get_mut(key)?;
+        let index = topic.sleepers.iter().position(|sleeper| sleeper.ticket == ticket)?;
+        let sleeper = topic.sleepers.swap_remove(index);
+        self.sleepers -= 1;
+        let was_rung = sleeper.alarm.take();
+        topic.word.take().or(was_rung.then_some(Word::Rung))
+    }
+
+    /// Somebody who waits begins an attempt: it will find out about all that was heard so far.
+    pub(super) fn look_into(&mut self, key: &Key) {
+        if let Some(topic) = self.topics.get_mut(key) {
+            topic.word = None;
+        }
+    }
+
+    /// A node begins to be heard. The sleepers that this wakes are in the topic.
+    pub(super) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&Topic> {
+        let enough = self.enough();
+        let topic = self.topics.get_mut(key)?;
+        let was_missed = topic.missed.contains(node);
+        topic.missed = topic.missed.without(NodeSet::from_iter([node]));
+        let is_news = topic.live.insert(node) && (was_missed || topic.live.len() == enough);
+        is_news.then(|| topic.note(Word::Listening))
+    }
+
+    /// A node tells of a release. The sleepers that this wakes are in the topic.
+    pub(super) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint) -> Option<&Topic> {
+        let quorum = self.quorum();
+        let topic = self.topics.get_mut(key)?;
+        let word = topic.hear(node, hint, quorum)?;
+        Some(topic.note(word))
+    }
+
+    /// A node is heard no more.
+    pub(super) fn lost(&mut self, node: NodeId) {
+        for topic in self.topics.values_mut().filter(|topic| topic.live.contains(node)) {
+            topic.live = topic.live.without(NodeSet::from_iter([node]));
+            topic.missed.insert(node);
+        }
+    }
+
+    /// Whether no release of the key by a quorum can escape.
+    pub(super) fn is_attentive(&self, key: &Key) -> bool {
+        self.topics.get(key).is_some_and(|topic| topic.live.len() >= self.enough())
+    }
+
+    /// So many heard of our release.
+    pub(super) fn note_crowd(&mut self, key: &[u8], listeners: u8, now: Timestamp) {
+        if let Some(crowd) = self.crowds.get_mut(key) {
+            (crowd.listeners, crowd.seen) = (listeners, now);
+            return;
+        }
+        if self.crowds.len() >= CROWDS {
+            self.crowds.clear();
+        }
+        self.is_crowded.store(true, Ordering::Relaxed);
+        self.crowds.insert(key.into(), Crowd { listeners, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
+    }
+
+    /// How many waited for the key when this client last released it.
+    pub(super) fn crowd(&self, key: &[u8], now: Timestamp) -> u8 {
+        let crowd = if self.crowds.is_empty() { None } else { self.crowds.get(key) };
+        crowd.filter(|crowd| now.since(crowd.seen) < CROWD_LASTS).map_or(0, |crowd| crowd.listeners)
+    }
+
+    /// Somebody wants the key without having waited for it: should he let others go first who did when it was last released?
+    /// `is_handed_on`: he has waited for another thread of this client.
+    pub(super) fn must_yield(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
+        let Some(crowd) = self.crowds.get_mut(key) else { return false };
+        if now.since(crowd.seen) >= CROWD_LASTS {
+            self.crowds.remove(key);
+            self.is_crowded.store(!self.crowds.is_empty(), Ordering::Relaxed);
+            return false;
+        }
+        crowd.run += 1;
+        let had_no_time = now.since(crowd.seen) < TIME_TO_TAKE;
+        let must = had_no_time && crowd.seen > crowd.yielded_at && (!is_handed_on || crowd.run > RUN);
+        if must {
+            crowd.yielded_at = now;
+        }
+        must
+    }
+
+    fn quorum(&self) -> usize {
+        self.nodes / 2 + 1
+    }
+
+    /// How many nodes must be heard, so that no release by a quorum escapes.
+    fn enough(&self) -> usize {
+        self.nodes + 1 - self.quorum()
+    }
+}
+
+impl Topic {
+    fn note(&mut self, word: Word) -> &Topic {
+        // Word of a release says more than that there will be word.
+        if !(word == Word::Listening && self.word.is_some()) {
+            self.word = Some(word);
+        }
+        self
+    }
+}

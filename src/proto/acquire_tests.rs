@@ -1,0 +1,216 @@
+//! The steps of an acquisition, each from the counts of its attempts.
+
+use super::super::fault::{Cause, Fault, Phase};
+use super::super::lease::MAX_TTL;
+use super::super::node::NodeId;
+use super::super::vote::Vote;
+use super::*;
+
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::ORIGIN.after(Duration::from_millis(millis))
+}
+
+fn acquire(patience: Patience) -> Acquire {
+    let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
+    let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
+    Acquire::new(Terms { ttl, node_timeout: NODE_TIMEOUT, patience, backoff }, at(0))
+}
+
+fn tally(row: &str) -> (Tally, NodeSet) {
+    let mut tally = Tally::new(row.len());
+    for (index, letter) in row.chars().enumerate() {
+        let vote = match letter {
+            'g' => Vote::Granted,
+            'r' => Vote::Refused,
+            'x' => Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
+            _ => continue,
+        };
+        tally.record(NodeId::new(index), vote);
+    }
+    (tally, (0..row.len()).map(NodeId::new).collect())
+}
+
+#[test]
+fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
+    let mut machine = acquire(Patience::Until(at(100)));
+    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+    machine.woken(Timestamp::from_nanos(99_999_000));
+    assert_eq!(machine.poll(), Output::Attempt);
+    assert_eq!(machine.attempt_deadline(at(100)), at(100), "no time for anybody to answer");
+    let (tally, reached) = tally("xxx");
+    machine.attempted(at(100), &tally, reached, at(100), 0);
+    while let Output::Undo(_) = machine.poll() {}
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+}
+
+/// One attempt that begins at `t0` and is decided at `now`.
+fn attempt(machine: &mut Acquire, row: &str, t0: u64, now: u64) -> Output {
+    assert_eq!(machine.poll(), Output::Attempt);
+    let (tally, reached) = tally(row);
+    machine.attempted(at(t0), &tally, reached, at(now), u64::MAX);
+    machine.poll()
+}
+
+fn nodes(indices: &[usize]) -> NodeSet {
+    indices.iter().copied().map(NodeId::new).collect()
+}
+
+#[test]
+fn a_quorum_in_time_wins_and_the_lease_counts_from_the_start() {
+    let mut machine = acquire(Patience::Once);
+    let Output::Done(Verdict::Acquired(lease)) = attempt(&mut machine, "ggg__", 100, 140) else { panic!() };
+    assert_eq!(lease.end(), at(100 + 988));
+}
+
+#[test]
+fn a_quorum_after_the_lease_has_ended_is_undone() {
+    for (decided, won) in [(1087, true), (1088, false), (5000, false)] {
+        let mut machine = acquire(Patience::Once);
+        let output = attempt(&mut machine, "ggr", 100, decided);
+        if won {
+            assert!(matches!(output, Output::Done(Verdict::Acquired(_))), "{decided}");
+        } else {
+            assert_eq!(output, Output::Undo(nodes(&[0, 1])), "{decided}");
+            assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
+        }
+    }
+}
+
+#[test]
+fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
+    let mut machine = acquire(Patience::Once);
+    assert_eq!(attempt(&mut machine, "grx_r", 0, 50), Output::Undo(nodes(&[0, 2, 3])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+
+    let mut machine = acquire(Patience::Once);
+    assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Done(Verdict::Held));
+
+    let mut machine = acquire(Patience::Once);
+    assert_eq!(machine.poll(), Output::Attempt);
+    machine.attempted(at(0), &tally("xxg").0, nodes(&[2]), at(1), 0);
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[2])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+}
+
+#[test]
+fn while_held_it_waits_longer_and_longer_and_tries_again() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut now = 0;
+    for delay in [6, 18, 54, 162, 250, 250] {
+        assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
+        machine.woken(at(now + 2));
+        now += 1000;
+    }
+    assert_eq!(machine.attempts(), 6);
+}
+
+#[test]
+fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert!(matches!(attempt(&mut machine, "xx_", 0, 50), Output::Undo(_)));
+    assert!(matches!(machine.poll(), Output::Wait(_)));
+    machine.woken(at(100));
+    // A quorum answers: the time starts anew.
+    assert!(matches!(attempt(&mut machine, "rr_", 1000, 1001), Output::Undo(_)));
+    assert!(matches!(machine.poll(), Output::Wait(_)));
+    machine.woken(at(1100));
+    for (now, gives_up) in [(2000, false), (4000, false), (4001, true)] {
+        assert!(matches!(attempt(&mut machine, "xx_", now - 50, now), Output::Undo(_)));
+        match machine.poll() {
+            Output::Wait(_) => assert!(!gives_up),
+            output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true)),
+        }
+        machine.woken(at(now));
+    }
+}
+
+#[test]
+fn a_hopelessly_short_lease_does_not_retry_for_ever() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert!(matches!(attempt(&mut machine, "ggg", 0, 5000), Output::Undo(_)));
+    assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
+}
+
+#[test]
+fn a_deadline_bounds_attempts_and_waits() {
+    let mut machine = acquire(Patience::Until(at(100)));
+    assert_eq!(machine.attempt_deadline(at(0)), at(50));
+    assert_eq!(machine.attempt_deadline(at(70)), at(100));
+    let mut now = 0;
+    let mut attempts = Vec::new();
+    let verdict = loop {
+        attempts.push(now);
+        match attempt(&mut machine, "rrr", now, now) {
+            Output::Wait(until) => {
+                assert!(until <= at(100));
+                now = until.since(at(0)).as_millis() as u64;
+                machine.woken(until);
+                if let Output::Done(verdict) = machine.poll() {
+                    break verdict;
+                }
+            }
+            Output::Done(verdict) => break verdict,
+            output => panic!("{output:?}"),
+        }
+    };
+    assert_eq!(verdict, Verdict::Held);
+    assert_eq!(attempts, [0, 6, 24, 62, 81, 90, 95, 97, 99]);
+}
+
+#[test]
+fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
+    for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
+        let mut machine = acquire(Patience::Until(at(100)));
+        let mut output = attempt(&mut machine, first, 0, 50);
+        if let Output::Undo(_) = output {
+            output = machine.poll();
+        }
+        assert!(matches!(output, Output::Wait(_)), "{output:?}");
+        machine.woken(at(98));
+        assert_eq!(attempt(&mut machine, "xxx", 98, 100), Output::Undo(nodes(&[0, 1, 2])));
+        assert_eq!(machine.poll(), Output::Done(verdict));
+    }
+}
+
+#[test]
+fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
+    let mut machine = acquire(Patience::Until(at(0)));
+    assert_eq!(machine.attempt_deadline(at(10)), at(60));
+    assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
+}
+
+#[test]
+fn an_answer_after_the_lease_would_be_of_no_use() {
+    let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
+    let machine = Acquire::new(Terms { ttl, ..acquire(Patience::Once).terms }, at(0));
+    assert_eq!(machine.attempt_deadline(at(0)), Timestamp::from_nanos(7_900_000));
+}
+
+#[test]
+fn a_cancelled_wait_ends() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+    machine.cancelled();
+    assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
+}
+
+#[test]
+fn a_cancelled_call_undoes_what_it_left_behind() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert_eq!(machine.poll(), Output::Attempt);
+    let (tally, reached) = tally("grr");
+    machine.attempted(at(0), &tally, reached, at(1), 0);
+    machine.cancelled();
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
+}
+
+#[test]
+fn cancelling_does_not_take_a_won_lock_away() {
+    let mut machine = acquire(Patience::Once);
+    assert!(matches!(attempt(&mut machine, "ggg", 0, 1), Output::Done(Verdict::Acquired(_))));
+    machine.cancelled();
+    assert!(matches!(machine.poll(), Output::Done(Verdict::Acquired(_))));
+}

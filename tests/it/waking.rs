@@ -1,0 +1,234 @@
+//! Waiting for a lock that another program holds: woken by its release, and in time when no word of it comes.
+
+mod losses;
+mod many;
+
+use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasting, take};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::embedded::{EmbeddedNode, Flavour};
+use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, Release, Wait};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A delay between attempts that would show.
+const LONG: Duration = Duration::from_secs(30);
+/// Long enough for a thread to have subscribed, and to be asleep.
+const ARRIVAL: Duration = Duration::from_millis(100);
+/// What is prompt on a busy machine, and far from any delay.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// A client that asks again after a long time only.
+fn patient<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
+    builder(servers).retry_delay(LONG, LONG)
+}
+
+/// How many clients listen for a key on a server.
+fn listeners(server: &Server, key: &str) -> i64 {
+    let channel = format!("quorumlock:{key}");
+    match server.command(&["PUBSUB", "NUMSUB", &channel]).unwrap() {
+        Answer::List(parts) => match parts[1] {
+            Answer::Number(number) => number,
+            ref other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How many subscriptions there are on a server.
+fn channels(server: &Server) -> usize {
+    match server.command(&["PUBSUB", "CHANNELS"]).unwrap() {
+        Answer::List(channels) => channels.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How many connections of subscribers a server has.
+fn subscribers(server: &Server) -> usize {
+    let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };
+    list.lines().count()
+}
+
+/// Waits for a lock that is held, in another thread; `during` happens while it waits. Gives how long it took from the end of
+/// that until it had the lock.
+fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let guard = lasting(mine, key).lock_timeout(SOON).unwrap().expect("it was released");
+            let at = Instant::now();
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            at
+        });
+        thread::sleep(ARRIVAL);
+        assert!(!waiting.is_finished());
+        during();
+        let done = Instant::now();
+        waiting.join().unwrap().saturating_duration_since(done)
+    })
+}
+
+#[test]
+fn a_release_wakes_whoever_waits_in_another_program() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), patient(&servers).build().unwrap());
+    for is_dropped in [false, true] {
+        let held = take(&lasting(&theirs, "k"));
+        let took = time_to_wake(&mine, "k", || if is_dropped { drop(held) } else { drop(held.unlock()) });
+        assert!(took < PROMPT, "{took:?}");
+    }
+    gone_for_good(&servers, "k");
+    assert!(servers.iter().all(|server| channels(server) == 0));
+}
+
+#[test]
+fn every_dialect_tells_of_a_release() {
+    for flavour in [Flavour::Redis, Flavour::Redis84, Flavour::Valkey9] {
+        let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(flavour).start().unwrap());
+        let client = || {
+            let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
+            builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).build().unwrap()
+        };
+        let (mine, theirs) = (client(), client());
+        // The second time, a script is called by its hash.
+        for _ in 0..2 {
+            let held = take(&lasting(&theirs, "k"));
+            let took = time_to_wake(&mine, "k", || drop(held));
+            assert!(took < PROMPT, "{flavour:?}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn without_wake_ups_on_either_side_the_delay_decides() {
+    let servers = Server::several(3).unwrap();
+    let client = |wake_ups| {
+        let delay = Duration::from_millis(700);
+        builder(&servers).retry_delay(delay, delay).wake_ups(wake_ups).build().unwrap()
+    };
+    for (mine, theirs, is_woken) in [(true, true, true), (true, false, false), (false, true, false)] {
+        let (mine, theirs) = (client(mine), client(theirs));
+        let held = take(&lasting(&theirs, "k"));
+        let took = time_to_wake(&mine, "k", || {
+            drop(held);
+        });
+        // What it has slept through before it was released is taken off.
+        let slept = Duration::from_millis(700) - ARRIVAL * 2;
+        assert_eq!(took < slept, is_woken, "{took:?}");
+    }
+}
+
+#[test]
+fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
+    let server = Server::start().unwrap();
+    let client = || builder([&server]).wake_ups(false).build().unwrap();
+    let (mine, theirs) = (client(), client());
+    let held = take(&lasting(&theirs, "k"));
+    time_to_wake(&mine, "k", || drop(held));
+    assert_eq!([calls(&server, "subscribe"), calls(&server, "publish"), calls(&server, "pttl")][..2], [0, 0]);
+}
+
+#[test]
+fn a_lock_that_nobody_waits_for_costs_no_subscription_and_no_further_command() {
+    let server = Server::start().unwrap();
+    let mutex = lasting(&client([&server]), "k");
+    let held = take(&mutex);
+    for _ in 0..10 {
+        assert!(mutex.try_lock().unwrap().is_none());
+    }
+    thread::scope(|scope| {
+        // A guard of the same program needs no word from the servers.
+        let waiting = scope.spawn(|| drop(mutex.lock().unwrap()));
+        thread::sleep(ARRIVAL);
+        assert_eq!((subscribers(&server), calls(&server, "subscribe")), (0, 0));
+        drop(held);
+        waiting.join().unwrap();
+    });
+    assert_eq!((calls(&server, "subscribe"), calls(&server, "pttl")), (0, 0));
+}
+
+#[test]
+fn a_thread_that_waits_asks_the_servers_seldom() {
+    let server = Server::start().unwrap();
+    let clients = [true, false].map(|wake_ups| builder([&server]).wake_ups(wake_ups).build().unwrap());
+    let theirs = client([&server]);
+    let held = [take(&lasting(&theirs, "0")), take(&lasting(&theirs, "1"))];
+    let mut attempts = Vec::new();
+    for (number, mine) in clients.iter().enumerate() {
+        let before = calls(&server, "set");
+        assert!(lasting(mine, &number.to_string()).lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+        attempts.push(calls(&server, "set") - before);
+    }
+    // 125 ms on average, the last stretch before the limit halved and halved again.
+    assert!(attempts[0] <= attempts[1] + 6, "{attempts:?}");
+    drop(held);
+}
+
+#[test]
+fn a_wait_is_cancelled_while_it_listens() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    let handle = CancelHandle::new();
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    let cancel: [(Wait, &dyn Fn()); 2] = [
+        (Wait::forever().cancelled_by(&handle), &|| handle.cancel()),
+        (Wait::forever().cancelled_by_channel(receiver), &|| sender.send(()).unwrap()),
+    ];
+    for (wait, cancel) in cancel {
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lasting(&mine, "k").lock_with(&wait).unwrap_err().kind());
+            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+            let begun = Instant::now();
+            cancel();
+            assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
+            assert!(begun.elapsed() < PROMPT);
+        });
+        assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)), "the last one closes it");
+    }
+    drop(held);
+    gone_for_good(&servers, "k");
+}
+
+#[test]
+fn a_guard_of_the_same_program_that_did_not_queue_wakes_whoever_listens() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).wake_ups(false).build().unwrap(), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| drop(lasting(&mine, "k").lock().unwrap()));
+        thread::sleep(ARRIVAL);
+        // Nobody tells: not the others, whose client does, as this one does not listen.
+        drop(held);
+        let own = take(&lasting(&mine, "k"));
+        thread::sleep(ARRIVAL);
+        assert!(!waiting.is_finished());
+        let begun = Instant::now();
+        drop(own);
+        waiting.join().unwrap();
+        assert!(begun.elapsed() < PROMPT);
+    });
+}
+
+#[test]
+fn a_lock_whose_holder_is_gone_is_had_when_its_time_is_up_and_no_sooner() {
+    let servers = Server::several(5).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let ttl = Duration::from_millis(600);
+    let mut late = Vec::new();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let held = theirs.mutex("k").ttl(ttl).lock().unwrap();
+        let taken = Instant::now();
+        // As if it had been killed: nobody releases.
+        std::mem::forget(held);
+        let guard = mine.mutex("k").ttl(LASTING).lock().unwrap();
+        let had = Instant::now();
+        assert!(had >= begun + ttl, "{:?} too early", begun + ttl - had);
+        late.push(had - (taken + ttl));
+        drop(guard);
+        if late.iter().any(|late| *late < Duration::from_millis(50)) {
+            return;
+        }
+    }
+    panic!("late by {late:?}");
+}

@@ -1,0 +1,183 @@
+//! Word that does not come: connections cut, commands denied, nodes hung. Everybody gets the lock all the same.
+
+use super::{ARRIVAL, LONG, PROMPT, listeners, patient, subscribers, time_to_wake};
+use crate::clients::{SOON, builder, client, gone_for_good, lasting, take};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{Cause, Observer, Redlock, Release, WakeUpsRefused};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The longest delay between attempts by default, an attempt, and time for a busy machine.
+const BOUND: Duration = Duration::from_millis(250 + 50 + 500);
+
+/// What was refused: which side, by whom, and why.
+#[derive(Default)]
+struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
+
+impl Observer for Refusals {
+    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+        let refusal = (event.is_publishing(), event.address().to_owned(), event.fault().cause());
+        self.0.lock().unwrap().push(refusal);
+    }
+}
+
+fn urls<'s>(servers: &'s [Server], user: &str) -> impl Iterator<Item = String> + use<'s> {
+    let user = user.to_owned();
+    servers.iter().map(move |server| format!("redis://{user}:secret@{}", server.address()))
+}
+
+#[test]
+fn connections_that_are_cut_are_made_again() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let held = take(&lasting(&theirs, "k"));
+    let took = time_to_wake(&mine, "k", || {
+        for _ in 0..3 {
+            for server in &servers {
+                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+            }
+            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+        }
+        drop(held);
+    });
+    assert!(took < PROMPT, "{took:?}");
+}
+
+#[test]
+fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), builder(&servers).wake_ups(false).build().unwrap());
+    let held = take(&lasting(&theirs, "k"));
+    let took = time_to_wake(&mine, "k", || {
+        // Nobody tells of this release.
+        assert_eq!(held.unlock().unwrap(), Release::Released);
+        thread::sleep(ARRIVAL);
+        for server in &servers {
+            server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+        }
+    });
+    assert!(took < PROMPT, "{took:?}");
+}
+
+#[test]
+fn a_user_who_may_not_subscribe_waits_by_the_clock_and_is_told_once() {
+    let servers = Server::several(3).unwrap();
+    for server in &servers {
+        server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
+    }
+    let refusals = Arc::new(Refusals::default());
+    let mine = Redlock::builder().nodes(urls(&servers, "deaf")).observer(Arc::clone(&refusals));
+    let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
+    let theirs = client(&servers);
+    for _ in 0..3 {
+        let held = take(&lasting(&theirs, "k"));
+        let took = time_to_wake(&mine, "k", || drop(held));
+        assert!(took < BOUND, "{took:?}");
+    }
+    assert!(servers.iter().all(|server| subscribers(server) == 0));
+    told_once(&refusals, &servers, false);
+}
+
+#[test]
+fn a_user_who_may_not_publish_releases_as_well_and_is_told_once() {
+    let servers = Server::several(3).unwrap();
+    for server in &servers {
+        server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();
+    }
+    let refusals = Arc::new(Refusals::default());
+    let theirs = Redlock::builder().nodes(urls(&servers, "mute")).observer(Arc::clone(&refusals));
+    let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
+    let mine = client(&servers);
+    for _ in 0..3 {
+        let held = take(&lasting(&theirs, "k"));
+        let took = time_to_wake(&mine, "k", || assert_eq!(held.unlock().unwrap(), Release::Released));
+        assert!(took < BOUND, "{took:?}");
+    }
+    // Whatever the third node said, it has said by now.
+    drop(take(&lasting(&theirs, "other")).unlock());
+    told_once(&refusals, &servers, true);
+}
+
+#[track_caller]
+fn told_once(refusals: &Refusals, servers: &[Server], is_publishing: bool) {
+    let mut told = refusals.0.lock().unwrap().clone();
+    told.sort_by(|one, other| one.1.cmp(&other.1));
+    let mut expected: Vec<_> =
+        servers.iter().map(|server| (is_publishing, server.address(), Cause::NoPermission)).collect();
+    expected.sort_by(|one, other| one.1.cmp(&other.1));
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_node_that_hangs_keeps_nobody_from_being_woken() {
+    for hung in 0..3 {
+        let servers = Server::several(3).unwrap();
+        let hasty = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+        let (mine, theirs) = (hasty().build().unwrap(), hasty().build().unwrap());
+        for (client, name) in [(&mine, "a"), (&theirs, "b")] {
+            drop(take(&lasting(client, name)));
+        }
+        servers[hung].pause().unwrap();
+        let held = lasting(&theirs, "k").lock().unwrap();
+        let took = time_to_wake(&mine, "k", || drop(held));
+        assert!(took < PROMPT, "node {hung}: {took:?}");
+        servers[hung].resume().unwrap();
+    }
+}
+
+#[test]
+fn a_node_that_hangs_while_somebody_listens_keeps_nobody_from_being_woken() {
+    let servers = Server::several(5).unwrap();
+    let hasty = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+    let (mine, theirs) = (hasty().build().unwrap(), hasty().build().unwrap());
+    let held = take(&lasting(&theirs, "k"));
+    let took = time_to_wake(&mine, "k", || {
+        servers[0].pause().unwrap();
+        servers[3].pause().unwrap();
+        drop(held);
+    });
+    assert!(took < PROMPT, "{took:?}");
+    servers[0].resume().unwrap();
+    servers[3].resume().unwrap();
+    gone_for_good(&servers, "k");
+}
+
+/// The release falls into every moment there is around the beginning of a wait: before the first attempt, between it and the
+/// subscription, before and after the confirmation. A release that is slept through would be waited for until the limit.
+#[test]
+fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
+    const ROUNDS: u32 = 1000;
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+    let barrier = Barrier::new(2);
+    let waited = thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            for round in 0..ROUNDS {
+                let held = lasting(&theirs, "k").lock().unwrap();
+                barrier.wait();
+                // 0 to 1.5 ms: an attempt, a connection and a confirmation take about as long.
+                let begun = Instant::now();
+                while begun.elapsed() < Duration::from_micros(u64::from(round % 100) * 15) {
+                    std::hint::spin_loop();
+                }
+                assert_eq!(held.unlock().unwrap(), Release::Released);
+                barrier.wait();
+            }
+        });
+        let mut waited = 0;
+        for round in 0..ROUNDS {
+            barrier.wait();
+            let begun = Instant::now();
+            let guard = lasting(&mine, "k").lock_timeout(SOON).unwrap().expect("nobody is lost");
+            waited += u32::from(begun.elapsed() > Duration::from_micros(500));
+            assert!(begun.elapsed() < PROMPT, "round {round}: {:?}", begun.elapsed());
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            barrier.wait();
+        }
+        holder.join().unwrap();
+        waited
+    });
+    assert!(waited > ROUNDS / 20, "in {waited} of {ROUNDS} rounds somebody waited at all");
+}

@@ -1,0 +1,124 @@
+//! Many who wait: programs that take turns, and a thousand locks at once.
+
+use super::{channels, client, listeners, patient, subscribers};
+use crate::clients::{SOON, builder, gone_for_good, lasting, take};
+use crate::support::process::{alone, eventually};
+use crate::support::server::Server;
+use quorumlock::Release;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long rivals play.
+const GAME: Duration = Duration::from_secs(2);
+
+#[test]
+fn eight_programs_get_equal_shares_and_nobody_waits_for_long() {
+    let servers = Server::several(3).unwrap();
+    let clients: Vec<_> = (0..8).map(|_| client(&servers)).collect();
+    let mut seen = Vec::new();
+    // The machine may hold one of them up.
+    for _ in 0..3 {
+        let end = Instant::now() + GAME;
+        let waits: Vec<Vec<Duration>> = thread::scope(|scope| {
+            let play = |client| {
+                move || {
+                    let mut waits = Vec::new();
+                    while Instant::now() < end {
+                        let wanted = Instant::now();
+                        let guard = lasting(client, "k").lock().unwrap();
+                        waits.push(wanted.elapsed());
+                        thread::sleep(Duration::from_millis(1));
+                        assert_eq!(guard.unlock().unwrap(), Release::Released);
+                    }
+                    waits
+                }
+            };
+            let threads: Vec<_> = clients.iter().map(|client| scope.spawn(play(client))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let all: Vec<Duration> = waits.iter().flatten().copied().collect();
+        let mean = all.iter().sum::<Duration>() / all.len() as u32;
+        let longest = all.iter().max().unwrap().as_secs_f64() / mean.as_secs_f64();
+        let least = waits.iter().map(Vec::len).min().unwrap() as f64 * 8.0 / all.len() as f64;
+        if longest <= 10.0 && least >= 0.5 {
+            return;
+        }
+        seen.push((all.len(), mean, longest, least));
+    }
+    panic!("number, mean wait, the longest of that, the least share: {seen:?}");
+}
+
+#[test]
+fn a_program_of_many_threads_lets_another_one_in() {
+    let servers = Server::several(3).unwrap();
+    let (crowd, single) = (client(&servers), client(&servers));
+    let (is_over, theirs) = (AtomicBool::new(false), AtomicU32::new(0));
+    let turns = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(lasting(&crowd, "k").lock().unwrap());
+                    theirs.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let begun = Instant::now();
+        let mut turns = 0;
+        while begun.elapsed() < GAME / 2 {
+            if let Some(guard) = lasting(&single, "k").lock_timeout(GAME / 2).unwrap() {
+                turns += 1;
+                drop(guard);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        turns
+    });
+    let theirs = theirs.into_inner();
+    assert!(turns * 60 >= theirs && turns >= 10, "{turns} turns against {theirs}");
+}
+
+#[test]
+fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
+    alone("waking::many::a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays", || {
+        const LOCKS: usize = 1000;
+        let servers = Server::several(3).unwrap();
+        let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
+        let name = |number: usize| format!("k{number}");
+        let held: Vec<_> = (0..LOCKS).map(|number| take(&lasting(&theirs, &name(number)))).collect();
+        thread::scope(|scope| {
+            let waiting: Vec<_> = (0..LOCKS)
+                .map(|number| {
+                    let mutex = lasting(&mine, &name(number));
+                    let thread = thread::Builder::new().stack_size(256 * 1024);
+                    thread.spawn_scoped(scope, move || drop(mutex.lock_timeout(SOON * 6).unwrap().unwrap())).unwrap()
+                })
+                .collect();
+            assert!(eventually(SOON * 2, || servers.iter().all(|server| channels(server) == LOCKS)));
+            assert!(servers.iter().all(|server| subscribers(server) == 1), "one connection for all");
+            drop(held);
+            for thread in waiting {
+                thread.join().unwrap();
+            }
+        });
+        assert!(eventually(SOON, || servers.iter().all(|server| channels(server) == 0)), "a subscription stays");
+        thread::sleep(Duration::from_millis(150));
+        // The next call closes what was kept for whoever comes back.
+        drop(take(&lasting(&mine, "other")));
+        assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)), "a connection stays");
+    });
+}
+
+#[test]
+fn whoever_gives_up_leaves_no_subscription_and_no_connection() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), builder(&servers).build().unwrap());
+    let held = take(&lasting(&theirs, "k"));
+    for _ in 0..20 {
+        assert!(lasting(&mine, "k").lock_timeout(Duration::from_millis(20)).unwrap().is_none());
+    }
+    assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)));
+    assert!(servers.iter().all(|server| listeners(server, "k") == 0));
+    drop(held);
+    gone_for_good(&servers, "k");
+}
