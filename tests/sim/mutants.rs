@@ -34,8 +34,8 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             ("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);"),
             (
-                "                    let attempt =\n",
-                "                    let claim = engine.adopt(token);\n                    engine.undo(key.as_bytes(), &claim);\n                    let attempt =\n",
+                "                    let attempt = engine\n",
+                "                    let claim = engine.adopt(token);\n                    engine.undo(key.as_bytes(), &claim);\n                    let attempt = engine\n",
             ),
         ],
     },
@@ -93,8 +93,8 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "proto/session.rs",
         edits: &[(
-            "        self.outgoing.extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
-            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
+            "        self.outgoing.end().extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
+            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.end().extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
         )],
     },
     Mutant {
@@ -109,8 +109,8 @@ const MUTANTS: &[Mutant] = &[
         name: "an error reply counts as a refusal",
         file: "proto/command.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Frees",
-            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Frees",
+            "Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
         )],
     },
     Mutant {
@@ -261,11 +261,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "what is left unsent is not polled for",
-        file: "net/link/interest.rs",
-        edits: &[
-            ("writable: !self.session.unsent().is_empty() })", "writable: false })"),
-            ("&& *writable != self.session.unsent().is_empty()", "&& !*writable"),
-        ],
+        file: "net/connection.rs",
+        edits: &[("writable: has_unsent })", "writable: { let _ = has_unsent; false } })")],
     },
     Mutant {
         name: "restart not noticed",
