@@ -15,7 +15,7 @@
 
 use super::alarm::Alarm;
 use crate::proto::acquire::Turn;
-use crate::proto::command::Hint;
+use crate::proto::hint::Hint;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
 use crate::proto::subscription::Key;

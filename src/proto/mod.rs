@@ -35,6 +35,7 @@ pub mod extension;
 pub mod fault;
 pub mod greeting;
 pub mod health;
+pub mod hint;
 pub mod identity;
 pub mod lease;
 pub mod node;

@@ -24,11 +24,12 @@
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 use super::buffer::{Incoming, Outgoing};
-use super::command::{self, Dialect, Hint};
+use super::command::{self, Dialect};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
 use super::greeting::{Greeting, Part};
+use super::hint::{self, Hint};
 use super::identity::Identity;
 use super::lease::OwnerToken;
 pub use super::request::{Abandoned, Standing, Ticket};
@@ -154,7 +155,7 @@ impl Session {
         self.expect_release(ticket, tried, false, now);
     }
 
-    /// [`release`](Session::release), as [`command::release_and_tell`] wrote it: those who wait for the lock are told.
+    /// [`release`](Session::release), as [`hint::release_and_tell`] wrote it: those who wait for the lock are told.
     pub fn release_and_tell(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.end().extend_from_slice(request);
         let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
@@ -201,7 +202,7 @@ impl Session {
                 *tried = tried.in_next(&mut self.dialect);
                 *tells &= self.voice.may_tell();
                 match *tells {
-                    true => command::release_and_tell(self.outgoing.end(), tried.last(), key, token, Hint::default()),
+                    true => hint::release_and_tell(self.outgoing.end(), tried.last(), key, token, Hint::default()),
                     false => command::release(self.outgoing.end(), tried.last(), key, token),
                 }
                 return self.expect_release(again.ticket, *tried, *tells, now);
@@ -294,7 +295,7 @@ impl Session {
                     let event = understand(ticket, wish, self.standing, reply)?;
                     if let Wish::Release { tried, tells } = wish {
                         if tells {
-                            self.audience = self.voice.told(command::told_by_script(reply));
+                            self.audience = self.voice.told(hint::told_by_script(reply));
                         }
                         let hash_refusals = &mut self.hash_refusals;
                         self.dialect = self.dialect.after(tried.last(), vote_of(event), hash_refusals);
@@ -306,7 +307,7 @@ impl Session {
                     self.greeted(part, refused)
                 }
                 Request::Publish(ticket) => {
-                    let audience = self.voice.told(command::publish_reply(reply)?);
+                    let audience = self.voice.told(hint::publish_reply(reply)?);
                     (audience > 0).then_some(Event::Told(ticket, audience))
                 }
                 Request::Remaining(ticket) => {

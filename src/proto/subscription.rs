@@ -17,9 +17,10 @@
 //! thrown away with it.
 
 use super::buffer::{Incoming, Outgoing};
-use super::command::{self, Hint};
+use super::command;
 use super::fault::{Cause, Fault, Phase};
 use super::greeting::Greeting;
+use super::hint::{self, Hint};
 use super::resp::{Elements, ProtocolError, Reply};
 use super::time::Timestamp;
 use std::collections::{HashMap, VecDeque};
@@ -94,7 +95,7 @@ impl Subscription {
         let channel = self.channels.entry(Arc::clone(key)).or_default();
         if !std::mem::replace(&mut channel.is_wanted, true) {
             channel.pending += 1;
-            command::subscribe(self.outgoing.end(), key);
+            hint::subscribe(self.outgoing.end(), key);
             self.expected.push_back(Expected { request: Request::Subscribe(Arc::clone(key)), asked_at: now });
         }
     }
@@ -106,7 +107,7 @@ impl Subscription {
         let Some(channel) = self.channels.get_mut(&key) else { return };
         if std::mem::take(&mut channel.is_wanted) {
             channel.pending += 1;
-            command::unsubscribe(self.outgoing.end(), &key);
+            hint::unsubscribe(self.outgoing.end(), &key);
             self.expected.push_back(Expected { request: Request::Unsubscribe(key), asked_at: now });
         }
     }
@@ -215,7 +216,7 @@ impl<'b> Said<'b> {
         let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(channel))), Some(last), None) = said else {
             return Err(ProtocolError::UnexpectedReply);
         };
-        let key = channel.strip_prefix(command::CHANNEL).ok_or(ProtocolError::Unrequested)?;
+        let key = channel.strip_prefix(hint::CHANNEL).ok_or(ProtocolError::Unrequested)?;
         match (kind, last) {
             (b"message", Reply::Bulk(Some(said))) => Ok(Said::Hint(key, Hint::parse(said))),
             (b"subscribe", Reply::Integer(1..)) => Ok(Said::Listening(key)),

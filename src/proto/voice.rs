@@ -1,7 +1,7 @@
 //! Whether those who wait for a lock can be told of its release on a connection.
 
-use super::command::Told;
 use super::fault::{Cause, Fault, Phase};
+use super::hint::Told;
 
 /// What is known of it.
 #[derive(Debug, Default)]

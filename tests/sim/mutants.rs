@@ -262,7 +262,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what is left unsent is not polled for",
         file: "net/connection.rs",
-        edits: &[("writable: has_unsent })", "writable: { let _ = has_unsent; false } })")],
+        edits: &[
+            ("writable: has_unsent })", "writable: has_unsent && false })"),
+            ("&& *writable == has_unsent", "&& !*writable"),
+        ],
     },
     Mutant {
         name: "restart not noticed",

@@ -5,8 +5,9 @@
 use super::Fleet;
 use crate::net::relay::Bells;
 use crate::net::rounds::{Purpose, Straggler};
-use crate::proto::command::{self, Hint};
+use crate::proto::command;
 use crate::proto::fault::Fault;
+use crate::proto::hint::{self, Hint};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
@@ -176,7 +177,7 @@ impl Fleet {
                 if written_in.replace((dialect, tells)) != Some((dialect, tells)) {
                     self.request.clear();
                     match tells {
-                        true => command::release_and_tell(&mut self.request, dialect, key, token, hint),
+                        true => hint::release_and_tell(&mut self.request, dialect, key, token, hint),
                         false => command::release(&mut self.request, dialect, key, token),
                     }
                 }
