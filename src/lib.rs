@@ -54,9 +54,10 @@
 //! * **The lease may end while you work.** No client can stop your thread when its time is up. If something is lost when
 //!   two holders work at once, do not rely on any lease, this or another: let the resource itself refuse what comes too
 //!   late. Use this lock to save work, not to save data.
-//! * Order among programs. Threads that share a client queue up, first come, first served; programs compete.
+//! * Order among programs. Threads that share a client queue up, first come, first served. Programs that wait for a lock
+//!   [are told](Builder::wake_ups) of its release and take turns as a rule, by what they hear; nothing enforces it.
 //!
-//! Not in this version: wake-up of waiting programs by publish/subscribe; fencing tokens; fair or reentrant locks; TLS; a C
+//! Not in this version: fencing tokens; fair or reentrant locks; TLS; a C
 //! interface.
 //!
 //! # Restarted nodes

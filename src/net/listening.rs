@@ -260,3 +260,98 @@ impl Topic {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::hint::Hint;
+
+    const HINT: Hint = Hint { crowd: 1, has_waited: false };
+    const RELEASED: Option<Word> = Some(Word::Released(Turn::Overdue));
+
+    fn key() -> Key {
+        Key::from(b"k".as_slice())
+    }
+
+    /// The word that there is after some hints, by node.
+    fn word_of(listening: &mut Listening, nodes: &[usize]) -> Option<Word> {
+        for &node in nodes {
+            listening.heard(&key(), NodeId::new(node), HINT);
+        }
+        listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
+    }
+
+    fn of(nodes: usize) -> Listening {
+        let mut listening = Listening::new(nodes, true);
+        assert!(listening.enter(&key()));
+        listening
+    }
+
+    #[test]
+    fn a_release_is_told_of_first_and_when_it_is_complete_and_no_more() {
+        let mut listening = of(5);
+        assert_eq!(word_of(&mut listening, &[3]), RELEASED);
+        assert_eq!(word_of(&mut listening, &[1]), None);
+        assert_eq!(word_of(&mut listening, &[0]), RELEASED, "a quorum has told");
+        assert_eq!(word_of(&mut listening, &[2, 4]), None);
+        assert_eq!(word_of(&mut listening, &[4]), RELEASED, "another one");
+        assert_eq!(word_of(&mut listening, &[4]), RELEASED, "and another one");
+    }
+
+    #[test]
+    fn an_attempt_looks_into_what_was_heard_before_it() {
+        let mut listening = of(3);
+        listening.heard(&key(), NodeId::new(0), HINT);
+        listening.look_into(&key());
+        assert_eq!(word_of(&mut listening, &[]), None);
+        assert_eq!(word_of(&mut listening, &[0]), RELEASED);
+    }
+
+    #[test]
+    fn whoever_hears_enough_nodes_or_one_that_was_lost_is_told() {
+        for (nodes, enough) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+            let mut listening = of(nodes);
+            for node in 0..nodes {
+                let is_told = listening.confirmed(&key(), NodeId::new(node)).is_some();
+                assert_eq!(is_told, node + 1 == enough, "node {node} of {nodes}");
+                assert_eq!(listening.is_attentive(&key()), node + 1 >= enough);
+            }
+            listening.lost(NodeId::new(0));
+            assert!(listening.confirmed(&key(), NodeId::new(0)).is_some());
+        }
+    }
+
+    #[test]
+    fn places_go_by_those_who_had_waited() {
+        let mut listening = of(1);
+        let mut turn = |has_waited| {
+            listening.heard(&key(), NodeId::new(0), Hint { crowd: 3, has_waited });
+            listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
+        };
+        let turns = [false, true, false, true, true].map(|has_waited| turn(has_waited));
+        let expected = [Turn::After(2), Turn::After(1), Turn::After(1), Turn::Due, Turn::Overdue];
+        assert_eq!(turns, expected.map(|turn| Some(Word::Released(turn))));
+    }
+
+    #[test]
+    fn others_are_let_in_once_for_each_time_that_they_were_seen() {
+        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+        let mut listening = Listening::new(3, true);
+        assert!(!listening.must_yield(b"k", false, at(1)));
+        listening.note_crowd(b"k", 2, at(10));
+        assert!(listening.must_yield(b"k", false, at(11)) && !listening.must_yield(b"k", false, at(11)));
+        assert_eq!(listening.crowd(b"k", at(11)), 2);
+        listening.note_crowd(b"k", 2, at(20));
+        assert!(!listening.must_yield(b"k", false, at(23)), "they had time");
+        assert!(!listening.must_yield(b"k", false, at(120)) && listening.crowd(b"k", at(120)) == 0);
+        // Threads that hand it on do so a few times.
+        let yields = (0..30).filter(|&time| {
+            listening.note_crowd(b"k", 1, at(200 + time));
+            listening.must_yield(b"k", true, at(200 + time))
+        });
+        assert_eq!(yields.count(), 30 - RUN as usize, "until one of them waits, which begins a new run");
+        listening.enter(&key());
+        listening.note_crowd(b"k", 1, at(300));
+        assert!(!listening.must_yield(b"k", true, at(300)));
+    }
+}

@@ -214,3 +214,68 @@ fn cancelling_does_not_take_a_won_lock_away() {
     machine.cancelled();
     assert!(matches!(machine.poll(), Output::Done(Verdict::Acquired(_))));
 }
+
+/// An attempt that is refused while no release can escape us.
+fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
+    machine.expects(Outlook { free_at, is_attentive: true });
+    attempt(machine, "rrr", t0, t0 + 1)
+}
+
+#[test]
+fn whoever_hears_of_releases_asks_seldom_and_at_once_when_he_hears_of_one() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(1 + 250)));
+    machine.prompted(at(10));
+    // Whoever was quicker has it now, or nobody has: short delays again.
+    assert_eq!(refused(&mut machine, Timestamp::NEVER, 10), Output::Wait(at(11 + 6)));
+    machine.woken(at(17));
+    assert_eq!(refused(&mut machine, Timestamp::NEVER, 17), Output::Wait(at(18 + 250)));
+}
+
+#[test]
+fn nobody_sleeps_past_the_end_of_the_holders_time() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert_eq!(refused(&mut machine, at(100), 0), Output::Wait(at(100)));
+    machine.woken(at(100));
+    assert_eq!(machine.poll(), Output::Attempt);
+    // Somebody else had the same idea.
+    assert_eq!(refused(&mut machine, at(5000), 100), Output::Wait(at(101 + 6)));
+}
+
+#[test]
+fn a_release_is_left_to_those_who_have_waited_for_longer() {
+    let until = |turn| {
+        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+        assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
+        machine.released(turn, at(10), u64::MAX);
+        machine.poll()
+    };
+    assert_eq!(until(Turn::of(0, 0)), Output::Attempt, "there is nobody else");
+    assert_eq!(until(Turn::of(3, 4)), Output::Attempt, "overtaken before");
+    assert_eq!(until(Turn::of(3, 3)), Output::Wait(at(10).after(INSTANT)));
+    assert_eq!(until(Turn::of(3, 2)), Output::Wait(at(13)));
+    assert_eq!(until(Turn::of(200, 2)), Output::Wait(at(22)), "not for long");
+}
+
+#[test]
+fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
+    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    assert!(matches!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(_)));
+    machine.prompted(at(10));
+    let mut now = 10;
+    for splits in 1..=4 {
+        assert_eq!(attempt(&mut machine, "grr", now, now + 1), Output::Undo(nodes(&[0])));
+        assert_eq!(machine.poll(), Output::Wait(at(now + 1 + 3 * splits)), "{splits}");
+        now += 20;
+        machine.woken(at(now));
+    }
+}
+
+#[test]
+fn whoever_yields_does_not_begin_with_an_attempt_and_keeps_to_his_deadline() {
+    let mut machine = acquire(Patience::Until(at(4)));
+    machine.yields(at(0), 0);
+    assert_eq!(machine.poll(), Output::Wait(at(4)));
+    machine.woken(at(4));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+}
