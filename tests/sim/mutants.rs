@@ -312,11 +312,6 @@ const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
-        name: "extensions count in quarantine",
-        file: "net/fleet/guarding.rs",
-        edits: &[("quarantine::of_extension(vote)", "vote")],
-    },
-    Mutant {
         name: "no release in quarantine",
         file: "net/fleet/requests.rs",
         edits: &[("if wanted && !link.is_closed() {", "if wanted && !link.is_closed() && !link.quarantine.is_on() {")],
