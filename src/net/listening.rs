@@ -324,11 +324,11 @@ mod tests {
     #[test]
     fn places_go_by_those_who_had_waited() {
         let mut listening = of(1);
-        let mut turn = |has_waited| {
+        let turn = |has_waited| {
             listening.heard(&key(), NodeId::new(0), Hint { crowd: 3, has_waited });
             listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
         };
-        let turns = [false, true, false, true, true].map(|has_waited| turn(has_waited));
+        let turns = [false, true, false, true, true].map(turn);
         let expected = [Turn::After(2), Turn::After(1), Turn::After(1), Turn::Due, Turn::Overdue];
         assert_eq!(turns, expected.map(|turn| Some(Word::Released(turn))));
     }
