@@ -7,6 +7,7 @@ use quorumlock::embedded::{Condition, EmbeddedNode, Flavour};
 use quorumlock::proto::command::{self, Dialect};
 use quorumlock::proto::dialect::Answer;
 use quorumlock::proto::extension::{self, ExtensionDialect};
+use quorumlock::proto::hint::{self, Hint};
 use quorumlock::proto::lease::OwnerToken;
 use quorumlock::proto::resp::{self, Decoder};
 use quorumlock::proto::vote::Vote;
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 /// Longer than a test lasts.
 const TTL: u64 = 600_000;
+
+const HINT: Hint = Hint { crowd: 3, has_waited: true };
 
 /// One connection, and the bytes of one reply at a time.
 struct Raw(TcpStream);
@@ -75,6 +78,9 @@ fn requests() -> Vec<Vec<u8>> {
             add(&|out| command::release(out, dialect, b"k", &ours));
         }
         add(&|out| command::release(out, Dialect::Eval, b"k", &ours));
+        add(&|out| command::acquire(out, b"k", &ours, TTL));
+        add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &theirs, HINT));
+        add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &ours, HINT));
     }
     requests
 }
@@ -115,6 +121,49 @@ fn the_life_of_a_key_goes_the_same_way() {
     for (server, node) in pairs() {
         same_answers(&server, &node);
     }
+}
+
+/// What a subscriber is told, and what those are told who tell him.
+#[test]
+fn hints_are_given_and_heard_alike() {
+    for (server, node) in pairs() {
+        let [real, embedded] = [server.address(), node.address().to_string()].map(|address| conversation(&address));
+        assert_eq!(real, embedded);
+        let heard = real.iter().filter(|reply| reply.starts_with("*3\r\n$7\r\nmessage")).count();
+        assert_eq!(heard, 2, "{real:?}");
+    }
+}
+
+fn conversation(address: &str) -> Vec<String> {
+    let (mut ear, mut mouth) = (Raw::connect(address), Raw::connect(address));
+    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+    let request = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut request = Vec::new();
+        write(&mut request);
+        request
+    };
+    let take = request(&|out| command::acquire(out, b"k", &token, TTL));
+    let release = request(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &token, HINT));
+    let mut said = Vec::new();
+    let mut say = |reply: Vec<u8>| said.push(in_short(&reply));
+    say(mouth.ask(&take));
+    say(mouth.ask(&release));
+    for key in [b"k", b"l", b"k"] {
+        say(ear.ask(&request(&|out| hint::subscribe(out, key))));
+    }
+    say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
+    say(ear.ask(b"*1\r\n$4\r\nPING\r\n"));
+    say(mouth.ask(&take));
+    say(mouth.ask(&release));
+    say(ear.ask(b""));
+    say(mouth.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:l\r\n$0\r\n\r\n"));
+    say(ear.ask(b""));
+    say(mouth.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:m\r\n$0\r\n\r\n"));
+    for key in [b"k", b"m", b"l"] {
+        say(ear.ask(&request(&|out| hint::unsubscribe(out, key))));
+    }
+    say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
+    said
 }
 
 #[test]

@@ -363,3 +363,33 @@ fn a_node_inside_the_parent_outlives_its_child() {
         assert_eq!(guard.unlock().unwrap(), Release::Released);
     });
 }
+
+#[test]
+fn a_child_of_one_who_waits_leaves_his_subscription_alone() {
+    alone("forking::a_child_of_one_who_waits_leaves_his_subscription_alone", || {
+        let servers = Server::several(3).unwrap();
+        let (mine, theirs) = (client(&servers), client(&servers));
+        let held = take(&lasting(&theirs, KEY));
+        let subscribers = |server: &Server| {
+            let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };
+            list.lines().count()
+        };
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lasting(&mine, KEY).lock_timeout(SOON).unwrap().unwrap().unlock().unwrap());
+            assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 1)));
+            let before = traffic(&servers);
+            let child = Child::fork(End::Exit, |parent: &mut Parent| {
+                assert_eq!(refused(lasting(&mine, KEY).lock()), ErrorKind::Forked);
+                parent.say("fine");
+            });
+            assert_eq!(child.end(LIMIT), "fine");
+            // Whoever waits may have asked again meanwhile, and nobody has subscribed or hung up.
+            let lines = |traffic: Vec<String>| -> Vec<String> {
+                traffic.into_iter().filter(|line| line.contains("subscribe") || !line.contains("cmdstat")).collect()
+            };
+            assert_eq!(lines(traffic(&servers)), lines(before));
+            drop(held);
+            assert_eq!(waiting.join().unwrap(), Release::Released);
+        });
+    });
+}
