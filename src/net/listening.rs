@@ -62,6 +62,7 @@ pub(super) struct Listening {
 /// A key that somebody waits for.
 #[derive(Default)]
 pub(super) struct Topic {
+    /// One: only the first of a program's queue listens.
     listeners: u32,
     /// Those who sleep: at most one for each listener.
     pub(super) sleepers: Vec<Sleeper>,
@@ -82,6 +83,14 @@ pub(super) struct Topic {
 pub(super) struct Sleeper {
     pub(super) ticket: Ticket,
     pub(super) alarm: Arc<Alarm>,
+    /// What there is for him to know when he wakes.
+    word: Option<Word>,
+}
+
+impl Sleeper {
+    pub(super) fn new(ticket: Ticket, alarm: &Arc<Alarm>) -> Sleeper {
+        Sleeper { ticket, alarm: Arc::clone(alarm), word: None }
+    }
 }
 
 struct Crowd {
@@ -148,9 +157,10 @@ impl Listening {
     }
 
     /// He goes to sleep, unless there is word for him already: false then.
-    pub(super) fn sleep(&mut self, key: &Key, sleeper: Sleeper) -> bool {
+    pub(super) fn sleep(&mut self, key: &Key, mut sleeper: Sleeper) -> bool {
         let Some(topic) = self.topics.get_mut(key) else { return false };
-        let is_quiet = topic.word.is_none() && !sleeper.alarm.is_rung();
+        sleeper.word = topic.word.take();
+        let is_quiet = sleeper.word.is_none() && !sleeper.alarm.is_rung();
         topic.sleepers.push(sleeper);
         self.sleepers += 1;
         is_quiet
@@ -163,7 +173,7 @@ impl Listening {
         let sleeper = topic.sleepers.swap_remove(index);
         self.sleepers -= 1;
         let was_rung = sleeper.alarm.take();
-        topic.word.take().or(was_rung.then_some(Word::Rung))
+        sleeper.word.or(was_rung.then_some(Word::Rung))
     }
 
     /// Somebody who waits begins an attempt: it will find out about all that was heard so far.
@@ -252,10 +262,16 @@ impl Listening {
 }
 
 impl Topic {
+    /// Keeps word for those who sleep, or for the first who does. That of a release says more than that there will be word.
     fn note(&mut self, word: Word) -> &Topic {
-        // Word of a release says more than that there will be word.
-        if !(word == Word::Listening && self.word.is_some()) {
-            self.word = Some(word);
+        let keep = |kept: &mut Option<Word>| {
+            if kept.is_none() || word != Word::Listening {
+                *kept = Some(word);
+            }
+        };
+        match &mut self.sleepers[..] {
+            [] => keep(&mut self.word),
+            sleepers => sleepers.iter_mut().for_each(|sleeper| keep(&mut sleeper.word)),
         }
         self
     }

@@ -60,7 +60,7 @@ impl Fleet {
         let ticket = self.rounds.open(Purpose::Wait, key, &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
         self.rounds.bear_with(ticket, true);
         self.tend_ears(now);
-        if !self.listening.sleep(key, Sleeper { ticket, alarm: Arc::clone(alarm) }) {
+        if !self.listening.sleep(key, Sleeper::new(ticket, alarm)) {
             self.rounds.ring(ticket, bells);
         }
         ticket

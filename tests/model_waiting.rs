@@ -1,0 +1,361 @@
+//! Waiting for word of a release, model-checked: the library's own `relay`, `rounds` and `listening`, on locks that a scheduler
+//! controls.
+//!
+//! The files are compiled here a second time, as in `model.rs`. Threads wait for a lock that somebody else holds, without any
+//! time limit: word that is lost leaves them asleep, which the scheduler reports as a deadlock. The lock is released node by
+//! node, between any two steps of theirs; other threads drive meanwhile, or nobody does; a wait is cancelled wherever it is.
+//!
+//! Faults that were planted in the library to see this test fail, and belong to it: no word kept while nobody sleeps, no look
+//! at it before the sleep, word thrown away after the attempt and not before, no second look when a release is complete, no
+//! word when enough nodes are heard, an alarm that is not looked at before the sleep.
+
+#![allow(missing_docs, clippy::unwrap_used, dead_code, reason = "a test, and it uses a part of what it includes")]
+
+use quorumlock::proto;
+
+mod sync {
+    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::yield_now;
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+}
+
+#[path = "../src/net/listening.rs"]
+mod listening;
+#[path = "../src/net/relay.rs"]
+mod relay;
+#[path = "../src/net/rounds.rs"]
+mod rounds;
+
+/// Nobody is told anything here.
+mod news {
+    use super::proto::fault::Fault;
+    use super::proto::node::NodeId;
+    use super::proto::vote::ReleaseOutcome;
+
+    #[derive(Debug)]
+    pub(crate) struct Farewell;
+
+    pub(crate) enum Item {
+        Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
+    }
+
+    pub(crate) struct News;
+
+    impl News {
+        pub(super) fn push(&self, _: Item) {}
+    }
+}
+
+/// As the library's, but for the waker.
+mod alarm {
+    use super::{Wire, lock};
+    use shuttle::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Arc;
+
+    pub(crate) struct Alarm {
+        is_rung: AtomicBool,
+        wire: Arc<Wire>,
+    }
+
+    impl Alarm {
+        pub(crate) fn new(wire: &Arc<Wire>) -> Alarm {
+            Alarm { is_rung: AtomicBool::new(false), wire: Arc::clone(wire) }
+        }
+
+        pub(crate) fn ring(&self) {
+            if !self.is_rung.swap(true, Ordering::SeqCst) {
+                lock(&self.wire.state).woken = true;
+                self.wire.to_driver.notify_all();
+            }
+        }
+
+        pub(crate) fn is_rung(&self) -> bool {
+            self.is_rung.load(Ordering::SeqCst)
+        }
+
+        pub(crate) fn take(&self) -> bool {
+            self.is_rung.swap(false, Ordering::SeqCst)
+        }
+    }
+}
+
+use alarm::Alarm;
+use listening::{Listening, Sleeper, Topic, Word};
+use proto::acquire::Turn;
+use proto::hint::Hint;
+use proto::lease::OwnerToken;
+use proto::node::NodeId;
+use proto::session::Ticket;
+use proto::subscription::Key;
+use proto::time::Timestamp;
+use relay::{Bell, Bells, Relay, World};
+use rounds::{Purpose, Rounds};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use sync::{Condvar, Mutex, lock};
+
+const NODES: usize = 3;
+const LOCKS: usize = 3;
+const QUORUM: usize = 2;
+const HINT: Hint = Hint { crowd: 0, has_waited: true };
+
+/// The nodes, what they have been asked, what they have said, and the driver's wake-up.
+#[derive(Default)]
+pub(crate) struct Wire {
+    state: Mutex<WireState>,
+    to_nodes: Condvar,
+    to_driver: Condvar,
+}
+
+#[derive(Default)]
+struct WireState {
+    /// By lock and node.
+    is_free: [[bool; NODES]; LOCKS],
+    is_subscribed: [[bool; NODES]; LOCKS],
+    asked: VecDeque<(usize, usize)>,
+    said: VecDeque<Said>,
+    woken: bool,
+    closed: bool,
+}
+
+enum Said {
+    Confirmed(usize, usize),
+    Released(usize, usize),
+}
+
+struct Nodes {
+    wire: Arc<Wire>,
+    rounds: Rounds,
+    listening: Listening,
+    changed: bool,
+}
+
+struct Watch {
+    wire: Arc<Wire>,
+    woken: bool,
+}
+
+impl World for Nodes {
+    type Ticket = Ticket;
+    type Watch = Watch;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::ORIGIN
+    }
+
+    fn is_decided(&self, ticket: Ticket) -> bool {
+        self.rounds.is_decided(ticket)
+    }
+
+    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+        self.rounds.assign(ticket, bell);
+    }
+
+    fn expire(&mut self, _ticket: Ticket, _bells: &mut Bells) {}
+
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
+    fn flush(&mut self, _bells: &mut Bells) {}
+
+    fn watch(&mut self, _alone: bool) -> Watch {
+        self.changed = false;
+        Watch { wire: Arc::clone(&self.wire), woken: false }
+    }
+
+    fn poll(watch: &mut Watch, patience: Duration) {
+        let wire = Arc::clone(&watch.wire);
+        let mut state = lock(&wire.state);
+        while !patience.is_zero() && !state.woken && state.said.is_empty() {
+            state = wire.to_driver.wait(state).unwrap();
+        }
+        watch.woken = std::mem::take(&mut state.woken);
+    }
+
+    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
+        if watch.woken {
+            for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
+                if sleeper.alarm.is_rung() {
+                    self.rounds.ring(sleeper.ticket, bells);
+                }
+            }
+        }
+        let said = std::mem::take(&mut lock(&self.wire.state).said);
+        for said in said {
+            let topic = match said {
+                Said::Confirmed(lock, node) => self.listening.confirmed(&key(lock), NodeId::new(node)),
+                Said::Released(lock, node) => self.listening.heard(&key(lock), NodeId::new(node), HINT),
+            };
+            ring(&mut self.rounds, topic, bells);
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            lock(&self.wire.state).woken = true;
+            self.wire.to_driver.notify_all();
+        }
+    }
+}
+
+fn ring(rounds: &mut Rounds, topic: Option<&Topic>, bells: &mut Bells) {
+    for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
+        rounds.ring(sleeper.ticket, bells);
+    }
+}
+
+fn key(number: usize) -> Key {
+    Key::from([number as u8].as_slice())
+}
+
+/// Takes the lock if a quorum of nodes has it to give.
+fn attempt(relay: &Relay<Nodes>, number: usize) -> bool {
+    relay.enter(|nodes, _, _| nodes.listening.look_into(&key(number)));
+    // The nodes are asked one after the other.
+    let mut granted = 0;
+    for node in 0..NODES {
+        shuttle::thread::yield_now();
+        let wire = relay.enter(|nodes, _, _| Arc::clone(&nodes.wire));
+        granted += usize::from(lock(&wire.state).is_free[number][node]);
+    }
+    granted >= QUORUM
+}
+
+/// Attempts, listens, attempts again and waits; true when it has the lock.
+fn wait(relay: &Relay<Nodes>, wire: &Arc<Wire>, number: usize, alarm: &Arc<Alarm>, is_cancelled: &AtomicBool) -> bool {
+    if attempt(relay, number) {
+        return true;
+    }
+    relay.enter(|nodes, _, _| {
+        if nodes.listening.enter(&key(number)) {
+            lock(&nodes.wire.state).asked.extend((0..NODES).map(|node| (number, node)));
+            nodes.changed = true;
+        }
+    });
+    wire.to_nodes.notify_all();
+    let won = loop {
+        if is_cancelled.load(Ordering::SeqCst) {
+            break false;
+        }
+        let word = relay.run(
+            |nodes, _, bells| {
+                let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+                let ticket = nodes.rounds.open(Purpose::Wait, &key(number), &token);
+                nodes.rounds.bear_with(ticket, true);
+                if !nodes.listening.sleep(&key(number), Sleeper::new(ticket, alarm)) {
+                    nodes.rounds.ring(ticket, bells);
+                }
+                (ticket, Timestamp::NEVER)
+            },
+            |nodes, ticket| {
+                nodes.rounds.unrefer(ticket);
+                nodes.listening.wake(&key(number), ticket)
+            },
+        );
+        assert!(matches!(word, Some(Word::Rung | Word::Listening | Word::Released(Turn::Overdue))), "{word:?}");
+        if attempt(relay, number) {
+            break true;
+        }
+    };
+    relay.enter(|nodes, _, _| nodes.listening.leave(&key(number)));
+    won
+}
+
+/// Answers subscriptions until the wire is closed.
+fn serve(wire: &Wire) {
+    let mut state = lock(&wire.state);
+    loop {
+        if let Some((number, node)) = state.asked.pop_front() {
+            state.is_subscribed[number][node] = true;
+            state.said.push_back(Said::Confirmed(number, node));
+            wire.to_driver.notify_all();
+            drop(state);
+            shuttle::thread::yield_now();
+            state = lock(&wire.state);
+        } else if state.closed {
+            return;
+        } else {
+            state = wire.to_nodes.wait(state).unwrap();
+        }
+    }
+}
+
+/// Frees a lock node by node.
+fn release(wire: &Wire, number: usize) {
+    for node in 0..NODES {
+        {
+            let mut state = lock(&wire.state);
+            state.is_free[number][node] = true;
+            if state.is_subscribed[number][node] {
+                state.said.push_back(Said::Released(number, node));
+                wire.to_driver.notify_all();
+            }
+        }
+        shuttle::thread::yield_now();
+    }
+}
+
+/// A program some of whose threads wait for a lock each that others hold; with `cancels`, they are not released.
+fn scene(locks: usize, cancels: bool) {
+    let wire = Arc::new(Wire::default());
+    let world = Nodes {
+        wire: Arc::clone(&wire),
+        rounds: Rounds::new(NODES, None),
+        listening: Listening::new(NODES, true),
+        changed: false,
+    };
+    let relay = Arc::new(Relay::new(world));
+    let server = {
+        let wire = Arc::clone(&wire);
+        shuttle::thread::spawn(move || serve(&wire))
+    };
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Alarm::new(&wire))).collect();
+    let waiting: Vec<_> = alarms
+        .iter()
+        .enumerate()
+        .map(|(number, alarm)| {
+            let (relay, wire) = (Arc::clone(&relay), Arc::clone(&wire));
+            let (alarm, is_cancelled) = (Arc::clone(alarm), Arc::clone(&is_cancelled));
+            shuttle::thread::spawn(move || wait(&relay, &wire, number, &alarm, &is_cancelled))
+        })
+        .collect();
+    if cancels {
+        is_cancelled.store(true, Ordering::SeqCst);
+        alarms.iter().for_each(|alarm| alarm.ring());
+    } else {
+        (0..locks).for_each(|number| release(&wire, number));
+    }
+    for thread in waiting {
+        assert_eq!(thread.join().unwrap(), !cancels);
+    }
+    relay.enter(|nodes, _, _| assert!(nodes.listening.topics.is_empty() && !nodes.listening.has_sleepers()));
+    lock(&wire.state).closed = true;
+    wire.to_nodes.notify_all();
+    server.join().unwrap();
+}
+
+#[test]
+fn no_release_is_slept_through() {
+    shuttle::check_random(|| scene(1, false), 20_000);
+    shuttle::check_pct(|| scene(1, false), 20_000, 4);
+}
+
+#[test]
+fn no_release_is_slept_through_by_several() {
+    shuttle::check_random(|| scene(LOCKS, false), 5000);
+    shuttle::check_pct(|| scene(LOCKS, false), 5000, 3);
+}
+
+#[test]
+fn no_cancellation_is_slept_through() {
+    shuttle::check_random(|| scene(1, true), 5000);
+    shuttle::check_pct(|| scene(LOCKS, true), 5000, 3);
+}
