@@ -8,6 +8,7 @@ use crate::keeper::Keeper;
 use crate::net::engine::{Count, Engine};
 use crate::proto::backoff::Backoff;
 use crate::proto::fault::{Cause, Fault};
+use crate::proto::fenced;
 use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::NodeId;
 use crate::queue::{Queues, Trouble};
@@ -104,6 +105,11 @@ impl Client {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// The name of the resource that a key is of.
+    pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
+        fenced::resource(&key[self.settings().prefix.len()..])
     }
 
     /// The faults of a count, with the addresses of their nodes.

@@ -28,6 +28,8 @@ const RETRY_MAX: Duration = Duration::from_millis(250);
 /// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
 const SPIN: Duration = Duration::from_micros(100);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
+/// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
+const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -76,6 +78,7 @@ pub struct Builder {
     unavailable_after: Duration,
     max_ttl: Duration,
     restart_guard: RestartGuard,
+    fence_retention: Duration,
     spin: Option<Duration>,
     wake_ups: bool,
     observer: Option<Arc<dyn Observer>>,
@@ -100,6 +103,7 @@ impl Builder {
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
             restart_guard: RestartGuard::default(),
+            fence_retention: FENCE_RETENTION,
             spin: None,
             wake_ups: true,
             observer: None,
@@ -211,6 +215,17 @@ impl Builder {
         self
     }
 
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or released.
+    /// Default: 24 h, and never less than [`max_ttl`](Builder::max_ttl). At most 366 days.
+    ///
+    /// The key holds the last fence. Without it, the next one is told by the wall clocks of client and server, and grows all
+    /// the same unless they have been set back by more than the time that the lock was not used for.
+    #[must_use]
+    pub fn fence_retention(mut self, time: Duration) -> Builder {
+        self.fence_retention = time;
+        self
+    }
+
     /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps. Zero
     /// is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
     ///
@@ -289,9 +304,11 @@ impl Builder {
         };
         let records = endpoints.into_iter().zip(self.nodes.iter().map(quarantine)).collect();
         let (spin, news) = (self.spinning(), report.news());
-        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups).map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-        })?;
+        let retention = self.fence_retention.max(self.max_ttl);
+        let engine =
+            Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups, retention).map_err(|error| {
+                Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+            })?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {
@@ -348,6 +365,9 @@ impl Builder {
         if !(millisecond..=LONGEST).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
         }
+        if self.fence_retention > LONGEST {
+            return Err(config("fence_retention must be at most 366 days"));
+        }
         if self.spin.is_some_and(|spin| spin > LONGEST_SPIN) {
             return Err(config("spin must be at most 10 ms"));
         }
@@ -398,6 +418,7 @@ mod tests {
             (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
             (one().max_ttl(Duration::ZERO), "max_ttl"),
             (one().max_ttl(Duration::MAX), "max_ttl"),
+            (one().fence_retention(Duration::MAX), "fence_retention"),
         ];
         for (builder, words) in table {
             let message = refusal(builder);

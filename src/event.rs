@@ -4,6 +4,7 @@
 //! text from a server. All fields are private, and more can be added.
 
 use crate::error::NodeFault;
+use crate::proto::fenced;
 use crate::release::Release;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub struct Acquired {
     pub(crate) resource: Name,
     pub(crate) waited: Duration,
     pub(crate) attempts: u32,
+    pub(crate) round_trips: u32,
 }
 
 impl Acquired {
@@ -31,6 +33,12 @@ impl Acquired {
     /// How many attempts that call made, the winning one included.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// How many round trips the winning attempt took: 1, or 2 where the nodes had given a [fenced](crate::Mutex::fenced) lock
+    /// different numbers and had to be brought to one.
+    pub fn round_trips(&self) -> u32 {
+        self.round_trips
     }
 }
 
@@ -350,7 +358,7 @@ pub(crate) struct Name {
 
 impl Name {
     fn as_str(&self) -> &str {
-        &self.key[self.prefix..]
+        fenced::resource(&self.key[self.prefix..])
     }
 }
 

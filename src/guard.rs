@@ -8,6 +8,7 @@ use crate::keeper::{Left, Watched};
 use crate::lease::Lease as LeaseAtRest;
 use crate::net::engine::{Claim, Order};
 use crate::net::news::Farewell;
+use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::node::NodeSet;
 use crate::proto::time::Timestamp;
@@ -69,7 +70,16 @@ impl MutexGuard {
 
     /// The name of the resource.
     pub fn resource(&self) -> &str {
-        &self.key[self.client.settings().prefix.len()..]
+        self.client.resource(&self.key)
+    }
+
+    /// The number that this acquisition has been given, greater than that of every acquisition before it: send it along
+    /// with everything that is written under the lock, see [`FencingToken`]. None unless the mutex is
+    /// [`fenced`](crate::Mutex::fenced).
+    ///
+    /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.claim.fence
     }
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most.
@@ -229,7 +239,7 @@ impl MutexGuard {
             client.queues().release(&self.key, HoldId::of(&self.claim.token), now);
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
-        LeaseAtRest::detached(Arc::clone(&self.key), self.claim.token, ttl_millis, lease, wall, now)
+        LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now)
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> Found {
@@ -247,7 +257,12 @@ impl MutexGuard {
             return ENDED;
         }
         let (engine, old) = (self.client.engine(), self.lease());
-        let order = Order { key: self.key.as_bytes(), token: &self.claim.token, ttl_millis: ttl.millis() };
+        let order = Order {
+            key: self.key.as_bytes(),
+            token: &self.claim.token,
+            ttl_millis: ttl.millis(),
+            fence: self.claim.fence,
+        };
         // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);

@@ -21,6 +21,8 @@ pub use text::SecretText;
 
 use crate::clock::SystemClock;
 use crate::error::{Error, Result};
+use crate::net::engine::Claim;
+use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease as Validity, OwnerToken, Ttl};
 use crate::proto::time::{Clock, Timestamp};
 use std::fmt;
@@ -89,6 +91,11 @@ impl Lease {
         UNIX_EPOCH + Duration::from_millis(self.content.end_millis)
     }
 
+    /// The number that the acquisition was given, if the lock is [fenced](crate::Mutex::fenced).
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.content.fence
+    }
+
     /// For how long the lock may still be relied on, by the clocks as they are now. Zero once it may not: it cannot be
     /// attached any more.
     pub fn remaining(&self) -> Duration {
@@ -120,7 +127,7 @@ impl Lease {
     /// taken off.
     pub(crate) fn detached(
         key: Arc<str>,
-        token: OwnerToken,
+        claim: &Claim,
         ttl_millis: u64,
         validity: Validity,
         wall: SystemTime,
@@ -130,7 +137,7 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = Content { key, ttl_millis, end_millis, token };
+        let content = Content { key, ttl_millis, end_millis, fence: claim.fence, token: claim.token };
         Lease { content, end_here: Some(validity.end()) }
     }
 
@@ -175,7 +182,9 @@ impl fmt::Debug for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::engine::Setter;
     use crate::proto::lease::MAX_TTL;
+    use crate::proto::node::NodeSet;
     use proptest::prelude::*;
 
     /// Valid for 988 ms.
@@ -191,10 +200,14 @@ mod tests {
         UNIX_EPOCH + Duration::from_millis(millis)
     }
 
+    fn claim() -> Claim {
+        let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
+        Claim { token, t0: here(5_000), reached: NodeSet::EMPTY, setter: Setter::Here, has_waited: false, fence: None }
+    }
+
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.
     fn lease() -> Lease {
-        let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
-        Lease::detached("k".into(), token, 1000, ttl().lease_from(here(5_000)), wall(60_000), here(5_200))
+        Lease::detached("k".into(), &claim(), 1000, ttl().lease_from(here(5_000)), wall(60_000), here(5_200))
     }
 
     /// The same in another process.
@@ -241,11 +254,10 @@ mod tests {
 
     #[test]
     fn a_wall_clock_out_of_its_range_neither_overflows_nor_makes_a_lease_longer() {
-        let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let before = UNIX_EPOCH - Duration::from_secs(1);
         for (wall, millis) in [(before, 788), (wall(LATEST_END_MILLIS + 1), LATEST_END_MILLIS)] {
             let validity = ttl().lease_from(here(5_000));
-            let lease = Lease::detached("k".into(), token, 1000, validity, wall, here(5_200));
+            let lease = Lease::detached("k".into(), &claim(), 1000, validity, wall, here(5_200));
             assert_eq!(lease.content.end_millis, millis);
             assert!(left(&elsewhere(lease), here(5_200), wall) <= ttl().validity());
         }
@@ -265,9 +277,9 @@ mod tests {
         fn no_clock_makes_a_lease_longer_than_its_lock_or_its_time_to_live(
             now: u64, wall_millis in 0..=LATEST_END_MILLIS, end_millis in 0..=LATEST_END_MILLIS, end_here: Option<u64>,
         ) {
-            let Content { key, ttl_millis, token, .. } = lease().content;
+            let Content { key, ttl_millis, fence, token, .. } = lease().content;
             let end_here = end_here.map(Timestamp::from_nanos);
-            let lease = Lease { content: Content { key, ttl_millis, end_millis, token }, end_here };
+            let lease = Lease { content: Content { key, ttl_millis, end_millis, fence, token }, end_here };
             let now = Timestamp::from_nanos(now);
             let left = left(&lease, now, wall(wall_millis));
             prop_assert!(left <= ttl().validity());

@@ -53,11 +53,11 @@
 //!
 //! * **The lease may end while you work.** No client can stop your thread when its time is up. If something is lost when
 //!   two holders work at once, do not rely on any lease, this or another: let the resource itself refuse what comes too
-//!   late. Use this lock to save work, not to save data.
+//!   late, by the number that a [`fenced`](Mutex::fenced) lock gives. Use a lock alone to save work, not to save data.
 //! * Order among programs. Threads that share a client queue up, first come, first served. Programs that wait for a lock
 //!   [are told](Builder::wake_ups) of its release and take turns as a rule, by what they hear; nothing enforces it.
 //!
-//! Not in this version: fencing tokens; fair or reentrant locks; TLS; a C
+//! Not in this version: fair or reentrant locks; TLS; a C
 //! interface.
 //!
 //! # Restarted nodes
@@ -106,13 +106,15 @@
 //!    [`detach`](MutexGuard::detach) makes a [`Lease`] of it, which goes on in another thread or process:
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) tells in time when one is lost all the same.
-//! 6. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
+//! 6. [`Mutex::fenced`] gives each acquisition a [`FencingToken`], by which a [`FenceGuard`] or a database refuses who comes
+//!    too late.
+//! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
-//! 7. [`Observer`] is told what happens, for logs, metrics and alarms: also of nodes, and of releases that nobody waits for.
+//! 8. [`Observer`] is told what happens, for logs, metrics and alarms: also of nodes, and of releases that nobody waits for.
 //!    [`nodes`](Redlock::nodes) tells how each node looks now: its [`NodeState`], server, run id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
-    doc = "8. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
+    doc = "9. [`embedded`] is a node inside your own process, for first runs and for the tests of your own code."
 )]
 //!
 //! # Features
@@ -136,6 +138,7 @@ mod config;
 mod error;
 mod event;
 mod extension;
+mod fence_guard;
 mod forked;
 mod guard;
 mod keeper;
@@ -154,6 +157,7 @@ mod sys;
 mod token;
 mod wait;
 mod waker;
+mod wall;
 mod watchdog;
 
 pub use config::Builder;
@@ -163,12 +167,14 @@ pub use event::{
     NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 pub use extension::Extension;
+pub use fence_guard::{FenceGuard, StaleFence};
 pub use guard::MutexGuard;
 pub use lease::{Lease, SecretText};
 pub use mutex::Mutex;
 pub use node::Node;
 pub use observer::Observer;
 pub use proto::fault::{Cause, Phase};
+pub use proto::fence::FencingToken;
 pub use proto::identity::Role;
 pub use proto::node::NodeId;
 pub use proto::quarantine::RestartGuard;

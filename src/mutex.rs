@@ -1,6 +1,7 @@
 //! The lock of one resource, and the ways to take it.
 
 mod attach;
+mod fenced;
 mod vigil;
 
 use crate::client::Client;
@@ -9,7 +10,7 @@ use crate::guard::MutexGuard;
 use crate::keeper::LONGEST_SLEEP;
 use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
-use crate::proto::lease::{Lease, Ttl};
+use crate::proto::lease::{Lease, OwnerToken, Ttl};
 use crate::proto::time::Timestamp;
 use crate::queue::{HoldId, Place, Trouble, Turn};
 use crate::token;
@@ -41,12 +42,13 @@ pub struct Mutex {
     key: Arc<str>,
     ttl: Duration,
     watchdog: Option<Watchdog>,
+    is_fenced: bool,
 }
 
 impl Mutex {
     pub(crate) fn new(client: Client, resource: &str) -> Mutex {
         let key = format!("{}{resource}", client.settings().prefix).into();
-        Mutex { client, key, ttl: DEFAULT_TTL, watchdog: None }
+        Mutex { client, key, ttl: DEFAULT_TTL, watchdog: None, is_fenced: false }
     }
 
     /// How long the lock lasts unless it is released: the servers free it then, whatever became of its holder. Default:
@@ -87,7 +89,7 @@ impl Mutex {
 
     /// The name of the resource, without the prefix.
     pub fn resource(&self) -> &str {
-        &self.key[self.client.settings().prefix.len()..]
+        self.client.resource(&self.key)
     }
 
     /// Takes the lock, waiting for as long as somebody else holds it, but not for ever on nodes that are not there.
@@ -204,6 +206,7 @@ impl Mutex {
             let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
             return Err(Error::new(ErrorKind::Config, message));
         }
+        self.check_key_space()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
         if let Some(watchdog) = &self.watchdog {
             watchdog.check(ttl)?;
@@ -313,6 +316,7 @@ impl<'m> Acquisition<'m> {
         let mut vigil: Option<Vigil<'_>> = None;
         let mut now = self.started;
         let mut is_lost = false;
+        let mut round_trips = 1;
         if place.is_some() && engine.must_yield(key, self.is_handed_on) {
             machine.yields(now, token::draw_jitter(&mut SysRng).unwrap_or_default());
         }
@@ -327,18 +331,15 @@ impl<'m> Acquisition<'m> {
             }
             match output {
                 Output::Attempt if wait.is_cancelled() => machine.cancelled(),
-                Output::Attempt => {
-                    let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;
-                    let listener = vigil.as_ref().map(Vigil::listener);
-                    let attempt = engine
-                        .acquire(key.as_bytes(), token, self.ttl.millis(), listener, |t0| machine.attempt_deadline(t0));
-                    let jitter =
-                        if attempt.1.is_won() { 0 } else { token::draw_jitter(&mut SysRng).unwrap_or_default() };
-                    now = engine.now();
-                    if let Some(vigil) = &vigil {
-                        machine.expects(vigil.outlook(&attempt.1));
-                    }
-                    machine.attempted(attempt.0.t0, &attempt.1.tally, attempt.0.reached, now, jitter);
+                Output::Attempt | Output::Raise(_) => {
+                    round_trips = if output == Output::Attempt { 1 } else { 2 };
+                    let attempt = match (&output, last.take()) {
+                        (Output::Raise(agreement), Some((claim, _))) => {
+                            self.raise(&mut machine, claim, agreement, &mut now)
+                        }
+                        _ if self.mutex.is_fenced => self.attempt_fenced(&mut machine, vigil.as_ref(), &mut now)?,
+                        _ => self.attempt(&mut machine, vigil.as_ref(), &mut now)?,
+                    };
                     if let Some(place) = &place {
                         if machine.is_held() {
                             place.answered(now);
@@ -373,7 +374,7 @@ impl<'m> Acquisition<'m> {
                 Output::Done(Verdict::Acquired(lease)) => {
                     vigil.take().into_iter().for_each(Vigil::won);
                     let guard = last.map(|(claim, _)| self.guard(claim, lease, place.take(), now));
-                    client.report().acquired(key, now.since(self.called_at), machine.attempts());
+                    client.report().acquired(key, now.since(self.called_at), (machine.attempts(), round_trips));
                     return Ok(guard);
                 }
                 Output::Done(Verdict::Held) => break,
@@ -386,6 +387,20 @@ impl<'m> Acquisition<'m> {
             }
         }
         Ok(None)
+    }
+
+    /// Makes one attempt, and hands the machine what came of it.
+    fn attempt(&self, machine: &mut Acquire, vigil: Option<&Vigil<'_>>, now: &mut Timestamp) -> Result<(Claim, Count)> {
+        let (engine, key, token) = (self.mutex.client.engine(), self.mutex.key.as_bytes(), draw()?);
+        let (ttl_millis, listener) = (self.ttl.millis(), vigil.map(Vigil::listener));
+        let (claim, count) = engine.acquire(key, token, ttl_millis, listener, |t0| machine.attempt_deadline(t0));
+        let jitter = jitter(&count);
+        *now = engine.now();
+        if let Some(vigil) = vigil {
+            machine.expects(vigil.outlook(&count));
+        }
+        machine.attempted(claim.t0, &count.tally, claim.reached, *now, jitter);
+        Ok((claim, count))
     }
 
     fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Timestamp) -> MutexGuard {
@@ -414,6 +429,12 @@ impl<'m> Acquisition<'m> {
     }
 }
 
-fn no_entropy() -> Error {
-    Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
+fn draw() -> Result<OwnerToken> {
+    let no_entropy = |_| Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token");
+    token::draw(&mut SysRng).map_err(no_entropy)
+}
+
+/// What the machine needs by chance when an attempt is lost.
+fn jitter(count: &Count) -> u64 {
+    if count.is_won() { 0 } else { token::draw_jitter(&mut SysRng).unwrap_or_default() }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
 use crate::lease::Lease;
 use crate::mutex::Mutex;
+use crate::proto::fenced;
 use crate::status::NodeStatus;
 use std::fmt;
 
@@ -48,11 +49,15 @@ impl Redlock {
     /// # Errors
     /// As [`Mutex::attach`].
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
-        let Some(resource) = lease.key().strip_prefix(&self.client.settings().prefix) else {
+        let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
             let message = format!("the lease of {:?} has not the prefix of this client", lease.key());
             return Err(Error::new(ErrorKind::Config, message));
         };
-        self.mutex(resource).ttl(lease.ttl()).attach(lease)
+        let mutex = match lease.fencing_token() {
+            Some(_) => self.mutex(fenced::resource(name)).fenced(),
+            None => self.mutex(name),
+        };
+        mutex.ttl(lease.ttl()).attach(lease)
     }
 
     /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and

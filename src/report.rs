@@ -65,8 +65,12 @@ impl Reporter {
         self.tell(|_| {});
     }
 
-    pub(crate) fn acquired(&self, key: &Arc<str>, waited: Duration, attempts: u32) {
-        self.tell(|to| call(|| to.observer.acquired(&Acquired { resource: to.name(key), waited, attempts })));
+    /// After so many attempts, the last of which took so many round trips.
+    pub(crate) fn acquired(&self, key: &Arc<str>, waited: Duration, (attempts, round_trips): (u32, u32)) {
+        self.tell(|to| {
+            let event = Acquired { resource: to.name(key), waited, attempts, round_trips };
+            call(|| to.observer.acquired(&event));
+        });
     }
 
     pub(crate) fn attempt_lost(&self, key: &Arc<str>, attempt: u32, count: &Count) {

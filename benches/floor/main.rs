@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo bench                       everything, about three minutes; Markdown on standard output
-//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, rivals, cost, growth
+//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, rivals, cost, growth, fenced
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
 //! cargo bench -- --unpinned         leaves client and servers to the scheduler
 //! ```
@@ -23,6 +23,7 @@
 
 mod contest;
 mod cost;
+mod fenced;
 mod floor;
 mod growth;
 mod handoff;
@@ -51,13 +52,14 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// A name to ask for, and what it measures.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("handoff", handoff::measure),
     ("rivals", rivals::measure),
     ("cost", cost::measure),
     ("growth", growth::measure),
+    ("fenced", fenced::measure),
 ];
 
 /// What all sections need to know.

@@ -154,6 +154,7 @@ impl Run {
                 self.machine.woken(time(self.now));
                 self.model.woken(self.now);
             }
+            Output::Raise(_) => panic!("a plain lock has no fence"),
             Output::Done(_) => self.has_ended = true,
         }
     }

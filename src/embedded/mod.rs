@@ -29,6 +29,7 @@
 mod command;
 mod connection;
 mod deadline;
+mod fencing;
 mod guise;
 mod information;
 mod keyspace;

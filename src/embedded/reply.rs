@@ -7,13 +7,24 @@ use crate::proto::resp::decimal;
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
 const ECHO_LIMIT: usize = 128;
 
+/// The error for a script that was given too little.
+pub(super) const NO_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
 /// The error for what should be a number and is not, or does not fit.
 pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+/// The error for a command that needs memory when there is none.
+pub(super) const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 /// The error for a write to a replica.
 pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 
 /// The error for options that make no sense.
 pub(super) const SYNTAX: &str = "ERR syntax error";
+/// What a script returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returned {
+    /// As a bulk string.
+    Fence(u64),
+    Integer(i64),
+}
 
 /// `+text`.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {

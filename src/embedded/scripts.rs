@@ -4,14 +4,52 @@
 //! which equals no string, and which no command takes for an argument.
 
 use super::deadline;
+use super::fencing;
+use super::guise::Condition;
 use super::keyspace::{Keyspace, Millis};
-use super::reply::READ_ONLY;
+use super::reply::{NO_ARGUMENT, READ_ONLY, Returned};
 use crate::proto::script;
 
-const NO_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
 const UNKNOWN: &str = "ERR the embedded node runs only quorumlock's own scripts";
 
-/// Runs the script of this text. A replica refuses it where it writes, and no sooner.
+/// Which of the scripts were run here, and can be called by their hashes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    fence: bool,
+    release: bool,
+}
+
+impl Known {
+    /// The script of this text was run.
+    pub(super) fn learn(&mut self, text: &[u8]) {
+        self.fence |= text == script::FENCE.as_bytes();
+        self.release |= text == script::RELEASE.as_bytes();
+    }
+
+    /// The text of the script with this hash.
+    pub(super) fn text(self, hash: &[u8]) -> Option<&'static [u8]> {
+        let is = |known: bool, sha1: &str| known && hash.eq_ignore_ascii_case(sha1.as_bytes());
+        if is(self.release, script::RELEASE_SHA1) {
+            Some(script::RELEASE.as_bytes())
+        } else {
+            is(self.fence, script::FENCE_SHA1).then_some(script::FENCE.as_bytes())
+        }
+    }
+}
+
+/// The channel and the message in the arguments of a script that tells of a release, if it is to tell anybody.
+pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&'v [u8]]> {
+    let rest = if text == script::RELEASE.as_bytes() {
+        values.get(1..)
+    } else if text == script::FENCE.as_bytes() && values.first() == Some(&&b"release"[..]) {
+        values.get(3..)
+    } else {
+        None
+    };
+    rest.filter(|rest| !rest.is_empty())
+}
+
+/// Runs the script of this text. A node that may not write refuses it where it writes, and no sooner.
 ///
 /// # Errors
 /// What the server would say: the text of an error reply.
@@ -20,9 +58,12 @@ pub(super) fn run(
     database: &mut Keyspace,
     keys: &[&[u8]],
     values: &[&[u8]],
-    is_replica: bool,
+    condition: Condition,
     now: Millis,
-) -> Result<i64, &'static str> {
+) -> Result<Returned, &'static str> {
+    if text == script::FENCE.as_bytes() {
+        return fencing::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
+    }
     let run = if text == script::EXTEND.as_bytes() {
         extend
     } else if text == script::RELEASE.as_bytes() {
@@ -31,7 +72,7 @@ pub(super) fn run(
         return Err(UNKNOWN);
     };
     let key = keys.first().ok_or(NO_ARGUMENT)?;
-    run(database, key, values, is_replica, now)
+    run(database, key, values, condition == Condition::Replica, now).map(Returned::Integer)
 }
 
 /// [`script::EXTEND`].

@@ -21,10 +21,9 @@ use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
-use super::reply::{self, NOT_AN_INTEGER, READ_ONLY, SYNTAX};
-use super::scripts;
+use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, Returned, SYNTAX};
+use super::scripts::{self, Known};
 use super::set::set;
-use crate::proto::script;
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -54,8 +53,7 @@ pub struct Store {
     password: Option<String>,
     run_id: String,
     scripts: bool,
-    /// The release script was run here, and can be called by its hash.
-    knows_release: bool,
+    known_scripts: Known,
     started: Millis,
 }
 
@@ -70,7 +68,7 @@ impl Store {
             password: None,
             run_id,
             scripts: true,
-            knows_release: false,
+            known_scripts: Known::default(),
             started: now,
         }
     }
@@ -95,7 +93,7 @@ impl Store {
         self.run_id = run_id;
         self.started = now;
         self.exchange.clear();
-        self.knows_release = false;
+        self.known_scripts = Known::default();
     }
 
     /// Deletes every key of every database, like a restart without persistence.
@@ -168,16 +166,13 @@ impl Store {
             }
             (Command::Echo, [text]) => reply::bulk(out, text),
             (Command::Eval, [text, key_count, values @ ..]) => {
-                self.knows_release |= *text == script::RELEASE.as_bytes();
+                self.known_scripts.learn(text);
                 self.evaluate(session, text, key_count, values, now, out);
             }
-            (Command::Evalsha, [hash, key_count, values @ ..]) => {
-                if self.knows_release && hash.eq_ignore_ascii_case(script::RELEASE_SHA1.as_bytes()) {
-                    self.evaluate(session, script::RELEASE.as_bytes(), key_count, values, now, out);
-                } else {
-                    reply::error(out, "NOSCRIPT No matching script. Please use EVAL.");
-                }
-            }
+            (Command::Evalsha, [hash, key_count, values @ ..]) => match self.known_scripts.text(hash) {
+                Some(text) => self.evaluate(session, text, key_count, values, now, out),
+                None => reply::error(out, "NOSCRIPT No matching script. Please use EVAL."),
+            },
             (Command::Exists, keys) => {
                 let database = self.database(session);
                 let present = keys.iter().filter(|key| database.value(key, now).is_some()).count();
@@ -252,13 +247,11 @@ impl Store {
         let Some((keys, values)) = values.split_at_checked(key_count) else {
             return reply::error(out, "ERR Number of keys can't be greater than number of args");
         };
-        let is_replica = self.condition == Condition::Replica;
-        match scripts::run(text, self.database(session), keys, values, is_replica, now) {
-            Ok(number) => {
-                let mut number = number;
-                if let (true, 1, [key, ..], [_, channel, message @ ..]) =
-                    (text == script::RELEASE.as_bytes(), number, keys, values)
-                {
+        let condition = self.condition;
+        match scripts::run(text, self.database(session), keys, values, condition, now) {
+            Ok(Returned::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
+            Ok(Returned::Integer(mut number)) => {
+                if let (Some([channel, message @ ..]), 1, [key, ..]) = (scripts::hint(text, values), number, keys) {
                     let message = message.first().copied().unwrap_or_default();
                     match self.exchange.publish([*channel, *key].concat(), message) {
                         0 => {}
@@ -321,9 +314,7 @@ impl Store {
                 Flavour::Redis | Flavour::Redis84 => "LOADING Redis is loading the dataset in memory",
                 Flavour::Valkey9 => "LOADING Valkey is loading the dataset in memory",
             }),
-            Condition::OutOfMemory if command.needs_memory() => {
-                Some("OOM command not allowed when used memory > 'maxmemory'.")
-            }
+            Condition::OutOfMemory if command.needs_memory() => Some(OUT_OF_MEMORY),
             Condition::Replica if command.writes() => Some(READ_ONLY),
             _ => None,
         }

@@ -4,6 +4,7 @@
 //! release on every connection, or not at all.
 
 use crate::net::engine::{Claim, Order};
+use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
 use crate::proto::node::NodeSet;
 use crate::proto::renewal::Id;
@@ -20,6 +21,7 @@ pub(crate) struct Watched {
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
+    fence: Option<FencingToken>,
     margin: Duration,
     pub(super) id: Id,
     pub(super) held: Mutex<Held>,
@@ -71,7 +73,7 @@ impl Watched {
         let (loss, lost) = bounded(1);
         let loss_told = lease == Lease::LOST;
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
-        Watched { key: Arc::clone(key), hold, token: claim.token, margin, id, held, loss, lost }
+        Watched { key: Arc::clone(key), hold, token: claim.token, fence: claim.fence, margin, id, held, loss, lost }
     }
 
     /// The lease as it is now.
@@ -118,7 +120,7 @@ impl Watched {
     }
 
     pub(super) fn order(&self, ttl: Ttl) -> Order<'_> {
-        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis() }
+        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), fence: self.fence }
     }
 
     /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](Watched::tell_loss).

@@ -13,14 +13,16 @@
 //! stands last, because its length is known: no beginning of a text is a text. What is refused is never quoted.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::proto::fence::FencingToken;
 use crate::proto::lease::OwnerToken;
 use std::fmt;
 use std::sync::Arc;
 
 /// What every version begins with.
 const NAME: &str = "quorumlock-lease";
-/// The version that is written, and the only one that is read.
-const VERSION: &str = "1";
+/// The version that is written of a plain lock, and of a fenced one. They are the only ones that are read.
+const PLAIN: &str = "1";
+const FENCED: &str = "2";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -51,12 +53,18 @@ pub(super) struct Content {
     pub(super) ttl_millis: u64,
     /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
     pub(super) end_millis: u64,
+    /// Of a fenced lock.
+    pub(super) fence: Option<FencingToken>,
     pub(super) token: OwnerToken,
 }
 
 impl Content {
     pub(super) fn to_text(&self) -> SecretText {
-        let mut text = format!("{NAME}:{VERSION}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
+        let version = if self.fence.is_some() { FENCED } else { PLAIN };
+        let mut text = format!("{NAME}:{version}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
+        if let Some(fence) = self.fence {
+            text += &format!("{fence}:");
+        }
         text.extend(self.token.digits().map(char::from));
         SecretText(text)
     }
@@ -68,15 +76,18 @@ impl Content {
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
         }
-        match fields.next() {
-            Some(VERSION) => {}
+        let is_fenced = match fields.next() {
+            Some(PLAIN) => false,
+            Some(FENCED) => true,
             Some(other) if number(other).is_some() => {
                 return Err(refusal("the text of a lease, but in a version that is not known here"));
             }
             _ => return Err(refusal("not the text of a lease")),
-        }
+        };
         let mut field = || fields.next().unwrap_or_default();
-        let (key, ttl, end, token) = (field(), field(), field(), field());
+        let (key, ttl, end) = (field(), field(), field());
+        let fence = is_fenced.then(&mut field);
+        let token = field();
         if fields.next().is_some() {
             return Err(refusal("more than the text of a lease"));
         }
@@ -87,6 +98,9 @@ impl Content {
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
                 .ok_or_else(damaged("a damaged text of a lease: its end"))?,
+            fence: fence
+                .map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")))
+                .transpose()?,
             token: OwnerToken::from_digits(token.as_bytes())
                 .ok_or_else(damaged("a damaged text of a lease: its owner token"))?,
         })
@@ -101,6 +115,11 @@ fn refusal(message: &'static str) -> Error {
 fn number(field: &str) -> Option<u64> {
     let is_plain = field.bytes().all(|byte| byte.is_ascii_digit()) && (field == "0" || !field.starts_with('0'));
     if is_plain { field.parse().ok() } else { None }
+}
+
+/// A fence as servers give them out.
+fn token_of(field: &str) -> Option<FencingToken> {
+    number(field).filter(|number| *number > 0).map(FencingToken::from).filter(|fence| *fence <= FencingToken::GREATEST)
 }
 
 fn is_plain(byte: u8) -> bool {
@@ -145,6 +164,8 @@ mod tests {
 
     const TEXT: &str = "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
 
+    const FENCED_TEXT: &str = "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:a70000000000000000000000000000000000000f";
+
     fn message(text: &str) -> String {
         let error = Content::from_text(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
@@ -159,6 +180,10 @@ mod tests {
         assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
+        assert_eq!(content.fence, None);
+        let content = Content::from_text(FENCED_TEXT).unwrap();
+        assert_eq!((&*content.key, content.fence), ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into())));
+        assert_eq!(content.to_text().expose(), FENCED_TEXT);
     }
 
     #[test]
@@ -174,8 +199,13 @@ mod tests {
             (with("lease", "Lease"), "not the text"),
             (with(":1:", ":one:"), "not the text"),
             (with(":1:", ":01:"), "not the text"),
-            (with(":1:", ":2:"), "a version that is not known"),
-            ("quorumlock-lease:2".to_owned(), "a version that is not known"),
+            (with(":1:", ":3:"), "a version that is not known"),
+            ("quorumlock-lease:3".to_owned(), "a version that is not known"),
+            (with(":1:", ":2:"), "its fence"),
+            (FENCED_TEXT.replace(":2:", ":1:"), "more than"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":9007199254740992:"), "its fence"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":0:"), "its fence"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":01:"), "its fence"),
             ("quorumlock-lease:10:anything:at all".to_owned(), "a version that is not known"),
             (format!("{TEXT}:"), "more than"),
             (with("orders/42", ""), "its key"),
@@ -204,7 +234,9 @@ mod tests {
 
     #[test]
     fn no_beginning_of_a_text_is_a_text() {
-        assert!((0..TEXT.len()).all(|length| Content::from_text(&TEXT[..length]).is_err()));
+        for text in [TEXT, FENCED_TEXT] {
+            assert!((0..text.len()).all(|length| Content::from_text(&text[..length]).is_err()));
+        }
     }
 
     proptest! {
@@ -213,10 +245,11 @@ mod tests {
             key in any::<String>().prop_filter("a key is not empty", |key| !key.is_empty()),
             ttl_millis: u64,
             end_millis in 0..=LATEST_END_MILLIS,
+            fence in proptest::option::of(1..=FencingToken::GREATEST.get()),
             entropy: [u8; OwnerToken::ENTROPY],
         ) {
             let token = OwnerToken::from_entropy(entropy);
-            let content = Content { key: key.into(), ttl_millis, end_millis, token };
+            let content = Content { key: key.into(), ttl_millis, end_millis, fence: fence.map(FencingToken::from), token };
             let text = content.to_text();
             prop_assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
             prop_assert_eq!(Content::from_text(text.expose()).unwrap(), content);
@@ -229,9 +262,10 @@ mod tests {
 
         #[test]
         fn a_text_that_was_tampered_with_is_refused_or_means_one_thing(
-            at in 0..TEXT.len(), length in 0..4usize, instead in "[ -~é\n]{0,4}",
+            is_fenced: bool, at in 0..TEXT.len(), length in 0..4usize, instead in "[ -~é\n]{0,4}",
         ) {
-            let text = format!("{}{instead}{}", &TEXT[..at], &TEXT[(at + length).min(TEXT.len())..]);
+            let whole = if is_fenced { FENCED_TEXT } else { TEXT };
+            let text = format!("{}{instead}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);
             if let Ok(content) = Content::from_text(&text) {
                 let again = content.to_text();
                 prop_assert_eq!(again.expose(), text);

@@ -48,7 +48,7 @@ impl Mutex {
         let (client, key) = (&self.client, &self.key);
         client.check_process()?;
         let own = self.prepare()?;
-        if lease.key() != &**key {
+        if lease.key() != &**key || lease.fencing_token().is_some() != self.is_fenced {
             let message = format!("the lease of {:?} cannot be attached to {key:?}", lease.key());
             return Err(Error::new(ErrorKind::Config, message));
         }
@@ -58,7 +58,7 @@ impl Mutex {
         if !validity.is_valid(now) {
             return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {key:?} has ended")));
         }
-        let claim = client.engine().adopt(lease.token());
+        let claim = client.engine().adopt(lease.token(), lease.fencing_token());
         let hold = HoldId::of(&claim.token);
         client.queues().hold(key, hold, validity.end(), now);
         let watch = |dog| client.keeper().watch(key, &claim, validity, Some((own, dog, hold)));

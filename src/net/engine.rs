@@ -6,14 +6,16 @@
 use super::alarm::Alarm;
 use super::endpoint::Endpoint;
 use super::fleet::Fleet;
+use super::fleet::requests::Extent;
+pub(crate) use super::fleet::requests::Setter;
 pub(crate) use super::fleet::requests::{Claim, Order};
-use super::fleet::requests::{Extent, Setter};
 pub(crate) use super::fleet::status::{Look, Snapshot};
 use super::link::Link;
 pub(crate) use super::listening::Word;
 use super::news::{Farewell, News};
 use super::relay::{Bells, Relay};
 pub(crate) use super::rounds::Count;
+use crate::proto::fence::{Agreement, FencingToken};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::quarantine::Quarantine;
@@ -69,7 +71,8 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no
-    /// caller; with `wake_ups`, those who wait for a lock are told of its release, and listen for that.
+    /// caller; with `wake_ups`, those who wait for a lock are told of its release, and listen for that; `retention` is how
+    /// long nodes keep the key of a fenced lock.
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
@@ -80,6 +83,7 @@ impl Engine {
         clock: Arc<dyn Clock>,
         news: Option<Arc<News>>,
         wake_ups: bool,
+        retention: Duration,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let links = nodes
@@ -87,7 +91,7 @@ impl Engine {
             .enumerate()
             .map(|(index, node)| Link::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
-        let fleet = Fleet::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, wake_ups);
+        let fleet = Fleet::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, wake_ups, retention);
         let is_crowded = fleet.is_crowded();
         Ok(Engine { relay: Relay::new(fleet), clock, node_timeout, waker, is_crowded })
     }
@@ -107,9 +111,7 @@ impl Engine {
         listener: Option<&Listener<'_>>,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> (Claim, Count) {
-        let has_waited = listener.is_some();
-        let mut claim =
-            Claim { token, t0: Timestamp::ORIGIN, reached: NodeSet::EMPTY, setter: Setter::Here, has_waited };
+        let mut claim = claim(token, listener, None);
         let count = self.relay.run(
             |fleet, t0, bells| {
                 claim.t0 = t0;
@@ -138,9 +140,49 @@ impl Engine {
             && self.relay.enter(|fleet, now, _| fleet.must_yield(key.as_bytes(), is_handed_on, now))
     }
 
+    /// Makes one attempt to take a fenced lock, and gives what its fences come to as well.
+    pub(crate) fn acquire_fenced(
+        &self,
+        order: &Order<'_>,
+        floor: FencingToken,
+        listener: Option<&Listener<'_>>,
+        deadline: impl FnOnce(Timestamp) -> Timestamp,
+    ) -> (Claim, Count, Option<Agreement>) {
+        let mut claim = claim(*order.token, listener, Some(floor));
+        let (count, agreement) = self.relay.run(
+            |fleet, t0, bells| {
+                claim.t0 = t0;
+                if let Some(listener) = listener {
+                    fleet.look_into(&listener.key);
+                }
+                (fleet.acquire_fenced(order, floor, t0, bells), deadline(t0))
+            },
+            |fleet, ticket| {
+                let agreement = fleet.rounds().agreement(ticket);
+                (fleet.rounds().conclude(ticket), agreement)
+            },
+        );
+        claim.reached = count.reached;
+        (claim, count, agreement)
+    }
+
+    /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
+    pub(crate) fn raise(
+        &self,
+        key: &[u8],
+        claim: &Claim,
+        agreement: &Agreement,
+        deadline: impl FnOnce(Timestamp) -> Timestamp,
+    ) -> Count {
+        self.relay.run(
+            |fleet, now, bells| (fleet.raise((key, &claim.token), agreement, now, bells), deadline(now)),
+            |fleet, ticket| fleet.rounds().conclude(ticket),
+        )
+    }
+
     /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
-    pub(crate) fn adopt(&self, token: OwnerToken) -> Claim {
-        self.relay.enter(|fleet, now, bells| fleet.adopt(token, now, bells))
+    pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> Claim {
+        self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, now, bells))
     }
 
     /// Releases a key on all nodes and waits for the verdict, for the node timeout at most. `queued` is told the time when
@@ -300,4 +342,10 @@ impl Drop for Listener<'_> {
     fn drop(&mut self) {
         self.engine.relay.enter(|fleet, now, _| fleet.unlisten(&self.key, self.has_won, now));
     }
+}
+
+/// What is known of an attempt before it is begun.
+fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> Claim {
+    let (t0, reached, setter) = (Timestamp::ORIGIN, NodeSet::EMPTY, Setter::Here);
+    Claim { token, t0, reached, setter, has_waited: listener.is_some(), fence }
 }

@@ -5,6 +5,7 @@
 //! written and read as far as they go, and [`relay`](super::relay) does the rest.
 
 mod ears;
+mod fencing;
 mod guarding;
 mod posts;
 pub(crate) mod requests;
@@ -15,10 +16,11 @@ use super::link::{Link, Received};
 use super::listening::Listening;
 use super::news::{News, Presence};
 use super::relay::{Bell, Bells, World};
-use super::rounds::{Purpose, Rounds};
+use super::rounds::Rounds;
 use super::spin::Spin;
 use super::watch::Watch;
 use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::fenced::{Ask, Deed};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
@@ -39,6 +41,8 @@ const PAYMENT_BYTES: usize = 1024 * 1024;
 pub(super) struct Fleet {
     links: Vec<Link>,
     rounds: Rounds,
+    /// How long nodes keep the key of a fenced lock.
+    retention_millis: u64,
     clock: Arc<dyn Clock>,
     waker: Arc<Waker>,
     /// The command of the round that is being sent, kept for its memory.
@@ -76,6 +80,7 @@ impl Fleet {
         spin: Duration,
         news: Option<Arc<News>>,
         wake_ups: bool,
+        retention: Duration,
     ) -> Fleet {
         let presence = Presence::new(news.clone(), links.len(), clock.now());
         let rounds = Rounds::new(links.len(), news);
@@ -84,6 +89,7 @@ impl Fleet {
         Fleet {
             links,
             rounds,
+            retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
             clock,
             waker,
             request: Vec::new(),
@@ -163,8 +169,13 @@ impl Fleet {
             && link.session.unsent().len() < PAYMENT_BYTES
             && let Some(ticket) = link.debts().pop_front()
         {
-            if let Some(round) = self.rounds.round(ticket) {
-                link.session.release_owed(ticket, round.key(), round.token(), now);
+            match self.rounds.round(ticket) {
+                Some(round) if round.is_fenced() => {
+                    let ask = Ask { deed: Deed::Release(None), retention_millis: self.retention_millis };
+                    link.session.fenced(ticket, ask, round.key(), round.token(), now);
+                }
+                Some(round) => link.session.release_owed(ticket, round.key(), round.token(), now),
+                None => {}
             }
         }
     }
@@ -270,25 +281,19 @@ impl Fleet {
                     if audience > 0 {
                         self.note_audience(ticket, audience, now);
                     }
-                    let vote = self.weigh(node, ticket, vote, now);
-                    let purpose = self.rounds.vote(ticket, node, vote, bells);
-                    if purpose == Some(Purpose::Release) && is_too_early(vote) {
-                        self.owe(node, ticket);
-                        continue;
-                    }
-                    if purpose != Some(Purpose::Release) {
-                        self.links[node.index()].answered();
-                        answered = true;
-                    }
-                    self.rounds.unrefer(ticket);
+                    answered |= self.count(ticket, node, (vote, None), now, bells);
                 }
                 Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
+                Event::Fenced(ticket, fence) => {
+                    answered |= self.count(ticket, node, (Vote::Granted, Some(fence)), now, bells);
+                }
                 Event::Told(ticket, audience) => self.note_audience(ticket, audience, now),
                 Event::Greeted => {
                     self.meet(node);
                     self.refuse_second_vote(node, now);
                 }
                 Event::Rejected(fault) => self.meet_rejected(node, fault, now),
+                Event::UnknownScript(ticket, ask) => self.ask_fenced_again(node, ticket, ask, now),
                 Event::WrongDialect(again) => {
                     if let Some(round) = self.rounds.round(again.ticket()) {
                         self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);

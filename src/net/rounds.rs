@@ -8,6 +8,7 @@
 use super::news::{Farewell, Item, News};
 use super::relay::{Bell, Bells};
 use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::fence::{Agreement, Fences, FencingToken};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
@@ -56,6 +57,9 @@ pub(super) struct Round {
     bell: Option<Bell>,
     /// A post whose verdict is to be told.
     farewell: Option<Farewell>,
+    is_fenced: bool,
+    /// What the nodes of a fenced attempt have answered.
+    fences: Fences,
 }
 
 impl Round {
@@ -80,6 +84,11 @@ impl Round {
         let mut ends = self.ends.clone();
         ends.sort_unstable();
         missing.checked_sub(1).map_or(Timestamp::NEVER, |last| ends[last])
+    }
+
+    /// Whether it is about the key of a fenced lock.
+    pub(super) fn is_fenced(&self) -> bool {
+        self.is_fenced
     }
 
     fn has_verdict(&self) -> bool {
@@ -154,6 +163,8 @@ impl Rounds {
                     patient: false,
                     bell: None,
                     farewell: None,
+                    is_fenced: false,
+                    fences: Fences::default(),
                 });
                 (self.slots.len() - 1) as u32
             }
@@ -166,9 +177,39 @@ impl Rounds {
         round.tally = Tally::new(self.nodes);
         round.ends.clear();
         round.reached = NodeSet::EMPTY;
-        (round.decided, round.patient) = (false, false);
+        (round.decided, round.patient, round.is_fenced) = (false, false, false);
         round.bell = None;
         Ticket { slot, generation: round.generation }
+    }
+
+    /// Opens a round about the key of a fenced lock.
+    pub(super) fn open_fenced(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken) -> Ticket {
+        let ticket = self.open(purpose, key, token);
+        let round = &mut self.slots[ticket.slot as usize];
+        round.is_fenced = true;
+        round.fences.clear();
+        ticket
+    }
+
+    /// Notes the fence that a node has granted the key with.
+    pub(super) fn record_fence(&mut self, ticket: Ticket, node: NodeId, fence: FencingToken) {
+        if let Some(round) = self.round_mut(ticket)
+            && round.tally.undecided().contains(node)
+        {
+            round.fences.record(node, fence);
+        }
+    }
+
+    /// What the fences of an attempt come to.
+    pub(super) fn agreement(&self, ticket: Ticket) -> Option<Agreement> {
+        self.round(ticket)?.fences.agreement()
+    }
+
+    /// Nobody waits for a verdict on it, and nothing is asked again for its sake.
+    pub(super) fn settle(&mut self, ticket: Ticket) {
+        if let Some(round) = self.round_mut(ticket) {
+            round.decided = true;
+        }
     }
 
     /// The round of a ticket, for as long as somebody refers to it.

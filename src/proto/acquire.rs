@@ -4,8 +4,11 @@
 //!            ┌──────────────────────────────────────────────┐
 //!            ▼                                              │
 //!         Attempt ──► won in time ──► Done(Acquired)        │
-//!            │                                              │
-//!          lost ──► Undo ──► stop? ──► Done(Held | …)       │
+//!            │  │                       ▲                   │
+//!            │  └─► Raise ── won in time┘                   │
+//!            ▼        │                                     │
+//!          lost ◄─────┘                                     │
+//!            └────► Undo ──► stop? ──► Done(Held | …)       │
 //!                              │                            │
 //!                              └─────► Wait ──► woken ──────┘
 //!                                       └─────► cancelled ──► Done(Cancelled)
@@ -17,14 +20,19 @@
 //! 1. Call [`poll`](Acquire::poll) and do what it says.
 //! 2. [`Output::Attempt`]: draw a fresh owner token, read the clock as `t0`, send the `SET`s, and collect votes until the
 //!    tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes are
-//!    timed out. Then read the clock and call [`attempted`](Acquire::attempted).
-//! 3. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
-//! 4. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
+//!    timed out. Then read the clock and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes are asked as
+//!    [`fenced`](super::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come to.
+//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with those
+//!    of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then read the
+//!    clock and call [`raised`](Acquire::raised).
+//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
+//! 5. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
 //!    [`prompted`](Acquire::prompted), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
 //!    be called at any other time but during an attempt.
-//! 5. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
+//! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 use super::backoff::Backoff;
+use super::fence::Agreement;
 use super::lease::{Lease, Ttl};
 use super::node::NodeSet;
 use super::time::Timestamp;
@@ -66,11 +74,13 @@ pub struct Terms {
 pub enum Output {
     /// Make an attempt (step 2).
     Attempt,
-    /// Release what the lost attempt may have set on these nodes (step 3).
+    /// Raise the fence on the nodes that are behind (step 3).
+    Raise(Agreement),
+    /// Release what the lost attempt may have set on these nodes (step 4).
     Undo(NodeSet),
-    /// Sleep until then at the latest (step 4).
+    /// Sleep until then at the latest (step 5).
     Wait(Timestamp),
-    /// Stop (step 5).
+    /// Stop (step 6).
     Done(Verdict),
 }
 
@@ -147,6 +157,7 @@ pub struct Acquire {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Attempting,
+    Raising { t0: Timestamp, agreement: Agreement, undo: NodeSet },
     Lost { undo: NodeSet, then: After },
     Waiting { until: Timestamp, last: Verdict },
     Done(Verdict),
@@ -178,6 +189,7 @@ impl Acquire {
     pub fn poll(&mut self) -> Output {
         match self.state {
             State::Attempting => Output::Attempt,
+            State::Raising { agreement, .. } => Output::Raise(agreement),
             State::Lost { undo, then } => {
                 self.state = match then {
                     After::Stop(verdict) => State::Done(verdict),
@@ -209,35 +221,50 @@ impl Acquire {
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
     /// the last counted reply was; `random` is drawn evenly from all of `u64`.
     pub fn attempted(&mut self, t0: Timestamp, tally: &Tally, reached: NodeSet, now: Timestamp, random: u64) {
-        self.attempts = self.attempts.saturating_add(1);
-        let lease = self.terms.ttl.lease_from(t0);
-        let lost = match tally.acquisition() {
-            Outcome::Won if lease.is_valid(now) => {
-                self.state = State::Done(Verdict::Acquired(lease));
-                return;
-            }
-            Outcome::Won => Verdict::TooLate,
-            Outcome::Held => Verdict::Held,
-            // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
-            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
-            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
-        };
-        self.held = lost == Verdict::Held;
-        if self.held {
-            self.available_at = now;
-        }
-        let undo = reached.without(tally.refused());
-        let was_prompted = std::mem::take(&mut self.is_prompted);
-        // Nobody holds it, or it was not all released yet: those who have a part of it come apart if their delays differ by
-        // more than an attempt lasts.
+        // Nobody holds it, or it was not all released yet.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
-        self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
-        if is_split {
-            self.terms.backoff.widen(now.since(t0));
-        } else if self.outlook.is_attentive && !was_prompted {
-            self.terms.backoff.settle();
+        let undo = reached.without(tally.refused());
+        self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
+    }
+
+    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ, the
+    /// attempt is not over yet.
+    pub fn fenced(
+        &mut self,
+        t0: Timestamp,
+        tally: &Tally,
+        agreement: Option<Agreement>,
+        reached: NodeSet,
+        now: Timestamp,
+        random: u64,
+    ) {
+        match agreement.filter(|_| tally.acquisition() == Outcome::Won) {
+            Some(agreement) if !agreement.stands(tally.quorum()) && self.terms.ttl.lease_from(t0).is_valid(now) => {
+                self.state = State::Raising { t0, agreement, undo: reached.without(tally.refused()) };
+            }
+            _ => self.attempted(t0, tally, reached, now, random),
         }
-        self.state = State::Lost { undo, then: self.after_loss(lost, now, random) };
+    }
+
+    /// Until when the nodes may answer to a raise that began at `now`.
+    pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
+        match self.state {
+            State::Raising { t0, .. } => self.attempt_deadline(now).min(self.terms.ttl.lease_from(t0).end()),
+            _ => now,
+        }
+    }
+
+    /// Takes the count of a raise. `now` is read after the last counted reply was.
+    pub fn raised(&mut self, tally: &Tally, now: Timestamp, random: u64) {
+        let State::Raising { t0, mut agreement, undo } = self.state else { return };
+        agreement.acknowledged(tally.granted());
+        let outcome = match agreement.stands(tally.quorum()) {
+            true => Outcome::Won,
+            // A node that has not our token any more has somebody else's, or had.
+            false if !tally.refused().is_empty() => Outcome::Held,
+            false => Outcome::Unavailable,
+        };
+        self.conclude((outcome, true), t0, undo, now, random);
     }
 
     /// Others should go first: in place of the first attempt, wait for a moment.
@@ -283,7 +310,7 @@ impl Acquire {
     pub fn cancelled(&mut self) {
         self.state = match self.state {
             State::Attempting | State::Waiting { .. } => State::Done(Verdict::Cancelled),
-            State::Lost { undo, then: After::Wait { .. } } => {
+            State::Raising { undo, .. } | State::Lost { undo, then: After::Wait { .. } } => {
                 State::Lost { undo, then: After::Stop(Verdict::Cancelled) }
             }
             ended @ (State::Lost { then: After::Stop(_), .. } | State::Done(_)) => ended,
@@ -303,6 +330,43 @@ impl Acquire {
     /// How many attempts were made.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// The attempt has come to this, and has got a part of the lock or may have. If it is lost, these nodes are to undo it.
+    fn conclude(
+        &mut self,
+        (outcome, is_split): (Outcome, bool),
+        t0: Timestamp,
+        undo: NodeSet,
+        now: Timestamp,
+        random: u64,
+    ) {
+        self.attempts = self.attempts.saturating_add(1);
+        let lease = self.terms.ttl.lease_from(t0);
+        let lost = match outcome {
+            Outcome::Won if lease.is_valid(now) => {
+                self.state = State::Done(Verdict::Acquired(lease));
+                return;
+            }
+            Outcome::Won => Verdict::TooLate,
+            Outcome::Held => Verdict::Held,
+            // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
+            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
+            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
+        };
+        self.held = lost == Verdict::Held;
+        if self.held {
+            self.available_at = now;
+        }
+        let was_prompted = std::mem::take(&mut self.is_prompted);
+        // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
+        self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
+        if is_split {
+            self.terms.backoff.widen(now.since(t0));
+        } else if self.outlook.is_attentive && !was_prompted {
+            self.terms.backoff.settle();
+        }
+        self.state = State::Lost { undo, then: self.after_loss(lost, now, random) };
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {

@@ -1,6 +1,7 @@
 //! The steps of an acquisition, each from the counts of its attempts.
 
 use super::super::fault::{Cause, Fault, Phase};
+use super::super::fence::Fences;
 use super::super::lease::MAX_TTL;
 use super::super::node::NodeId;
 use super::super::vote::Vote;
@@ -278,4 +279,74 @@ fn whoever_yields_does_not_begin_with_an_attempt_and_keeps_to_his_deadline() {
     assert_eq!(machine.poll(), Output::Wait(at(4)));
     machine.woken(at(4));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+}
+
+/// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.
+fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
+    assert_eq!(machine.poll(), Output::Attempt);
+    let (tally, reached) = tally(row);
+    let mut fences = Fences::default();
+    for (index, &fence) in answers.iter().enumerate() {
+        fences.record(NodeId::new(index), fence.into());
+    }
+    machine.fenced(at(0), &tally, fences.agreement(), reached, at(1), 0);
+    machine.poll()
+}
+
+#[test]
+fn a_quorum_with_one_fence_wins_at_once() {
+    let mut machine = acquire(Patience::Once);
+    assert!(matches!(fenced(&mut machine, "gg_", &[7, 7]), Output::Done(Verdict::Acquired(_))));
+    assert_eq!(machine.attempts(), 1);
+}
+
+#[test]
+fn who_is_behind_is_raised_and_must_say_so_in_time() {
+    let table = [
+        ("gg_", 987, Verdict::Acquired(Lease::until(at(988)))),
+        ("gg_", 988, Verdict::TooLate),
+        ("rg_", 5, Verdict::Held),
+        ("xg_", 5, Verdict::Unavailable),
+        ("_g_", 5, Verdict::Unavailable),
+        // Who was not counted cannot make up for it.
+        ("xgg", 5, Verdict::Unavailable),
+    ];
+    for (row, now, verdict) in table {
+        let mut machine = acquire(Patience::Once);
+        let Output::Raise(agreement) = fenced(&mut machine, "ggr", &[6, 7]) else { panic!("{row}") };
+        assert_eq!((agreement.fence().get(), agreement.behind()), (7, nodes(&[0])));
+        assert_eq!(machine.raise_deadline(at(40)), at(90), "the node timeout anew");
+        assert_eq!(machine.raise_deadline(at(980)), at(988), "the end of the lease");
+        machine.raised(&tally(row).0, at(now), 0);
+        assert_eq!(machine.attempts(), 1, "the raise is a part of the attempt");
+        if !matches!(verdict, Verdict::Acquired(_)) {
+            assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "{row}: all but the node that refused");
+        }
+        assert_eq!(machine.poll(), Output::Done(verdict), "{row}");
+    }
+}
+
+#[test]
+fn a_raise_that_is_cancelled_is_undone() {
+    let mut machine = acquire(Patience::Once);
+    assert!(matches!(fenced(&mut machine, "ggr", &[6, 7]), Output::Raise(_)));
+    machine.cancelled();
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
+}
+
+#[test]
+fn a_fenced_attempt_is_lost_as_any_other() {
+    let mut machine = acquire(Patience::Once);
+    assert_eq!(fenced(&mut machine, "grr", &[7]), Output::Undo(nodes(&[0])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+    let mut machine = acquire(Patience::Once);
+    assert_eq!(machine.poll(), Output::Attempt);
+    let mut fences = Fences::default();
+    for (node, fence) in [(0, 6), (1, 7)] {
+        fences.record(NodeId::new(node), fence.into());
+    }
+    machine.fenced(at(0), &tally("gg_").0, fences.agreement(), nodes(&[0, 1]), at(988), 0);
+    assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "too late to raise");
+    assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }

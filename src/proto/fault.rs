@@ -71,10 +71,14 @@ pub enum Cause {
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
     Duplicate(NodeId),
+    /// What stands under the key was not written by a fenced lock, or its fence has no greater one. It is left as it is.
+    Foreign,
     /// The node is loading its data set.
     Loading,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
+    /// The node runs no scripts, or none for this user, and a fenced lock needs them.
+    NoScripts,
     /// The node is a replica.
     NotMaster,
     /// The node is out of memory and evicts nothing.
@@ -144,8 +148,10 @@ impl fmt::Display for Cause {
             Cause::ClusterMode => "runs in cluster mode",
             Cause::Database => "no such database",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
+            Cause::Foreign => "the key holds something else than a fenced lock",
             Cause::Loading => "loading its data",
             Cause::NoPermission => "permission denied",
+            Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
             Cause::NotMaster => "not a master",
             Cause::OutOfMemory => "out of memory",
             Cause::Protocol(error) => return write!(f, "protocol error: {error}"),

@@ -24,7 +24,7 @@ pub struct Hint {
 
 impl Hint {
     /// As it is sent: a number, and a letter behind it if the holder had waited.
-    fn text(self, space: &mut [u8; 20]) -> &[u8] {
+    pub(super) fn text(self, space: &mut [u8; 20]) -> &[u8] {
         // The letter comes last, so it is put where the digits of a number that is ten times as large would end.
         let length = resp::decimal(u64::from(self.crowd) * 10, space).len();
         let start = space.len() - length.max(2);

@@ -33,6 +33,8 @@ pub mod command;
 pub mod dialect;
 pub mod extension;
 pub mod fault;
+pub mod fence;
+pub mod fenced;
 pub mod greeting;
 pub mod health;
 pub mod hint;

@@ -1,6 +1,7 @@
 //! What the requests on a connection are known by: the round that each belongs to, its kind, and whether votes count.
 
 use super::fault::Fault;
+use super::fenced::Deed;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,10 +17,22 @@ pub struct Ticket {
 pub enum Abandoned {
     /// It may have set the key, now or later.
     Acquire,
-    /// It may make our key live longer, now or later. Nothing is owed: the release of the lock ends it wherever it is.
+    /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends it
+    /// wherever it is.
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
+}
+
+impl Abandoned {
+    /// What is left of a request about a fenced lock.
+    pub(super) fn of(deed: Deed) -> Abandoned {
+        match deed {
+            Deed::Acquire { .. } => Abandoned::Acquire,
+            Deed::Extend { .. } | Deed::Raise(_) => Abandoned::Extend,
+            Deed::Release(_) => Abandoned::Release,
+        }
+    }
 }
 
 /// Whether the node on this connection may vote.

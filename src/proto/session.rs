@@ -23,11 +23,15 @@
 //!    [`ask_again`](Session::ask_again).
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
+mod fencing;
+
 use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Dialect};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
+use super::fence::FencingToken;
+use super::fenced::{Ask, Memory};
 use super::greeting::{Greeting, Part};
 use super::hint::{self, Hint};
 use super::identity::Identity;
@@ -53,10 +57,14 @@ pub enum Event {
     EndsWithin(Ticket, Duration),
     /// So many were told of the release of a round.
     Told(Ticket, u8),
+    /// A node's vote in a round: the key is ours, with this fence.
+    Fenced(Ticket, FencingToken),
     /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
     Greeted,
     /// The greeting was refused; no vote on this connection counts.
     Rejected(Fault),
+    /// The node does not know the script of a fenced lock by its hash: say [`fenced`](Session::fenced) again, or not at all.
+    UnknownScript(Ticket, Ask),
     /// The node does not speak the dialect that a request was sent in: call [`ask_again`](Session::ask_again).
     WrongDialect(Misunderstood),
 }
@@ -89,6 +97,7 @@ pub struct Session {
     voice: Voice,
     /// How many were told within the release that was answered last.
     audience: u8,
+    fence_memory: Memory,
 }
 
 struct Expected {
@@ -99,6 +108,7 @@ struct Expected {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     Acquire(Ticket),
+    Fenced { ticket: Ticket, ask: Ask, by_hash: bool },
     Greeting(Part),
     Publish(Ticket),
     Remaining(Ticket),
@@ -127,6 +137,7 @@ impl Session {
             extension_dialect: ExtensionDialect::Eval,
             voice: Voice::default(),
             audience: 0,
+            fence_memory: Memory::default(),
         };
         let Session { outgoing, expected, .. } = &mut session;
         greeting.write(outgoing.end(), |part| {
@@ -173,8 +184,8 @@ impl Session {
     }
 
     /// How many were told of a release within the answer to it that was the last event.
-    pub fn audience(&self) -> u8 {
-        self.audience
+    pub fn audience(&mut self) -> u8 {
+        std::mem::take(&mut self.audience)
     }
 
     /// Whether those who wait can be told of a release on this connection, as far as is known.
@@ -302,6 +313,13 @@ impl Session {
                     }
                     Some(event)
                 }
+                Request::Fenced { ticket, ask, by_hash } => {
+                    let said = self.fence_memory.hear(by_hash, ask, reply)?;
+                    if ask.deed.tells() {
+                        self.audience = self.voice.told(hint::told_by_script(reply));
+                    }
+                    Some(said.event(ticket, ask, self.standing))
+                }
                 Request::Greeting(part) => {
                     let refused = part.learn(reply, &mut self.identity)?;
                     self.greeted(part, refused)
@@ -327,6 +345,7 @@ impl Session {
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.expected.drain(..).filter_map(|expected| match expected.request {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+            Request::Fenced { ticket, ask, .. } => Some((ticket, Abandoned::of(ask.deed))),
             Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
             Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
             Request::Greeting(_) | Request::Publish(_) | Request::Remaining(_) => None,

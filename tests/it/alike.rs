@@ -7,6 +7,8 @@ use quorumlock::embedded::{Condition, EmbeddedNode, Flavour};
 use quorumlock::proto::command::{self, Dialect};
 use quorumlock::proto::dialect::Answer;
 use quorumlock::proto::extension::{self, ExtensionDialect};
+use quorumlock::proto::fence::FencingToken;
+use quorumlock::proto::fenced::{self, Ask, Deed};
 use quorumlock::proto::hint::{self, Hint};
 use quorumlock::proto::lease::OwnerToken;
 use quorumlock::proto::resp::{self, Decoder};
@@ -82,7 +84,54 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &theirs, HINT));
         add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &ours, HINT));
     }
+    for (key, token, deed) in fenced_deeds(&ours, &theirs) {
+        add(&|out| fenced::ask(out, false, key, token, &Ask { deed, retention_millis: TTL }));
+        add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
+        add(&|out| fenced::ask(out, true, key, token, &Ask { deed, retention_millis: TTL }));
+    }
     requests
+}
+
+/// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
+fn fenced_deeds<'t>(ours: &'t OwnerToken, theirs: &'t OwnerToken) -> Vec<(&'static [u8], &'t OwnerToken, Deed)> {
+    let acquire = |floor: u64| Deed::Acquire { ttl_millis: TTL, floor: floor.into() };
+    let extend = Deed::Extend { ttl_millis: TTL };
+    let raise = |fence: u64| Deed::Raise(fence.into());
+    let most = FencingToken::GREATEST.get();
+    let f = b"f".as_slice();
+    let mut deeds = vec![
+        (f, ours, extend),
+        (f, ours, raise(5)),
+        (f, ours, Deed::Release(None)),
+        (f, ours, acquire(7)),
+        (f, ours, acquire(9)),
+        (f, theirs, acquire(9)),
+        (f, theirs, extend),
+        (f, theirs, raise(50)),
+        (f, theirs, Deed::Release(None)),
+        (f, ours, extend),
+        (f, ours, raise(5)),
+        (f, ours, raise(20)),
+        (f, ours, acquire(1)),
+        (f, ours, Deed::Release(None)),
+        (f, ours, raise(90)),
+        (f, ours, extend),
+        (f, ours, Deed::Release(Some(Hint { crowd: 2, has_waited: true }))),
+        (f, theirs, acquire(1)),
+        (f, theirs, acquire(1)),
+        (f, theirs, Deed::Release(None)),
+        (f, ours, acquire(100)),
+        // As many as there are.
+        (f, ours, raise(most)),
+        (f, ours, Deed::Release(None)),
+        (f, ours, acquire(1)),
+        (f, ours, Deed::Release(None)),
+        // No time at all: it is held through this millisecond.
+        (b"short", ours, Deed::Acquire { ttl_millis: 0, floor: 3.into() }),
+    ];
+    // "k" holds what a plain lock left there: nothing, or the token of one that could not be released.
+    deeds.extend([acquire(3), extend, raise(9), Deed::Release(None)].map(|deed| (b"k".as_slice(), ours, deed)));
+    deeds
 }
 
 /// The guise that a server has, if the embedded node knows it.
@@ -164,6 +213,67 @@ fn conversation(address: &str) -> Vec<String> {
     }
     say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
     said
+}
+
+#[test]
+fn what_no_fenced_lock_has_written_is_foreign_to_both() {
+    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+    let digits = "01".repeat(20);
+    let most = (1_u64 << 53) - 1;
+    let is_read = [
+        ("1 0 ".to_owned(), true),
+        (format!("1 0 {digits}"), true),
+        (format!("{most} 0 "), true),
+        (format!("9 {most} {}", "2".repeat(40)), true),
+        (String::new(), false),
+        ("1".to_owned(), false),
+        ("1 0".to_owned(), false),
+        ("0 0 ".to_owned(), false),
+        ("01 0 ".to_owned(), false),
+        ("1 00 ".to_owned(), false),
+        ("-1 0 ".to_owned(), false),
+        ("1.5 0 ".to_owned(), false),
+        ("1e3 0 ".to_owned(), false),
+        ("0x1 0 ".to_owned(), false),
+        ("1  ".to_owned(), false),
+        (" 1 0 ".to_owned(), false),
+        ("1 0  ".to_owned(), false),
+        ("1 0 \n".to_owned(), false),
+        ("1 0 x".to_owned(), false),
+        (format!("1 0 {digits}0"), false),
+        (format!("1 0 {digits} "), false),
+        (format!("1 0 {}", "AB".repeat(20)), false),
+        (digits, false),
+        (format!("{} 0 ", most + 1), false),
+        (format!("1 {} ", most + 1), false),
+        (format!("{} 0 ", u128::MAX), false),
+    ];
+    for (server, node) in pairs() {
+        let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
+        for (value, is_read) in &is_read {
+            for deed in [
+                Deed::Extend { ttl_millis: TTL },
+                Deed::Raise(5.into()),
+                Deed::Release(None),
+                Deed::Acquire { ttl_millis: TTL, floor: 3.into() },
+            ] {
+                let mut request = Vec::new();
+                fenced::ask(&mut request, false, b"f", &token, &Ask { deed, retention_millis: TTL });
+                let [one, other] = [&mut real, &mut embedded].map(|node| {
+                    assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
+                    let answer = in_short(&node.ask(&request));
+                    if !is_read {
+                        assert_eq!(node.say(&[b"GET", b"f"]), format!("${}\r\n{value}\r\n", value.len()), "untouched");
+                    }
+                    answer
+                });
+                assert_eq!(one, other, "{value:?} {deed:?}");
+                // There is no fence above the greatest.
+                let has_next = !(matches!(deed, Deed::Acquire { .. }) && value.starts_with(&most.to_string()));
+                assert_eq!(one != ":-2\r\n", *is_read && has_next, "{value:?} {deed:?}: {one}");
+            }
+        }
+    }
 }
 
 #[test]

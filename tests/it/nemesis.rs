@@ -40,7 +40,7 @@ use crate::support::server::{Answer, Server};
 use faults::{Nemesis, STRIKES};
 use log::Story;
 use quorumlock::{Redlock, Wait};
-use random::Random;
+pub(crate) use random::Random;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;

@@ -74,7 +74,8 @@ mod forked {
 
 /// A lock at rest stays there.
 mod lease {
-    use crate::proto::lease::{Lease as Validity, OwnerToken};
+    use crate::net::engine::Claim;
+    use crate::proto::lease::Lease as Validity;
     use crate::proto::time::Timestamp;
     use std::sync::Arc;
     use std::time::SystemTime;
@@ -84,7 +85,7 @@ mod lease {
     impl Lease {
         pub(crate) fn detached(
             _key: Arc<str>,
-            _token: OwnerToken,
+            _claim: &Claim,
             _ttl_millis: u64,
             _lease: Validity,
             _wall: SystemTime,

@@ -21,6 +21,7 @@ pub(crate) struct Hold {
     /// Which lock it is, of those that an observer was told of.
     pub(crate) heard_as: Option<usize>,
     pub(crate) since: u64,
+    pub(crate) fence: Option<u64>,
     /// When it was last seen to be valid; never, when it came too late.
     pub(crate) valid_at: Option<u64>,
     /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
@@ -89,7 +90,17 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
         });
         let ends = Some(clock.after(remaining));
         let valid_at = (!remaining.is_zero()).then_some(now);
-        world.judge.holds.push(Hold { resource, client, token, heard_as, since: now, valid_at, ends, is_over: false });
+        world.judge.holds.push(Hold {
+            resource,
+            client,
+            token,
+            heard_as,
+            since: now,
+            fence: None,
+            valid_at,
+            ends,
+            is_over: false,
+        });
         let present = &world.clients[client];
         if remaining.is_zero() && present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
             world.violate("valid when given", format!("attempt {token} was won, and is not valid"));

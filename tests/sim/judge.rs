@@ -12,6 +12,7 @@
 //! | valid when given | a guard is valid when it is given, unless its client stood still |
 //! | bounded key | no key lives longer than its time to live |
 //! | no leftover | when the network has healed, no key of a lost attempt or a released lock is left |
+//! | fences grow | no fence is given twice, nor a smaller one to whoever began later: whatever clocks do |
 //! | progress | when the network has healed, everybody gets the lock in time |
 //! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
@@ -20,7 +21,7 @@
 
 use crate::holds::{Extending, Hold};
 use crate::plan::{self, Plan, SETTLED_AFTER};
-use crate::proto::script;
+use crate::proto::{fenced, script};
 use crate::world::World;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub(crate) struct Token {
     pub(crate) client: usize,
     pub(crate) resource: Option<usize>,
     pub(crate) state: State,
+    pub(crate) drawn_at: u64,
     /// When it was lost or released.
     pub(crate) closed_at: u64,
     /// By node: how often it was asked for, and when it was set, deleted or extended last.
@@ -101,13 +103,14 @@ impl Judge {
         }
     }
 
-    pub(crate) fn draw_token(&mut self, task: usize, client: usize) -> usize {
+    pub(crate) fn draw_token(&mut self, task: usize, client: usize, now: u64) -> usize {
         self.attempts += 1;
         self.tokens.push(Token {
             task,
             client,
             resource: None,
             state: State::Open,
+            drawn_at: now,
             closed_at: 0,
             asked: [0; NODES],
             set_at: [None; NODES],
@@ -147,6 +150,11 @@ pub(crate) fn count(times: &[Option<u64>; NODES], since: u64) -> usize {
     times.iter().filter(|at| at.is_some_and(|at| at >= since)).count()
 }
 
+/// The token in a key's value: all of it, or what follows fence and deadline.
+fn owner(value: &[u8]) -> &[u8] {
+    value.rsplit(|&byte| byte == b' ').next().unwrap_or_default()
+}
+
 fn number(token: &[u8]) -> Option<usize> {
     usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16).ok()
 }
@@ -159,6 +167,21 @@ impl World {
             [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
             [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
             [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
+            [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, _, ..]
+                if text == script::FENCE.as_bytes() || text == script::FENCE_SHA1.as_bytes() =>
+            {
+                // It is asked again, or not.
+                if reply.starts_with(b"-NOSCRIPT") {
+                    return self.saw("a fenced lock's script by a hash that is not known");
+                }
+                let action = match deed {
+                    b"acquire" => Action::Set,
+                    b"extend" => Action::Extend,
+                    b"raise" => Action::Raise,
+                    _ => Action::Release,
+                };
+                (key, token, action)
+            }
             [b"EVALSHA", _, b"1", key, token, ..] => (key, token, Action::Release),
             [b"EVAL", text, b"1", key, token, ..] if text == script::RELEASE.as_bytes() => {
                 (key, token, Action::Release)
@@ -191,7 +214,8 @@ impl World {
         let (majority, written_at) = (self.judge.majority, connection.command_written_at);
         self.saw(sight(command.words, reply, is_stale));
         let present = &mut self.judge.tokens[number];
-        present.resource = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix('r')?.parse().ok());
+        present.resource =
+            std::str::from_utf8(key).ok().and_then(|key| fenced::resource(key).strip_prefix('r')?.parse().ok());
         if present.client != client {
             return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
         }
@@ -209,11 +233,11 @@ impl World {
                     *self.seen.entry("a repair").or_default() += 1;
                 }
                 match reply {
-                    b"+OK\r\n" => {
+                    b"+OK\r\n" | [b'$', b'1', ..] => {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, key);
                     }
-                    b"$-1\r\n" => present.refused = true,
+                    b"$-1\r\n" | b":-1\r\n" => present.refused = true,
                     _ => {}
                 }
                 if is_too_late {
@@ -231,12 +255,13 @@ impl World {
                     self.check_deadline(command, key);
                 }
             }
+            Action::Raise => present.refused |= matches!(reply, b":0\r\n" | b":-1\r\n"),
             Action::Release => {
                 // Whether it was there or not: what comes after this on another connection comes too late.
                 match reply {
-                    [b':', b'0'..=b'9', b'\r', b'\n'] => present.deleted_at[node] = Some(now),
+                    [b':', b'0'..=b'9', b'\r', b'\n'] | b":-1\r\n" => present.deleted_at[node] = Some(now),
                     // A node that answers so is not asked again: the key goes with its time to live.
-                    [b'-', b'L' | b'R', ..] => present.is_excused = true,
+                    [b'-', b'L' | b'O' | b'R', ..] => present.is_excused = true,
                     _ => {}
                 }
             }
@@ -244,7 +269,12 @@ impl World {
     }
 
     fn check_deadline(&mut self, command: &Command<'_>, key: &[u8]) {
-        let deadline = self.nodes[command.node].store.deadline(key, command.millis);
+        let store = &self.nodes[command.node].store;
+        let mut deadline = store.deadline(key, command.millis);
+        if self.plan.is_fenced {
+            let value = store.value(key, command.millis).and_then(|value| std::str::from_utf8(value).ok());
+            deadline = value.map(|value| value.split(' ').nth(1).and_then(|deadline| deadline.parse().ok()));
+        }
         let limit = command.millis + self.judge.longest_ttl;
         if let Some(deadline) = deadline
             && deadline.is_none_or(|deadline| deadline > limit)
@@ -259,7 +289,7 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                let token = node.store.value(key, millis).and_then(number);
+                let token = node.store.value(key, millis).and_then(|value| number(owner(value)));
                 let Some(token) = token.map(|number| (number, &self.judge.tokens[number])) else { continue };
                 let is_old = token.1.closed_at + SETTLED_AFTER / 2 < self.now;
                 if matches!(token.1.state, State::Lost | State::Released) && is_old && !token.1.is_excused {
@@ -279,6 +309,12 @@ impl World {
 /// What a command and its reply are an example of.
 fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
     match (words[0], reply) {
+        _ if words.get(4) == Some(&&b"raise"[..]) => "a fence that is raised",
+        _ if words.len() > 6 && words[2] == b"1" => match (words[4], reply) {
+            (b"acquire", [b'$', ..]) => "a fence that is given",
+            (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
+            _ => "something else of a fenced lock",
+        },
         (b"SET", b"+OK\r\n") if is_stale => "a SET that runs after its connection was closed",
         (b"SET", _) if words[3] == b"IFEQ" => "an extension by SET IFEQ",
         (b"SET", b"+OK\r\n") => "a SET that is granted",
@@ -299,6 +335,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Extend,
+    Raise,
     Release,
     Set,
 }

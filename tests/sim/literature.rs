@@ -13,7 +13,7 @@
 //! `cured_by(&plan, rule, |plan| ...)` on a new field of the plan.
 
 use crate::campaign::{Campaign, replay, run};
-use crate::plan::{Bounds, Kind, Plan, Reckoning};
+use crate::plan::{Bounds, Kind, NodePlan, Plan, Reckoning};
 use crate::shrink;
 use crate::trace::Trace;
 use quorumlock::RestartGuard;
@@ -104,6 +104,24 @@ fn a_node_that_evicts_keys_gives_locks_away() {
 fn clocks_that_run_too_differently_end_a_lock_early() {
     let plan = find(Bounds::WildClocks, "exclusion", 35);
     cured_by(&plan, "exclusion", |plan| plan.drift_factor = 500);
+}
+
+/// Where two hold a lock at once because of clocks, their fences still differ, and whoever began later has the greater one.
+#[test]
+fn fences_grow_beyond_every_bound_of_time() {
+    for bounds in [Bounds::ClockJumps, Bounds::SteadyClock, Bounds::WildClocks] {
+        let (count, mut acquired, mut raised) = (if cfg!(debug_assertions) { 30 } else { 400 }, 0, 0);
+        for seed in 0..count {
+            let plan = Plan::of_seed(seed, bounds);
+            let nodes = plan.nodes.iter().map(|node| NodePlan { has_scripts: true, ..node.clone() }).collect();
+            let world = run(Plan { is_fenced: true, only: Some("fences grow"), nodes, ..plan }, Trace::silent());
+            assert_eq!(world.judge.finding, None, "{bounds:?}, seed {seed}");
+            acquired += world.judge.acquired;
+            raised += world.seen.get("a fence that is raised").copied().unwrap_or(0);
+        }
+        println!("{bounds:?}: {acquired} fences in {count} seeds, {raised} raises, and they grow");
+        assert!(acquired > 0);
+    }
 }
 
 /// Kleppmann again: a client looks at its lease, stands still for too long, and writes when somebody else holds the lock. No

@@ -127,6 +127,12 @@ impl World {
         is_naive.then(|| Timestamp::from_nanos(self.clients[client].readings(self.now).0))
     }
 
+    /// The wall clock of a client, since 1970.
+    pub(crate) fn wall_clock(&self, client: usize) -> Duration {
+        let wall = EPOCH as i64 * 1_000_000 + self.clients[client].readings(self.now).1;
+        Duration::from_nanos(u64::try_from(wall).unwrap_or(0))
+    }
+
     /// Whether the running thread loses time here, and until when.
     pub(crate) fn interruption(&mut self) -> Option<u64> {
         if !self.is_stormy() || self.is_judging {

@@ -126,8 +126,11 @@ mod token;
 mod wait;
 #[path = "library/waker.rs"]
 mod waker;
+#[path = "library/wall.rs"]
+mod wall;
 
 mod campaign;
+mod fences;
 mod holds;
 mod judge;
 mod kernel;
@@ -208,6 +211,8 @@ fn everything_happens() {
         "a subscription",
         "a call that finds too few nodes",
         "a connection that is made",
+        "a fence that is given",
+        "a fence that is raised",
         "a connection that is refused",
         "a log-in",
         "a loss that is told",

@@ -34,8 +34,8 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             ("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);"),
             (
-                "                    let attempt = engine\n",
-                "                    let claim = engine.adopt(token);\n                    engine.undo(key.as_bytes(), &claim);\n                    let attempt = engine\n",
+                "        let (claim, count) = engine.acquire(key, token",
+                "        engine.undo(key, &engine.adopt(token, None));\n        let (claim, count) = engine.acquire(key, token",
             ),
         ],
     },
@@ -46,6 +46,11 @@ const MUTANTS: &[Mutant] = &[
             "let undo = reached.without(tally.refused());",
             "let undo = tally.granted();\n        let _ = reached;",
         )],
+    },
+    Mutant {
+        name: "the greatest fence, and no raise",
+        file: "proto/fence.rs",
+        edits: &[("self.settled.len() >= quorum", "quorum > 0")],
     },
     Mutant {
         name: "validity from the decision",

@@ -47,6 +47,10 @@ pub(crate) struct Plan {
     /// By client and node.
     pub(crate) paths: Vec<PathPlan>,
     pub(crate) resources: u64,
+    /// Whether the locks have fences. Then all nodes have scripts.
+    pub(crate) is_fenced: bool,
+    /// The one rule that matters, where others are broken as well.
+    pub(crate) only: Option<&'static str>,
     /// Times to live, in milliseconds.
     pub(crate) ttls: Vec<u64>,
     pub(crate) node_timeout: u64,
@@ -155,7 +159,8 @@ impl Plan {
             _ => random.between(0, 2 * drift) as i64 - drift as i64,
         };
         let reckoning = if bounds == Bounds::SteadyClock { Reckoning::SteadyClock } else { Reckoning::LeaseClock };
-        let has_scripts = !random.once_in(8);
+        let is_fenced = Random::new(!seed).once_in(3);
+        let has_scripts = !random.once_in(8) || is_fenced;
         let nodes = (0..node_count).map(|_| {
             let flavour = random.pick(&[Flavour::Redis, Flavour::Redis, Flavour::Redis84, Flavour::Valkey9]);
             NodePlan {
@@ -201,6 +206,8 @@ impl Plan {
             clients,
             paths,
             resources: random.pick(&[1, 1, 1, 2, 3]),
+            is_fenced,
+            only: None,
             ttls,
             node_timeout,
             loss: random.pick(&[0, 0, 0, 1000, 100, 20]),

@@ -4,11 +4,13 @@
 use crate::client::{Client, Settings};
 use crate::error::ErrorKind;
 use crate::extension::Extension;
+use crate::fences;
 use crate::guard::MutexGuard;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
 use crate::listener::Listener;
 use crate::machine::MachineClock;
+use crate::mutex::Mutex;
 use crate::net::endpoint::Endpoint;
 use crate::net::engine::Engine;
 use crate::observer::Observer;
@@ -29,6 +31,9 @@ use std::time::Duration;
 const LONGEST_HOLD: u64 = 3 * SECOND;
 /// How many threads of a client spin before they sleep: none, as there is but one processor in here.
 const SPIN: Duration = Duration::ZERO;
+
+/// How long nodes keep the keys of fenced locks: longer than any run.
+const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Starts every thread of every client.
 pub(crate) fn begin() {
@@ -64,7 +69,7 @@ fn open(client: usize) -> Redlock {
     // Some tell nobody, and listen to nobody.
     let wake_ups = client % 3 != 2;
     let report = Reporter::new(observer, &names, "");
-    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), wake_ups).unwrap();
+    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), wake_ups, RETENTION).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
         nodes: names,
@@ -107,9 +112,10 @@ impl Worker {
             let plan = &world.plan;
             (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
         });
+        let is_fenced = with(|world| world.plan.is_fenced);
         let resource = self.random.below(resources) as usize;
         let ttl = self.random.pick(&ttls);
-        let mut mutex = self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl));
+        let mut mutex = fenced(self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl)));
         let is_watched = self.random.once_in(watchdog_rarity);
         if is_watched {
             mutex = mutex.watchdog(Watchdog::new());
@@ -118,7 +124,8 @@ impl Worker {
         // With a time to live that is shorter than the answers take, one may wait for ever.
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let (what, allowed, result) = match self.random.below(4) {
-            0 => ("try_lock", Some(node_timeout), mutex.try_lock()),
+            // A fence may take a second round trip.
+            0 => ("try_lock", Some(if is_fenced { 2 * node_timeout } else { node_timeout }), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
             2 => {
                 let wait = Wait::forever().cancelled_after(self.random.magnitude(1, 20) as u32);
@@ -159,6 +166,7 @@ impl Worker {
     fn hold(&mut self, resource: usize, mut guard: MutexGuard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
         let at_first = remaining(&guard);
         let hold = holds::took(resource, at_first, begun);
+        fences::given(hold, guard.fencing_token());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let length = if self.random.once_in(3) { 0 } else { self.random.magnitude(1_000, longest.min(LONGEST_HOLD)) };
         let until = with(|world| world.now) + length;
@@ -278,7 +286,7 @@ impl Worker {
         });
         sleep_until(storm);
         let deadline = storm + patience;
-        let mutex = || self.redlock.mutex("r0").ttl(Duration::from_millis(ttl));
+        let mutex = || fenced(self.redlock.mutex("r0").ttl(Duration::from_millis(ttl)));
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
@@ -286,6 +294,7 @@ impl Worker {
             match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
+                    fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
                     with(|world| {
@@ -321,6 +330,7 @@ impl Worker {
             match mutex().lock_timeout(Duration::from_millis(400)) {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
+                    fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
                     let outcome = guard.unlock().ok();
@@ -330,6 +340,11 @@ impl Worker {
             }
         }
     }
+}
+
+/// The lock as this run has it.
+fn fenced(mutex: Mutex) -> Mutex {
+    if with(|world| world.plan.is_fenced) { mutex.fenced() } else { mutex }
 }
 
 /// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the clock,

@@ -192,7 +192,8 @@ impl World {
 
     /// A rule was broken. The first finding counts; the run ends.
     pub(crate) fn violate(&mut self, rule: &'static str, what: String) {
-        if self.judge.finding.is_none() && !self.is_over() {
+        let matters = self.plan.only.is_none_or(|only| only == rule);
+        if matters && self.judge.finding.is_none() && !self.is_over() {
             let now = self.now;
             self.trace.note(now, || format!("VIOLATION of {rule}: {what}"));
             self.judge.finding = Some((rule, what, now));

@@ -5,8 +5,10 @@
 //! later than that: a vote that came in quarantine may be thrown away for nothing, and none counts too early.
 
 use super::Fleet;
+use crate::net::relay::Bells;
 use crate::net::rounds::Purpose;
 use crate::proto::fault::{Cause, Fault};
+use crate::proto::fence::FencingToken;
 use crate::proto::node::NodeId;
 use crate::proto::quarantine;
 use crate::proto::session::{Standing, Ticket};
@@ -35,6 +37,32 @@ impl Fleet {
             link.quarantine.turn_replica();
         }
         self.note_failure(node, fault, now);
+    }
+
+    /// Counts a vote, and the fence that a grant has brought. True when the node has answered whether a lock may be had or kept.
+    pub(super) fn count(
+        &mut self,
+        ticket: Ticket,
+        node: NodeId,
+        (vote, fence): (Vote, Option<FencingToken>),
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> bool {
+        let vote = self.weigh(node, ticket, vote, now);
+        if let (Vote::Granted, Some(fence)) = (vote, fence) {
+            self.rounds.record_fence(ticket, node, fence);
+        }
+        let purpose = self.rounds.vote(ticket, node, vote, bells);
+        if purpose == Some(Purpose::Release) && super::is_too_early(vote) {
+            self.owe(node, ticket);
+            return false;
+        }
+        self.rounds.unrefer(ticket);
+        if purpose == Some(Purpose::Release) {
+            return false;
+        }
+        self.links[node.index()].answered();
+        true
     }
 
     /// What counts of a vote. One that a replica gives away is its last on this connection: it was a master when it

@@ -7,6 +7,8 @@ use crate::net::relay::Bells;
 use crate::net::rounds::{Purpose, Straggler};
 use crate::proto::command;
 use crate::proto::fault::Fault;
+use crate::proto::fence::FencingToken;
+use crate::proto::fenced::{Ask, Deed};
 use crate::proto::hint::{self, Hint};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
@@ -29,6 +31,8 @@ pub(crate) struct Order<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
+    /// Of a fenced lock.
+    pub(crate) fence: Option<FencingToken>,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -43,6 +47,8 @@ pub(crate) struct Claim {
     pub(crate) setter: Setter,
     /// Whether it was waited for, among others.
     pub(crate) has_waited: bool,
+    /// Of a fenced lock: its fence, or while that is not known yet, the floor.
+    pub(crate) fence: Option<FencingToken>,
 }
 
 /// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
@@ -93,18 +99,29 @@ impl Fleet {
 
     /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to those that there
     /// is no connection to, so that the lock's release need not wait for that, and asks nothing.
-    pub(in crate::net) fn adopt(&mut self, token: OwnerToken, now: Timestamp, bells: &mut Bells) -> Claim {
+    pub(in crate::net) fn adopt(
+        &mut self,
+        token: OwnerToken,
+        fence: Option<FencingToken>,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> Claim {
         for node in self.nodes() {
             self.prepare_to_release(node, now, bells);
         }
-        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere, has_waited: false }
+        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere, has_waited: false, fence }
     }
 
     /// Queues an extension for every node that may be asked.
     pub(in crate::net) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
         self.settle_posts(now, bells);
-        let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
+        let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
         let asked = self.prepare_all(ticket, now, bells);
+        if order.fence.is_some() {
+            let deed = Deed::Extend { ttl_millis: order.ttl_millis };
+            self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
+            return ticket;
+        }
         for node in asked.iter() {
             self.links[node.index()].asks(now);
             let session = &mut self.links[node.index()].session;
@@ -124,7 +141,7 @@ impl Fleet {
         now: Timestamp,
         bells: &mut Bells,
     ) -> NodeSet {
-        let ticket = self.rounds.open(Purpose::Acquire, order.key, order.token);
+        let ticket = self.open_round(Purpose::Acquire, order.key, order.token, order.fence);
         self.request.clear();
         command::acquire(&mut self.request, order.key, order.token, order.ttl_millis);
         let mut asked = NodeSet::EMPTY;
@@ -135,13 +152,23 @@ impl Fleet {
             }
             let link = &mut self.links[node.index()];
             if link.is_in_order(now) {
-                link.session.acquire(ticket, &self.request, now);
+                if order.fence.is_none() {
+                    link.session.acquire(ticket, &self.request, now);
+                }
                 asked.insert(node);
             } else {
                 self.rounds.vote(ticket, node, Vote::Fault(link.fault()), bells);
             }
         }
-        self.rounds.refer(ticket, asked);
+        match order.fence {
+            // A fence that does not fall is all that the next holder needs.
+            Some(floor) => {
+                let deed = Deed::Acquire { ttl_millis: order.ttl_millis, floor };
+                self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
+                self.rounds.settle(ticket);
+            }
+            None => self.rounds.refer(ticket, asked),
+        }
         self.rounds.unrefer(ticket);
         self.queued(asked, now);
         asked
@@ -157,10 +184,10 @@ impl Fleet {
         now: Timestamp,
         bells: &mut Bells,
     ) -> Ticket {
-        let Claim { token, t0, reached, setter, has_waited } = claim;
+        let Claim { token, t0, reached, setter, has_waited, fence } = claim;
         self.settle_posts(now, bells);
         self.rest(now);
-        let ticket = self.rounds.open(Purpose::Release, key, token);
+        let ticket = self.open_round(Purpose::Release, key, token, *fence);
         let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;
@@ -173,6 +200,13 @@ impl Fleet {
             if wanted && !link.is_closed() {
                 // A lost attempt was never a lock, and nobody waits for its end.
                 let tells = extent == Extent::Everywhere && self.listening.is_on && link.session.may_tell();
+                if fence.is_some() {
+                    let ask =
+                        Ask { deed: Deed::Release(tells.then_some(hint)), retention_millis: self.retention_millis };
+                    link.session.fenced(ticket, ask, key, token, now);
+                    asked.insert(node);
+                    continue;
+                }
                 let dialect = link.session.dialect();
                 if written_in.replace((dialect, tells)) != Some((dialect, tells)) {
                     self.request.clear();
@@ -200,9 +234,16 @@ impl Fleet {
         ticket
     }
 
+    fn open_round(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken, fence: Option<FencingToken>) -> Ticket {
+        match fence {
+            Some(_) => self.rounds.open_fenced(purpose, key, token),
+            None => self.rounds.open(purpose, key, token),
+        }
+    }
+
     /// Sees to it that a request can be queued for every node, and gives those that it can be queued for. The others have
     /// voted with their faults.
-    fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut Bells) -> NodeSet {
+    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut Bells) -> NodeSet {
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             match self.prepare_to_ask(node, now, bells) {
@@ -219,7 +260,7 @@ impl Fleet {
     }
 
     /// Sees to it that a `SET` can be queued for the node, or says why not.
-    fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+    pub(super) fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
         if self.links[node.index()].is_in_order(now) {
             return Ok(());
         }
@@ -247,7 +288,7 @@ impl Fleet {
         }
     }
 
-    fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
+    pub(super) fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
         self.unsent = self.unsent.union(nodes);
         self.queued_at = self.queued_at.max(now);
     }

@@ -9,6 +9,7 @@ use super::relay::Bells;
 pub(crate) use super::rounds::Count;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::fence::FencingToken;
 use crate::proto::lease::{OwnerToken, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
@@ -34,6 +35,7 @@ pub(crate) struct Order<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
+    pub(crate) fence: Option<FencingToken>,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -42,6 +44,7 @@ pub(crate) struct Claim {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Timestamp,
     pub(crate) reached: NodeSet,
+    pub(crate) fence: Option<FencingToken>,
 }
 
 pub(crate) enum Stragglers {
@@ -195,7 +198,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        Claim { token, t0, reached: nodes }
+        Claim { token, t0, reached: nodes, fence: None }
     }
 
     /// Counts from now on what is told of a lock's loss.
@@ -279,7 +282,12 @@ impl Network {
             let mut state = lock(&self.state);
             let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
             // As if the other nodes did not respond: only where the key can be, it is released.
-            state.queue(ticket, claim.reached, &Order { key, token: &claim.token, ttl_millis: 0 }, What::Release);
+            state.queue(
+                ticket,
+                claim.reached,
+                &Order { key, token: &claim.token, ttl_millis: 0, fence: None },
+                What::Release,
+            );
             state.released.push(key.to_vec());
             if let Some(loss) = state.losses.get_mut(key) {
                 loss.at_release = Some(loss.taken + loss.lost.len());

@@ -1,0 +1,98 @@
+//! The key of a fenced lock as the script [`FENCE`](crate::proto::script::FENCE) leaves it, written out in Rust.
+//!
+//! Step for step what the script does, in its order, so that the two can be read side by side.
+
+use super::guise::Condition;
+use super::keyspace::{Keyspace, Millis};
+use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Returned};
+
+/// The greatest number that a server counts exactly.
+const MOST: u64 = (1 << 53) - 1;
+/// A minute, in microseconds: how far before a server's clock a floor may be.
+const MINUTE: u64 = 60_000_000;
+
+/// What a key says.
+struct Value<'k> {
+    fence: u64,
+    deadline: Millis,
+    owner: &'k [u8],
+}
+
+impl<'k> Value<'k> {
+    /// The value that was written so, if there is one.
+    fn read(bytes: &'k [u8]) -> Option<Value<'k>> {
+        let mut fields = bytes.splitn(3, |&byte| byte == b' ');
+        let fence = number(fields.next()?).filter(|fence| *fence > 0)?;
+        let deadline = number(fields.next()?)?;
+        let owner = fields.next()?;
+        let is_token = owner.len() == 40 && owner.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (owner.is_empty() || is_token).then_some(Value { fence, deadline, owner })
+    }
+}
+
+/// Runs the script.
+///
+/// # Errors
+/// What the server would say: the text of an error reply.
+pub(super) fn run(
+    database: &mut Keyspace,
+    key: &[u8],
+    values: &[&[u8]],
+    condition: Condition,
+    now: Millis,
+) -> Result<Returned, &'static str> {
+    let [what, token, retention, rest @ ..] = values else { return Err(NO_ARGUMENT) };
+    let read = database.value(key, now).map(Value::read);
+    let Value { mut fence, mut deadline, owner } = match read {
+        None => Value { fence: 0, deadline: 0, owner: b"" },
+        Some(None) => return Ok(Returned::Integer(-2)),
+        Some(Some(value)) => value,
+    };
+    let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
+    let is_ours = owner == *token;
+    let mut owner_now = *token;
+    let mut answer = Returned::Integer(1);
+    if matches!(*what, b"acquire" | b"extend") {
+        let is_held = !owner.is_empty() && deadline >= now;
+        if is_held && !is_ours {
+            return Ok(Returned::Integer(-1));
+        }
+        if *what == b"extend" && !is_held {
+            return Ok(Returned::Integer(0));
+        }
+        if *what == b"acquire" {
+            if is_held {
+                return Ok(Returned::Fence(fence));
+            }
+            fence = (fence + 1).max(argument(1)?.min(now * 1000 + MINUTE));
+            if fence > MOST {
+                return Ok(Returned::Integer(-2));
+            }
+            answer = Returned::Fence(fence);
+        }
+        deadline = now + argument(0)?;
+    } else if !is_ours {
+        return Ok(Returned::Integer(if owner.is_empty() { 0 } else { -1 }));
+    } else if *what == b"raise" {
+        fence = fence.max(argument(0)?);
+    } else {
+        (deadline, owner_now) = (0, b"");
+    }
+    match condition {
+        Condition::OutOfMemory => return Err(OUT_OF_MEMORY),
+        Condition::Replica => return Err(READ_ONLY),
+        Condition::Loading | Condition::Serving => {}
+    }
+    let end = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time)).ok_or(NO_ARGUMENT)?;
+    let mut value = format!("{fence} {deadline} ").into_bytes();
+    value.extend_from_slice(owner_now);
+    database.set(key, &value, Some(end), now);
+    Ok(answer)
+}
+
+/// A number that counts exactly, written without leading zeros.
+fn number(text: &[u8]) -> Option<u64> {
+    let is_canonical = matches!(text, [b'1'..=b'9', ..] | b"0") && text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(text).ok().filter(|_| is_canonical)?.parse().ok()?;
+    (number <= MOST).then_some(number)
+}

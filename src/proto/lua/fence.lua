@@ -1,0 +1,80 @@
+-- A fenced lock: one key, which is written once or not at all, by comparing its owner. Its value is "fence deadline owner":
+-- the last fence that was given out here, until when the key is held (milliseconds of this server's clock, the last one
+-- included), and by which owner token; no owner means free. It is free as well when the deadline has passed. The key
+-- itself outlives the lock, for the sake of the fence. What cannot be read so is somebody else's, and is left alone.
+-- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
+-- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
+-- KEYS[1]  the lock's key
+-- ARGV[1]  what to do: acquire, extend, raise or release
+-- ARGV[2]  the owner token
+-- ARGV[3]  how long the key is kept from now on, in milliseconds
+-- ARGV[4]  acquire, extend: how long it is to be held from now on, in milliseconds; raise: the fence to be had at least;
+--          release: what the name of the channel begins with on which those who wait listen, the key being the rest, or
+--          nothing: nobody is told
+-- ARGV[5]  acquire: the fence to be had at least, a clock in microseconds; counts up to a minute after this server's clock;
+--          release: what they are told
+-- returns  acquire: the fence as a bulk string; otherwise 1: done (release: 2 when we may tell nobody, 2 and the number of
+--          those who were told)
+--          0: nobody holds it (extend: it may be taken again), -1: somebody else holds it, -2: the value cannot be read
+local most = 9007199254740991
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' then
+  if string.sub(value.err, 1, 9) == 'WRONGTYPE' then
+    return -2
+  end
+  return value
+end
+local fence, deadline, owner = 0, 0, ''
+if value then
+  fence, deadline, owner = string.match(value, '^([1-9]%d*) (%d+) ([0-9a-f]*)$')
+  fence, deadline = tonumber(fence or ''), tonumber(deadline or '')
+  if not fence or fence > most or deadline > most or (owner ~= '' and #owner ~= 40)
+    or string.format('%.0f %.0f %s', fence, deadline, owner) ~= value then
+    return -2
+  end
+end
+local what, ours = ARGV[1], owner == ARGV[2]
+local answer = 1
+if what == 'acquire' or what == 'extend' then
+  local time = redis.pcall('TIME')
+  if time.err then
+    return time
+  end
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local is_held = owner ~= '' and deadline >= now
+  if is_held and not ours then
+    return -1
+  end
+  if what == 'extend' and not is_held then
+    return 0
+  end
+  if what == 'acquire' then
+    if is_held then
+      return string.format('%.0f', fence)
+    end
+    fence = math.max(fence + 1, math.min(tonumber(ARGV[5]), time[1] * 1000000 + time[2] + 60000000))
+    if fence > most then
+      return -2
+    end
+    answer = string.format('%.0f', fence)
+  end
+  deadline, owner = now + ARGV[4], ARGV[2]
+elseif not ours then
+  return owner == '' and 0 or -1
+elseif what == 'raise' then
+  fence = math.max(fence, tonumber(ARGV[4]))
+else
+  deadline, owner = 0, ''
+end
+local stored = redis.pcall('SET', KEYS[1], string.format('%.0f %.0f %s', fence, deadline, owner), 'PX', ARGV[3])
+if stored.err then
+  return stored
+end
+if what ~= 'release' or not ARGV[4] then
+  return answer
+end
+local heard = redis.pcall('PUBLISH', ARGV[4] .. KEYS[1], ARGV[5])
+if type(heard) == 'table' then
+  return 2
+end
+return heard > 0 and 2 + heard or answer

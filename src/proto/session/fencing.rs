@@ -1,0 +1,31 @@
+//! The part of a conversation that is about fenced locks.
+//!
+//! A request whose script the server does not know by its hash is handed back, to be queued once more by its text, or not
+//! at all: one that takes the key must not go out behind the release of an attempt that was given up meanwhile.
+
+use super::{Event, Expected, Request, Session, Standing, Ticket};
+use crate::proto::fenced::{self, Ask, Said};
+use crate::proto::lease::OwnerToken;
+use crate::proto::time::Timestamp;
+use crate::proto::vote::Vote;
+
+impl Session {
+    /// Queues a request about the key of a fenced lock.
+    pub fn fenced(&mut self, ticket: Ticket, ask: Ask, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let by_hash = self.fence_memory.by_hash();
+        fenced::ask(self.outgoing.end(), by_hash, key, token, &ask);
+        self.expected.push_back(Expected { request: Request::Fenced { ticket, ask, by_hash }, asked_at: now });
+    }
+}
+
+impl Said {
+    /// The event in what the server said.
+    pub(super) fn event(self, ticket: Ticket, ask: Ask, standing: Standing) -> Event {
+        match (self, standing) {
+            (Said::NotByHash, _) => Event::UnknownScript(ticket, ask),
+            (_, Standing::Rejected(fault)) => Event::Answered(ticket, Vote::Fault(fault)),
+            (Said::Fence(fence), _) => Event::Fenced(ticket, fence),
+            (Said::Vote(vote), _) => Event::Answered(ticket, vote),
+        }
+    }
+}

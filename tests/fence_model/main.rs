@@ -1,0 +1,102 @@
+//! The rule of fencing, searched through: all states that three nodes and two or three attempts can come to.
+//!
+//! The rule is the library's own, `proto::fence`; around it is a world without time, in which every message arrives whenever
+//! it likes, in any order, or never ([`world`]). What must hold in every state that [`search`] reaches:
+//! 1. No two attempts are won with the same fence.
+//! 2. An attempt that began when another had been won is won with a greater one.
+//!
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest story there is. Two that
+//! are not weaker hold: that replies which come late may join, if they are not above the fence, and that a winner's key is
+//! set again on nodes that had lost it.
+//!
+//! ```text
+//!   cargo test --release --test fence_model -- --nocapture                                figures and stories
+//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release --test fence_model -- --nocapture    three attempts with every floor
+//! ```
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
+mod rules;
+mod search;
+mod world;
+
+use rules::Rule;
+use search::{Found, search};
+use world::Scope;
+
+/// Searches all there is, and finds nothing.
+fn holds(rule: Rule, scope: Scope) {
+    let begun = std::time::Instant::now();
+    match search(rule, scope, false) {
+        Found::Nothing { states, wins, raised } => {
+            println!(
+                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win, {raised} of them by a raise \
+                 ({:.1} s)",
+                begun.elapsed().as_secs_f64()
+            );
+            // It does not hold for lack of winners.
+            assert!(wins > 100 && raised > 10, "nothing happens");
+        }
+        Found::Broken { story, .. } => panic!("{rule:?}, {scope}, is broken:\n{story}"),
+    }
+}
+
+/// Finds a story in which the rule gives out a wrong fence.
+fn is_refuted(rule: Rule, scope: Scope) {
+    match search(rule, scope, true) {
+        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
+        Found::Broken { story, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{story}"),
+    }
+}
+
+const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false };
+const THREE: Scope = Scope { attempts: 3, floors: false, repairs: false };
+
+#[test]
+fn the_rule_holds_for_two_attempts() {
+    holds(Rule::Proved, TWO);
+    holds(Rule::Proved, Scope { repairs: true, ..TWO });
+    holds(Rule::LateRepliesJoin, TWO);
+}
+
+#[test]
+fn the_rule_holds_for_three_attempts() {
+    if std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full") {
+        holds(Rule::Proved, Scope { floors: true, ..THREE });
+        holds(Rule::Proved, Scope { repairs: true, ..THREE });
+        holds(Rule::LateRepliesJoin, THREE);
+    }
+    if !cfg!(debug_assertions) {
+        holds(Rule::Proved, THREE);
+    }
+}
+
+#[test]
+fn the_plain_maximum_is_refuted() {
+    is_refuted(Rule::PlainMaximum, TWO);
+}
+
+#[test]
+fn raising_whoever_was_not_counted_is_refuted() {
+    is_refuted(Rule::RaiseAnybody, TWO);
+}
+
+#[test]
+fn raising_without_looking_at_the_token_is_refuted() {
+    is_refuted(Rule::RaiseUnseen, TWO);
+}
+
+#[test]
+fn not_waiting_for_the_raise_is_refuted() {
+    is_refuted(Rule::RaiseUnacknowledged, TWO);
+}
+
+#[test]
+fn counting_every_late_grant_is_refuted() {
+    is_refuted(Rule::LateGrantsCount, TWO);
+}
+
+#[test]
+fn forgetting_the_fence_with_the_lock_is_refuted() {
+    is_refuted(Rule::ReleaseForgets, TWO);
+}

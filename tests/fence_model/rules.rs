@@ -1,0 +1,76 @@
+//! The rule, which is the library's, and what weaker ones do otherwise.
+
+use quorumlock::proto::fence::{Agreement, Fences};
+use quorumlock::proto::node::{NodeId, NodeSet};
+
+/// When an attempt is won, and what is asked for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Every node that has granted when it is looked at counts, whatever fence it gave.
+    LateGrantsCount,
+    /// As proved, and a reply that comes when the fence is fixed may join those that were counted, unless it is above.
+    LateRepliesJoin,
+    /// Won with the greatest fence of a quorum, and no raise.
+    PlainMaximum,
+    /// The library's.
+    Proved,
+    /// The raise goes to nodes as well whose reply was not counted, and their acknowledgement counts.
+    RaiseAnybody,
+    /// Nobody waits for the acknowledgement.
+    RaiseUnacknowledged,
+    /// The raise is done whoever has the key.
+    RaiseUnseen,
+    /// A release takes the fence along.
+    ReleaseForgets,
+}
+
+/// What an attempt knows of one node.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Known {
+    /// The fence it granted with.
+    pub(crate) granted: Option<u8>,
+    pub(crate) is_counted: bool,
+    pub(crate) is_acknowledged: bool,
+}
+
+/// What the replies that are counted come to.
+pub(crate) fn agreement(known: &[Known]) -> Option<Agreement> {
+    let mut fences = Fences::default();
+    for (index, node) in known.iter().enumerate() {
+        if let (Some(fence), true) = (node.granted, node.is_counted) {
+            fences.record(NodeId::new(index), u64::from(fence).into());
+        }
+    }
+    fences.agreement()
+}
+
+impl Rule {
+    /// The nodes that are to be raised.
+    pub(crate) fn raises(self, agreement: &Agreement, nodes: usize) -> NodeSet {
+        match self {
+            Rule::PlainMaximum => NodeSet::EMPTY,
+            Rule::RaiseAnybody => NodeSet::first(nodes).without(agreement.settled()),
+            _ => agreement.behind(),
+        }
+    }
+
+    /// Whether the attempt is won.
+    pub(crate) fn is_won(self, known: &[Known], mut agreement: Agreement) -> bool {
+        let quorum = known.len() / 2 + 1;
+        let those = |is: &dyn Fn(&Known) -> bool| -> NodeSet {
+            let chosen = known.iter().enumerate().filter(|(_, node)| is(node));
+            chosen.map(|(index, _)| NodeId::new(index)).collect()
+        };
+        let acknowledged = those(&|node| node.is_acknowledged);
+        agreement.acknowledged(acknowledged);
+        match self {
+            Rule::PlainMaximum | Rule::RaiseUnacknowledged => true,
+            Rule::RaiseAnybody => agreement.settled().union(acknowledged).len() >= quorum,
+            Rule::LateGrantsCount => {
+                let late = those(&|node| node.granted.is_some() && !node.is_counted);
+                agreement.settled().union(late).len() >= quorum
+            }
+            Rule::LateRepliesJoin | Rule::Proved | Rule::RaiseUnseen | Rule::ReleaseForgets => agreement.stands(quorum),
+        }
+    }
+}

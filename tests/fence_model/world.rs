@@ -1,0 +1,353 @@
+//! The world: nodes as the script leaves them, attempts, and messages that arrive at any time or not at all.
+//!
+//! It has as few steps as say everything:
+//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing anywhere.
+//! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from anybody. That an attempt gives
+//!    up, or a holder lets go, adds nothing to that: it goes on with nothing, and its key may be taken.
+//! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was late.
+//! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
+//! 5. What nobody will ask about any more is forgotten, and nodes have no names: a state and its mirror image are one.
+
+use crate::rules::{Known, Rule, agreement};
+use std::fmt;
+
+pub(crate) const NODES: usize = 3;
+const ATTEMPTS: usize = 3;
+const QUORUM: usize = NODES / 2 + 1;
+
+/// How much there is to search.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope {
+    pub(crate) attempts: usize,
+    /// A node may give a fence that is greater by two: a floor, cut down by a clock.
+    pub(crate) floors: bool,
+    /// Winners set their key again on nodes that have lost it.
+    pub(crate) repairs: bool,
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (floors, repairs) =
+            (if self.floors { ", floors" } else { "" }, if self.repairs { ", repairs" } else { "" });
+        write!(f, "{NODES} nodes, {} attempts{floors}{repairs}", self.attempts)
+    }
+}
+
+/// A message that is sent at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+enum Message {
+    #[default]
+    Unsent,
+    UnderWay,
+    /// It has arrived, and its answer matters.
+    Answered,
+    /// It matters no more.
+    Over,
+}
+
+/// A node's key, and what is between the node and each attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Node {
+    fence: u8,
+    /// The attempt whose token is there, counted from 1; 0 is nobody's.
+    owner: u8,
+    traffic: [Traffic; ATTEMPTS],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Traffic {
+    acquire: Message,
+    granted: u8,
+    is_counted: bool,
+    raise: Message,
+    repair: Message,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Phase {
+    #[default]
+    Unborn,
+    Collecting,
+    Raising,
+    Won,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Attempt {
+    phase: Phase,
+    /// Its fence, when it is fixed.
+    fence: u8,
+    /// The greatest fence that was won when it began.
+    above: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct World {
+    nodes: [Node; NODES],
+    attempts: [Attempt; ATTEMPTS],
+}
+
+/// What can happen. The first number is the attempt, the second the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Begin(usize),
+    /// It takes the key, and the fence grows by so much.
+    Acquire(usize, usize, u8),
+    /// Those of the replies that are there which are counted, as a bit each.
+    Fix(usize, u8),
+    LateReplyJoins(usize, usize),
+    Raise(usize, usize),
+    Repair(usize, usize),
+}
+
+/// What has come of a step.
+pub(crate) struct After {
+    pub(crate) world: World,
+    /// The attempt that is won by it, and whether it had to raise.
+    pub(crate) won: Option<Won>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Won {
+    pub(crate) attempt: usize,
+    pub(crate) fence: u8,
+    pub(crate) has_raised: bool,
+}
+
+/// A wrong fence.
+pub(crate) struct Wrong(pub(crate) String);
+
+impl World {
+    /// Everything that can happen now.
+    pub(crate) fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
+        steps.clear();
+        for (a, attempt) in self.attempts.iter().enumerate().take(scope.attempts) {
+            match attempt.phase {
+                // They are all alike, so they begin in order.
+                Phase::Unborn if a == 0 || self.attempts[a - 1].phase != Phase::Unborn => steps.push(Step::Begin(a)),
+                Phase::Collecting => {
+                    let granted: u8 = (0..NODES).map(|n| u8::from(self.has_granted(a, n)) << n).sum();
+                    let subsets = (1..1 << NODES).filter(|counted: &u8| counted & !granted == 0);
+                    let enough = subsets.filter(|counted| counted.count_ones() as usize >= QUORUM);
+                    steps.extend(enough.map(|counted| Step::Fix(a, counted)));
+                }
+                Phase::Raising if rule == Rule::LateRepliesJoin => {
+                    let joins = |n: &usize| {
+                        let traffic = self.nodes[*n].traffic[a];
+                        self.has_granted(a, *n) && !traffic.is_counted && traffic.granted <= attempt.fence
+                    };
+                    steps.extend((0..NODES).filter(joins).map(|n| Step::LateReplyJoins(a, n)));
+                }
+                Phase::Unborn | Phase::Raising | Phase::Won => {}
+            }
+            for (n, node) in self.nodes.iter().enumerate() {
+                let traffic = node.traffic[a];
+                if traffic.acquire == Message::UnderWay {
+                    steps.push(Step::Acquire(a, n, 1));
+                    if scope.floors {
+                        steps.push(Step::Acquire(a, n, 2));
+                    }
+                }
+                if traffic.raise == Message::UnderWay && (node.is_of(a) || rule == Rule::RaiseUnseen) {
+                    steps.push(Step::Raise(a, n));
+                }
+                if scope.repairs && attempt.phase == Phase::Won && traffic.repair == Message::Unsent {
+                    steps.push(Step::Repair(a, n));
+                }
+            }
+        }
+    }
+
+    /// What it is like afterwards.
+    pub(crate) fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After, Wrong> {
+        let a = match step {
+            Step::Begin(a) => {
+                let won = self.attempts.iter().filter(|attempt| attempt.phase == Phase::Won);
+                let above = won.map(|attempt| attempt.fence).max().unwrap_or(0);
+                self.attempts[a] = Attempt { phase: Phase::Collecting, above, fence: 0 };
+                self.nodes.iter_mut().for_each(|node| node.traffic[a].acquire = Message::UnderWay);
+                a
+            }
+            Step::Acquire(a, n, growth) => {
+                let is_wanted = self.attempts[a].phase == Phase::Collecting
+                    || self.attempts[a].phase == Phase::Raising && rule.listens_late();
+                let was_won = |owner: u8| owner > 0 && self.attempts[usize::from(owner) - 1].phase == Phase::Won;
+                let forgets = rule == Rule::ReleaseForgets && was_won(self.nodes[n].owner);
+                let node = &mut self.nodes[n];
+                node.fence = growth + if forgets { 0 } else { node.fence };
+                node.goes_to(a, rule, scope);
+                let traffic = &mut node.traffic[a];
+                (traffic.acquire, traffic.granted) =
+                    if is_wanted { (Message::Answered, node.fence) } else { (Message::Over, 0) };
+                a
+            }
+            Step::Fix(a, counted) => {
+                for (n, node) in self.nodes.iter_mut().enumerate() {
+                    node.traffic[a].is_counted = counted & (1 << n) != 0;
+                }
+                let Some(agreement) = agreement(&self.known(a)) else { return Err(Wrong("no agreement".into())) };
+                (self.attempts[a].fence, self.attempts[a].phase) = (agreement.fence().get() as u8, Phase::Raising);
+                for node in rule.raises(&agreement, NODES).iter() {
+                    self.nodes[node.index()].traffic[a].raise = Message::UnderWay;
+                }
+                if !rule.listens_late() {
+                    self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_uncounted());
+                }
+                a
+            }
+            Step::LateReplyJoins(a, n) => {
+                let traffic = &mut self.nodes[n].traffic[a];
+                traffic.is_counted = true;
+                if traffic.granted < self.attempts[a].fence {
+                    traffic.raise = Message::UnderWay;
+                }
+                a
+            }
+            Step::Raise(a, n) => {
+                let is_asked = self.attempts[a].phase == Phase::Raising;
+                let node = &mut self.nodes[n];
+                node.fence = node.fence.max(self.attempts[a].fence);
+                node.traffic[a].raise = if is_asked { Message::Answered } else { Message::Over };
+                a
+            }
+            Step::Repair(a, n) => {
+                let node = &mut self.nodes[n];
+                node.traffic[a].repair = Message::Over;
+                node.fence = self.attempts[a].fence.max(node.fence + 1);
+                node.goes_to(a, rule, scope);
+                a
+            }
+        };
+        let won = self.conclude(a, rule)?;
+        Ok(After { world: self, won })
+    }
+
+    /// The same for every order of the nodes.
+    pub(crate) fn nameless(mut self) -> World {
+        self.nodes.sort_unstable();
+        self
+    }
+
+    /// Lets the attempt win if it can, and judges that.
+    fn conclude(&mut self, a: usize, rule: Rule) -> Result<Option<Won>, Wrong> {
+        if self.attempts[a].phase != Phase::Raising {
+            return Ok(None);
+        }
+        let known = self.known(a);
+        if !agreement(&known).is_some_and(|agreement| rule.is_won(&known, agreement)) {
+            return Ok(None);
+        }
+        let Attempt { fence, above, .. } = self.attempts[a];
+        let is_same = |other: &Attempt| other.phase == Phase::Won && other.fence == fence;
+        if let Some(other) = self.attempts.iter().position(is_same) {
+            return Err(Wrong(format!("{} and {} have both won with {fence}", name(other), name(a))));
+        }
+        if fence <= above {
+            return Err(Wrong(format!("{} has won with {fence}, and began when {above} was won", name(a))));
+        }
+        let has_raised = self.nodes.iter().any(|node| node.traffic[a].raise != Message::Unsent);
+        self.attempts[a] = Attempt { phase: Phase::Won, fence, above: 0 };
+        self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_answers());
+        Ok(Some(Won { attempt: a, fence, has_raised }))
+    }
+
+    fn known(&self, a: usize) -> [Known; NODES] {
+        std::array::from_fn(|n| {
+            let traffic = self.nodes[n].traffic[a];
+            Known {
+                granted: self.has_granted(a, n).then_some(traffic.granted),
+                is_counted: traffic.is_counted,
+                is_acknowledged: traffic.raise == Message::Answered,
+            }
+        })
+    }
+
+    fn has_granted(&self, a: usize, n: usize) -> bool {
+        self.nodes[n].traffic[a].acquire == Message::Answered
+    }
+}
+
+impl Node {
+    fn is_of(&self, a: usize) -> bool {
+        usize::from(self.owner) == a + 1
+    }
+
+    fn goes_to(&mut self, a: usize, rule: Rule, scope: Scope) {
+        // Whose token is gone for good has nothing to raise here any more.
+        if let Some(before) = usize::from(self.owner).checked_sub(1)
+            && !scope.repairs
+            && rule != Rule::RaiseUnseen
+            && self.traffic[before].raise == Message::UnderWay
+        {
+            self.traffic[before].raise = Message::Over;
+        }
+        self.owner = a as u8 + 1;
+    }
+}
+
+impl Traffic {
+    fn forget_uncounted(&mut self) {
+        if !self.is_counted && self.acquire == Message::Answered {
+            (self.granted, self.acquire) = (0, Message::Over);
+        }
+    }
+
+    fn forget_answers(&mut self) {
+        (self.granted, self.is_counted) = (0, false);
+        for message in [&mut self.acquire, &mut self.raise] {
+            if *message != Message::UnderWay {
+                *message = Message::Over;
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Whether a reply matters that was not counted when the fence was fixed.
+    fn listens_late(self) -> bool {
+        matches!(self, Rule::LateGrantsCount | Rule::LateRepliesJoin)
+    }
+}
+
+fn name(attempt: usize) -> char {
+    char::from(b'A' + attempt as u8)
+}
+
+/// The nodes' keys: fence and owner.
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for node in &self.nodes {
+            let owner = usize::from(node.owner).checked_sub(1).map_or('-', name);
+            write!(f, "[{} {owner}]", node.fence)?;
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// What a step is, told to somebody who sees the nodes as they were before.
+    pub(crate) fn tell(&self, step: Step) -> String {
+        let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
+            Some(before) => format!(", where {}'s lease has ended", name(before)),
+            None => String::new(),
+        };
+        match step {
+            Step::Begin(a) => format!("{} begins", name(a)),
+            Step::Acquire(a, n, _) => format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n)),
+            Step::Fix(a, counted) => {
+                let nodes = (0..NODES).filter(|n| counted & (1 << n) != 0);
+                format!("{} counts the replies of {:?}", name(a), nodes.collect::<Vec<_>>())
+            }
+            Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
+            Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
+            Step::Repair(a, n) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
+        }
+    }
+}
+
+impl fmt::Display for Won {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} wins with {}", name(self.attempt), self.fence)
+    }
+}
