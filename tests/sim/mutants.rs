@@ -70,10 +70,17 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "token reused in a retry",
         file: "mutex.rs",
-        edits: &[(
-            "let token = token::draw(&mut SysRng).map_err(|_| no_entropy())?;",
-            "let token = match &last {\n                        Some((claim, _)) => claim.token,\n                        None => token::draw(&mut SysRng).map_err(|_| no_entropy())?,\n                    };",
-        )],
+        edits: &[
+            (
+                "    is_handed_on: bool,\n}",
+                "    is_handed_on: bool,\n    kept: std::cell::Cell<Option<OwnerToken>>,\n}",
+            ),
+            ("started, is_handed_on: false })", "started, is_handed_on: false, kept: Default::default() })"),
+            (
+                "self.mutex.key.as_bytes(), draw()?);",
+                "self.mutex.key.as_bytes(), self.kept.get().map_or_else(draw, Ok)?);\n        self.kept.set(Some(token));",
+            ),
+        ],
     },
     Mutant {
         name: "stale vote counted",
