@@ -191,13 +191,36 @@ impl MutexGuard {
     /// started; [`Forked`](crate::ErrorKind::Forked). To a channel that was there before the fork, no message comes in the
     /// child.
     pub fn lost(&self) -> Result<Receiver<()>> {
-        self.client.check_process()?;
-        if let Some(watched) = self.watched.get() {
-            return Ok(watched.lost());
-        }
-        self.client.start_keeper()?;
-        let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
-        Ok(self.watched.get_or_init(watch).lost())
+        Ok(self.watch()?.lost())
+    }
+
+    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost) brings its message, and
+    /// at once if that time has passed. For event loops, which have no use for a channel.
+    ///
+    /// It is called on the watchdog's thread, or on the one in whose [`extend`](MutexGuard::extend) the loss was found out,
+    /// while no lock of this library is held; what an [`Observer`](crate::Observer) has to mind goes for it as well. A panic
+    /// in it is caught and dropped. If the guard goes first, it is dropped and not called; on another thread it may just
+    /// then be running.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::{io::{Read, Write, pipe}, time::Duration};
+    ///
+    /// // What `poll` sees: one end of a pipe becomes readable.
+    /// let (mut reader, mut writer) = pipe()?;
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(50)).lock()?;
+    /// guard.on_lost(move || drop(writer.write_all(b"!")))?;
+    /// reader.read_exact(&mut [0])?;
+    /// assert!(guard.remaining().is_zero());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`lost`](MutexGuard::lost); then it is not called.
+    pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.watch()?.on_lost(Box::new(callback));
+        Ok(())
     }
 
     /// Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it. Sends
@@ -240,6 +263,17 @@ impl MutexGuard {
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
         LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now)
+    }
+
+    /// Sees to it that the loss of the lock is told.
+    fn watch(&self) -> Result<&Arc<Watched>> {
+        self.client.check_process()?;
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched);
+        }
+        self.client.start_keeper()?;
+        let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
+        Ok(self.watched.get_or_init(watch))
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> Found {
@@ -304,7 +338,11 @@ impl MutexGuard {
     /// The lock is lost. True when the observer is to be told of it from here.
     fn lose(&mut self, reason: LossReason) -> bool {
         match self.watched.get() {
-            Some(watched) if reason == LossReason::KeyGone => self.client.keeper().lose(watched),
+            Some(watched) if reason == LossReason::KeyGone => {
+                let is_untold = self.client.keeper().lose(watched);
+                watched.call_back();
+                is_untold
+            }
             // Whoever watches it tells its end.
             Some(_) => false,
             None => std::mem::replace(&mut self.lease, Lease::LOST) != Lease::LOST,

@@ -17,7 +17,7 @@
 //!    turns in extending it.
 //! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
-//! 5. The observer is told when no mutex is held, and when all that a batch has brought has been noted.
+//! 5. The observer and other callbacks are called when no mutex is held, and when all that a batch has brought has been noted.
 
 // Named, because a model check includes this file from elsewhere.
 #[path = "keeper/watched.rs"]
@@ -231,7 +231,8 @@ enum Found {
     /// For so long; the key is being set again on these nodes.
     Extended(Ttl, NodeSet),
     Failed(Vec<(NodeId, Fault)>),
-    Lost(LossReason),
+    /// And whether the observer is still to be told; others who want to be called are.
+    Lost(LossReason, bool),
 }
 
 impl Thread {
@@ -243,17 +244,14 @@ impl Thread {
             self.batch.take_ended(&mut schedule, now);
             if !self.batch.lost.is_empty() {
                 for watched in self.batch.lost.drain(..) {
-                    if watched.tell_loss() && self.report.is_listening() {
-                        self.batch.untold.push((watched, Found::Lost(LossReason::LeaseEnded)));
-                    }
+                    let found = Found::Lost(LossReason::LeaseEnded, watched.tell_loss());
+                    self.batch.untold.push((watched, found));
                 }
                 shared.noted.notify_all();
-                if !self.batch.untold.is_empty() {
-                    drop(schedule);
-                    self.tell();
-                    schedule = lock(&shared.schedule);
-                    continue;
-                }
+                drop(schedule);
+                self.tell();
+                schedule = lock(&shared.schedule);
+                continue;
             }
             self.batch.take_due(&mut schedule, now);
             if self.batch.extending.is_empty() {
@@ -267,7 +265,7 @@ impl Thread {
         }
     }
 
-    /// Tells the observer what was found.
+    /// Tells the observer, and those who want to be called, what was found.
     fn tell(&mut self) {
         for (watched, found) in self.batch.untold.drain(..) {
             let (report, key) = (&self.report, &watched.key);
@@ -276,7 +274,12 @@ impl Thread {
                 Found::Failed(faults) => {
                     report.renewal_failed(key, watched.lease().remaining(self.engine.now()), &faults);
                 }
-                Found::Lost(reason) => report.lost(key, reason),
+                Found::Lost(reason, is_untold) => {
+                    watched.call_back();
+                    if is_untold {
+                        report.lost(key, reason);
+                    }
+                }
             }
         }
         self.report.tell_news();
@@ -298,7 +301,7 @@ impl Thread {
             let deadline = || answered_by.min(lock(&self.shared.schedule).renewals.next_end());
             let count = self.engine.extended(ticket, &mut stragglers, deadline);
             if let Some(found) = self.note(watched, *ttl, start, count)
-                && self.report.is_listening()
+                && (self.report.is_listening() || matches!(found, Found::Lost(..)))
             {
                 self.batch.untold.push((Arc::clone(watched), found));
             }
@@ -341,7 +344,7 @@ impl Thread {
             let is_untold = watched.end(now);
             drop(schedule);
             self.hold_until(watched, now);
-            is_untold.then_some(Found::Lost(LossReason::KeyGone))
+            Some(Found::Lost(LossReason::KeyGone, is_untold))
         }
     }
 

@@ -12,6 +12,7 @@ use crate::proto::time::Timestamp;
 use crate::queue::HoldId;
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,17 @@ pub(crate) struct Watched {
     pub(super) held: Mutex<Held>,
     loss: Sender<()>,
     lost: Receiver<()>,
+    on_loss: Mutex<OnLoss>,
 }
+
+/// Who is called when the lock is lost. Never called with a mutex held.
+enum OnLoss {
+    Called,
+    Waiting(Vec<Callback>),
+}
+
+/// What a program wants to be called.
+pub(super) type Callback = Box<dyn FnOnce() + Send>;
 
 /// What is held, as guard and thread agree on it.
 #[derive(Clone, Copy)]
@@ -73,7 +84,9 @@ impl Watched {
         let (loss, lost) = bounded(1);
         let loss_told = lease == Lease::LOST;
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
-        Watched { key: Arc::clone(key), hold, token: claim.token, fence: claim.fence, margin, id, held, loss, lost }
+        let on_loss = Mutex::new(OnLoss::Waiting(Vec::new()));
+        let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence);
+        Watched { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
     }
 
     /// The lease as it is now.
@@ -84,6 +97,22 @@ impl Watched {
     /// A channel that brings one message when the lock is lost.
     pub(crate) fn lost(&self) -> Receiver<()> {
         self.lost.clone()
+    }
+
+    /// Has somebody called when the lock is lost; now, if that has been told.
+    pub(crate) fn on_lost(&self, callback: Callback) {
+        if let OnLoss::Waiting(callbacks) = &mut *lock(&self.on_loss) {
+            return callbacks.push(callback);
+        }
+        call(callback);
+    }
+
+    /// Calls those who want to be called, once. The loss has been told on the channel, and no mutex is held.
+    pub(crate) fn call_back(&self) {
+        let on_loss = std::mem::replace(&mut *lock(&self.on_loss), OnLoss::Called);
+        if let OnLoss::Waiting(callbacks) = on_loss {
+            callbacks.into_iter().for_each(call);
+        }
     }
 
     /// Whether the lock is lost, or its owner has left.
@@ -142,5 +171,13 @@ impl Watched {
         // There is room for one, and nobody else sends.
         let _ = self.loss.try_send(());
         !loss_told
+    }
+}
+
+/// Calls, and lets no panic come back.
+fn call(callback: Callback) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(callback)) {
+        // What was thrown may throw again when it goes.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);
     }
 }

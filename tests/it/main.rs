@@ -27,6 +27,7 @@ mod leases;
 mod leaving;
 mod local_queue;
 mod lock;
+mod loss_callbacks;
 mod losses;
 mod nemesis;
 mod observing;

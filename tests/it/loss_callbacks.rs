@@ -1,0 +1,98 @@
+//! What is called when a lock is lost: once, in time, with nothing in its way.
+
+use crate::clients::{LASTING, SOON, client, gone_for_good, lasting, take};
+use crate::support::server::Server;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use quorumlock::{Extension, MutexGuard, Release, Watchdog};
+use std::thread;
+use std::time::Duration;
+
+const KEY: &str = "k";
+const SHORT: Duration = Duration::from_millis(60);
+
+/// Has the name of the calling thread sent. The channel ends when the callback is gone.
+fn calls(guard: &MutexGuard) -> Receiver<String> {
+    let (sender, receiver): (Sender<String>, _) = unbounded();
+    let tell = move || drop(sender.send(thread::current().name().unwrap_or_default().to_owned()));
+    guard.on_lost(tell).unwrap();
+    receiver
+}
+
+/// Called once, on that thread, and then gone.
+#[track_caller]
+fn called_once(calls: &Receiver<String>, thread: &str) {
+    assert_eq!(calls.recv_timeout(SOON).as_deref(), Ok(thread));
+    assert_eq!(calls.recv_timeout(SOON).ok(), None, "it is called once");
+    assert_eq!(calls.try_recv(), Err(TryRecvError::Disconnected), "and dropped");
+}
+
+const WATCHDOG: &str = "quorumlock watchdog";
+
+#[test]
+fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    for mutex in [client.mutex(KEY), client.mutex("watched").watchdog(Watchdog::new().at_most(0))] {
+        let guard = take(&mutex.ttl(SHORT));
+        let (first, second) = (calls(&guard), calls(&guard));
+        called_once(&first, WATCHDOG);
+        called_once(&second, WATCHDOG);
+        let late = calls(&guard);
+        called_once(&late, thread::current().name().unwrap());
+    }
+}
+
+#[test]
+fn a_key_that_is_gone_calls_from_whoever_finds_out() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let forget = |key| servers.iter().for_each(|server| drop(server.command(&["DEL", key]).unwrap()));
+    let mut guard = take(&lasting(&client, KEY));
+    let by_hand = calls(&guard);
+    forget(KEY);
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    called_once(&by_hand, thread::current().name().unwrap());
+
+    let watched = take(&client.mutex("watched").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()));
+    let by_watchdog = calls(&watched);
+    forget("watched");
+    called_once(&by_watchdog, WATCHDOG);
+}
+
+#[test]
+fn a_lock_that_was_lost_before_calls_all_the_same() {
+    let servers = Server::several(1).unwrap();
+    let mut guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
+    thread::sleep(SHORT);
+    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    called_once(&calls(&guard), WATCHDOG);
+}
+
+#[test]
+fn whoever_lets_go_first_is_not_called() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = lasting(&client, KEY).watchdog(Watchdog::new());
+    let ends: [fn(MutexGuard); 3] = [|guard| drop(guard.unlock().unwrap()), drop, |guard| drop(guard.detach())];
+    for end in ends {
+        let guard = take(&mutex);
+        let calls = calls(&guard);
+        end(guard);
+        assert!(calls.recv_timeout(SOON).is_err());
+        assert_eq!(calls.try_recv(), Err(TryRecvError::Disconnected), "dropped, not called");
+        servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
+    }
+}
+
+#[test]
+fn a_callback_may_use_the_client_and_panic() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), lasting(&client, "other"));
+    guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
+    guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), Release::Released)).unwrap();
+    called_once(&calls(&guard), WATCHDOG);
+    // The thread goes on.
+    called_once(&calls(&take(&client.mutex("next").ttl(SHORT))), WATCHDOG);
+    gone_for_good(&servers, "other");
+}
