@@ -128,6 +128,9 @@ pub mod proto;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 
+#[cfg(feature = "capi")]
+mod ffi;
+
 mod client;
 mod clock;
 // Not inside, because a simulator includes the clock without these.

@@ -73,7 +73,8 @@ fn whoever_lets_go_first_is_not_called() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mutex = lasting(&client, KEY).watchdog(Watchdog::new());
-    let ends: [fn(MutexGuard); 3] = [|guard| drop(guard.unlock().unwrap()), drop, |guard| drop(guard.detach())];
+    let unlock = |guard: MutexGuard| assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach())];
     for end in ends {
         let guard = take(&mutex);
         let calls = calls(&guard);

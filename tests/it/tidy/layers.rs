@@ -49,7 +49,8 @@ impl Floor {
                 &[Floor::Embedded, Floor::Foreign, Floor::Network, Floor::Protocol, Floor::Root, Floor::System]
             }
             Floor::Embedded => &[Floor::Protocol, Floor::Root, Floor::System],
-            Floor::Foreign => &[Floor::Embedded, Floor::Root],
+            // And what the crate root offers to everybody.
+            Floor::Foreign => &[Floor::System],
             Floor::Network => &[Floor::Protocol, Floor::System],
             Floor::Protocol | Floor::System => &[],
             Floor::Root => &[Floor::Network, Floor::Protocol, Floor::System],
@@ -82,7 +83,10 @@ impl Tree {
             .collect();
         let mut tree = Tree { arrows: BTreeMap::new(), modules, named };
         for (file, named) in &tree.named {
-            let targets = named.iter().filter_map(|named| tree.target(&named.path, 8));
+            // What the crate root offers is public, wherever it comes from.
+            let is_public = |path: &[String]| path.first().is_some_and(|name| !tree.modules.contains_key(name));
+            let inside = named.iter().filter(|named| Floor::of(file) != Floor::Foreign || !is_public(&named.path));
+            let targets = inside.filter_map(|named| tree.target(&named.path, 8));
             let targets = targets.filter(|target| target != file).collect();
             tree.arrows.insert(file.clone(), targets);
         }
@@ -209,6 +213,7 @@ fn a_planted_upward_import_is_found() {
         ("clock.rs", "use crate::{net::link, proto}; // crate::embedded::Node\n"),
         ("clock.rs", "#[cfg(test)] mod tests { use crate::embedded::Node; }"),
         ("embedded/store.rs", "use crate::Error; use crate::proto::resp;"),
+        ("ffi/mod.rs", "use crate::{Error, sys::Generation}; fn f() -> crate::Error { todo!() }"),
         ("bin/quorumlock.rs", "use quorumlock::net; use crate::net::link;"),
         ("proto/vote.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::net::link\";"),
     ];
@@ -224,6 +229,7 @@ fn a_planted_upward_import_is_found() {
         ("clock.rs", "use crate::embedded::Node;"),
         ("embedded/store.rs", "use crate::net::link;"),
         ("ffi/mod.rs", "fn f() { crate::proto::resp::encode() }"),
+        ("ffi/mod.rs", "use crate::error::Error;"),
     ];
     for (file, text) in planted {
         assert!(found(file, text).starts_with(&format!("{file} imports from ")), "{file}: {text}");

@@ -1,0 +1,44 @@
+//! What becomes readable when a lock is lost: a descriptor for event loops.
+//!
+//! It is one end of a pair of sockets, and both ends last as long as the guard's handle and whoever rings: so nothing but a loss
+//! makes it readable, and nobody writes to a descriptor that was closed.
+
+use super::code::Code;
+use super::failure::{Failure, Result};
+use crate::waker::Waker;
+use std::ffi::c_int;
+
+/// What becomes readable when a lock is lost.
+pub(super) struct Alarm(Waker);
+
+impl Alarm {
+    #[cfg(unix)]
+    pub(super) fn new() -> Result<Alarm> {
+        let failure = |error: std::io::Error| {
+            Failure::new(Code::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
+        };
+        Waker::new().map(Alarm).map_err(failure)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn new() -> Result<Alarm> {
+        Err(Failure::plain(Code::Unsupported))
+    }
+
+    /// Makes it readable, for good.
+    pub(super) fn ring(&self) {
+        self.0.wake();
+    }
+
+    /// What to poll.
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> c_int {
+        use rustix::fd::{AsFd, AsRawFd};
+        self.0.source().as_fd().as_raw_fd()
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn descriptor(&self) -> c_int {
+        -1
+    }
+}

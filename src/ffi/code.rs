@@ -1,0 +1,133 @@
+//! What a call gives: numbers with fixed meanings.
+//!
+//! A number that has been published is never given to anything else, and never changed. A new one goes behind the others
+//! of its hundred: below 100 are answers, from 100 failures for a reason outside the call, from 200 calls that make no sense.
+
+/// `quorumlock_result`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) enum Code {
+    Ok = 0,
+    Held = 1,
+    Expired = 2,
+    Lost = 3,
+    NotHeld = 4,
+    Config = 100,
+    Unavailable = 101,
+    LeaseLost = 102,
+    Cancelled = 103,
+    Entropy = 104,
+    Forked = 105,
+    ExtensionFailed = 106,
+    NullPointer = 200,
+    NotUtf8 = 201,
+    TooLong = 202,
+    Busy = 203,
+    UsedUp = 204,
+    Unsupported = 205,
+    Panic = 300,
+}
+
+impl Code {
+    pub(super) const ALL: [Code; 19] = [
+        Code::Ok,
+        Code::Held,
+        Code::Expired,
+        Code::Lost,
+        Code::NotHeld,
+        Code::Config,
+        Code::Unavailable,
+        Code::LeaseLost,
+        Code::Cancelled,
+        Code::Entropy,
+        Code::Forked,
+        Code::ExtensionFailed,
+        Code::NullPointer,
+        Code::NotUtf8,
+        Code::TooLong,
+        Code::Busy,
+        Code::UsedUp,
+        Code::Unsupported,
+        Code::Panic,
+    ];
+
+    /// Whether the call did what it is for. Then there is no error to tell of.
+    pub(super) fn is_answer(self) -> bool {
+        (self as u32) < 100
+    }
+
+    pub(super) fn of(number: i32) -> Option<Code> {
+        Code::ALL.into_iter().find(|&code| code as i32 == number)
+    }
+
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Code::Ok => "done",
+            Code::Held => "held by somebody else",
+            Code::Expired => "released too late",
+            Code::Lost => "lost",
+            Code::NotHeld => "the guard holds no lock any more",
+            Code::Config => "a setting, name or time that cannot be used",
+            Code::Unavailable => "too few nodes answered",
+            Code::LeaseLost => "the lease has ended",
+            Code::Cancelled => "cancelled",
+            Code::Entropy => "no random bytes",
+            Code::Forked => "made before a fork, and the parent's",
+            Code::ExtensionFailed => "not extended, and still held",
+            Code::NullPointer => "NULL where something must stand",
+            Code::NotUtf8 => "a text that is not UTF-8",
+            Code::TooLong => "a text of more than 1 MiB",
+            Code::Busy => "a guard that is being extended in this thread",
+            Code::UsedUp => "a lease that was attached or made into text before",
+            Code::Unsupported => "not on this system",
+            Code::Panic => "a bug in quorumlock",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every number that was ever published. Lines may be added here, and never changed or taken out.
+    const PUBLISHED: [(&str, i32); 19] = [
+        ("Ok", 0),
+        ("Held", 1),
+        ("Expired", 2),
+        ("Lost", 3),
+        ("NotHeld", 4),
+        ("Config", 100),
+        ("Unavailable", 101),
+        ("LeaseLost", 102),
+        ("Cancelled", 103),
+        ("Entropy", 104),
+        ("Forked", 105),
+        ("ExtensionFailed", 106),
+        ("NullPointer", 200),
+        ("NotUtf8", 201),
+        ("TooLong", 202),
+        ("Busy", 203),
+        ("UsedUp", 204),
+        ("Unsupported", 205),
+        ("Panic", 300),
+    ];
+
+    #[test]
+    fn numbers_stay_what_they_were() {
+        let now = Code::ALL.map(|code| (format!("{code:?}"), code as i32));
+        for (name, number) in PUBLISHED {
+            assert!(now.contains(&(name.to_owned(), number)), "{name} was {number}");
+        }
+        assert_eq!(now.len(), PUBLISHED.len(), "a new number is to be added here");
+    }
+
+    #[test]
+    fn each_number_has_its_own_text() {
+        for code in Code::ALL {
+            assert_eq!(Code::of(code as i32), Some(code));
+            assert_eq!(Code::ALL.iter().filter(|other| other.text() == code.text()).count(), 1);
+        }
+        assert_eq!(Code::of(5), None);
+        assert!(Code::NotHeld.is_answer() && !Code::Config.is_answer());
+    }
+}

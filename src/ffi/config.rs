@@ -1,0 +1,112 @@
+//! The nodes and settings of a client to be.
+
+use super::boundary::{tell, value};
+use super::code::Code;
+use super::failure::Result;
+use super::handle::{Lent, Returned, hand_out};
+use super::observer::{Callback, Listener};
+use super::slot::Slot;
+use super::text::Bytes;
+use super::userdata::{Release, Userdata};
+use crate::{Builder, Redlock};
+use std::ffi::c_void;
+use std::ptr::null;
+use std::time::Duration;
+
+/// `quorumlock_config`.
+pub(super) struct Config(Slot<Builder>);
+
+impl Config {
+    pub(super) fn builder(&self) -> Result<Builder> {
+        Ok(self.0.lock()?.clone())
+    }
+
+    fn change(&self, change: impl FnOnce(Builder) -> Builder) -> Result<Code> {
+        let mut builder = self.0.lock()?;
+        let changed = change(builder.clone());
+        let former = std::mem::replace(&mut *builder, changed);
+        // A former observer may go with it, and its program is called.
+        drop(builder);
+        drop(former);
+        Ok(Code::Ok)
+    }
+}
+
+fn change(config: &Lent<Config>, change: impl FnOnce(Builder) -> Builder) -> Code {
+    tell(|| config.content("config")?.change(change))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_new() -> *const Config {
+    value(null(), || Some(hand_out(Config(Slot::new(Redlock::builder()).ok()?))))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_free(config: Returned<Config>) {
+    value((), || config.take().map(drop));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_add_node(config: Lent<Config>, url: Bytes, url_length: usize) -> Code {
+    tell(|| {
+        let config = config.content("config")?;
+        let url = url.text(url_length, "url")?;
+        config.change(|builder| builder.node(url))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_prefix(config: Lent<Config>, prefix: Bytes, prefix_length: usize) -> Code {
+    tell(|| {
+        let config = config.content("config")?;
+        let prefix = prefix.text(prefix_length, "prefix")?;
+        config.change(|builder| builder.prefix(prefix))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_node_timeout_ms(config: Lent<Config>, timeout_ms: u64) -> Code {
+    change(&config, |builder| builder.node_timeout(Duration::from_millis(timeout_ms)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_drift_factor(config: Lent<Config>, factor: f64) -> Code {
+    change(&config, |builder| builder.drift_factor(factor))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_retry_delay_ms(config: Lent<Config>, shortest_ms: u64, longest_ms: u64) -> Code {
+    let (shortest, longest) = (Duration::from_millis(shortest_ms), Duration::from_millis(longest_ms));
+    change(&config, |builder| builder.retry_delay(shortest, longest))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_unavailable_after_ms(config: Lent<Config>, time_ms: u64) -> Code {
+    change(&config, |builder| builder.unavailable_after(Duration::from_millis(time_ms)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_max_ttl_ms(config: Lent<Config>, ttl_ms: u64) -> Code {
+    change(&config, |builder| builder.max_ttl(Duration::from_millis(ttl_ms)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_spin_us(config: Lent<Config>, time_us: u64) -> Code {
+    change(&config, |builder| builder.spin(Duration::from_micros(time_us)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_observer(
+    config: Lent<Config>,
+    observer: Option<Callback>,
+    userdata: *mut c_void,
+    release: Release,
+) -> Code {
+    tell(|| {
+        // Ours from here on, also if this fails.
+        let userdata = Userdata::new(userdata, release);
+        let config = config.content("config")?;
+        let listener = Listener::new(observer, userdata)?;
+        config.change(|builder| builder.observer(listener))
+    })
+}

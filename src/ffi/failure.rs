@@ -1,0 +1,45 @@
+//! Why a call did not come to its end: what the boundary makes a code and an error of.
+
+use super::code::Code;
+use crate::{Error, ErrorKind, NodeFault};
+use std::borrow::Cow;
+
+/// Why a call ended early. Its code may also be an answer; then nobody asks for the rest.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) code: Code,
+    pub(super) message: Cow<'static, str>,
+    pub(super) causes: Vec<NodeFault>,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Failure {
+        Failure { code, message: message.into(), causes: Vec::new() }
+    }
+
+    /// Of the argument of this name.
+    pub(super) fn null(argument: &str) -> Failure {
+        Failure::new(Code::NullPointer, format!("{argument} is NULL"))
+    }
+
+    /// Whose code says it all.
+    pub(super) fn plain(code: Code) -> Failure {
+        Failure::new(code, code.text())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let code = match error.kind() {
+            ErrorKind::Cancelled => Code::Cancelled,
+            ErrorKind::Config => Code::Config,
+            ErrorKind::Entropy => Code::Entropy,
+            ErrorKind::Forked => Code::Forked,
+            ErrorKind::LeaseLost => Code::LeaseLost,
+            ErrorKind::Unavailable => Code::Unavailable,
+        };
+        Failure { code, message: error.to_string().into(), causes: error.causes().to_vec() }
+    }
+}

@@ -1,0 +1,177 @@
+//! A lock that was taken, as many threads and callbacks of a program may use it at once.
+//!
+//! ```text
+//!            borrow                          take
+//!   Held ◄──────────► Borrowed     Held ──────────────► Gone
+//!          put back                unlock, detach, free
+//! ```
+//!
+//! To extend a lock or to watch it, one thread borrows what holds it; others wait until it is put back, which takes a node timeout
+//! at most. A callback of that very thread would wait for itself: it is told that the guard is busy. No mutex is held while
+//! anything is sent or anybody called. A guard that is freed meanwhile is let go when it is put back.
+
+use super::alarm::Alarm;
+use super::boundary::{enter, value};
+use super::code::Code;
+use super::failure::{Failure, Result};
+use super::handle::{Lent, Output, Returned};
+use super::lease::Lease;
+use super::report::Report;
+use super::slot::Slot;
+use super::text::Str;
+use crate::sync::{Condvar, MutexGuard};
+use crate::{Extension, Release};
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+/// `quorumlock_guard`.
+pub(super) struct Guard {
+    name: Arc<str>,
+    state: Slot<State>,
+    put_back: Condvar,
+    /// What becomes readable when the lock is lost, if a program has asked for that.
+    pub(super) alarm: OnceLock<Arc<Alarm>>,
+}
+
+enum State {
+    Borrowed { by: ThreadId, is_freed: bool },
+    Gone,
+    Held(crate::MutexGuard),
+}
+
+/// What holds the lock, for the time of a call. It is put back however that ends.
+struct Borrowed<'g> {
+    guard: &'g Guard,
+    held: Option<crate::MutexGuard>,
+}
+
+impl Guard {
+    pub(super) fn new(name: Arc<str>, held: crate::MutexGuard) -> Result<Guard> {
+        let state = Slot::new(State::Held(held))?;
+        Ok(Guard { name, state, put_back: Condvar::new(), alarm: OnceLock::new() })
+    }
+
+    /// Does something with what holds the lock, while other threads wait for it.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut crate::MutexGuard) -> Result<R>) -> Result<R> {
+        let held = self.replace(State::Borrowed { by: thread::current().id(), is_freed: false })?;
+        let mut borrowed = Borrowed { guard: self, held: Some(held) };
+        borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
+    }
+
+    /// Takes out what holds the lock, for good.
+    fn take(&self) -> Result<crate::MutexGuard> {
+        self.replace(State::Gone)
+    }
+
+    /// Takes out what holds the lock, and leaves something else.
+    fn replace(&self, other: State) -> Result<crate::MutexGuard> {
+        let mut state = self.at_rest()?;
+        match std::mem::replace(&mut *state, other) {
+            State::Held(held) => Ok(held),
+            former => {
+                *state = former;
+                Err(Failure::plain(Code::NotHeld))
+            }
+        }
+    }
+
+    fn remaining(&self) -> Result<Duration> {
+        match &*self.at_rest()? {
+            State::Held(held) => Ok(held.remaining()),
+            State::Borrowed { .. } | State::Gone => Ok(Duration::ZERO),
+        }
+    }
+
+    /// The state, when nobody has borrowed what holds the lock.
+    fn at_rest(&self) -> Result<MutexGuard<'_, State>> {
+        self.state.check_process()?;
+        let mut state = self.state.lock()?;
+        while let State::Borrowed { by, .. } = &*state {
+            if *by == thread::current().id() {
+                return Err(Failure::plain(Code::Busy));
+            }
+            state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(state)
+    }
+
+    /// The handle is gone: lets go of the lock, now or when it is put back. In a child, of memory alone.
+    fn let_go(&self) {
+        let Ok(mut state) = self.state.lock() else { return };
+        if let State::Borrowed { is_freed, .. } = &mut *state {
+            *is_freed = true;
+            return;
+        }
+        let former = std::mem::replace(&mut *state, State::Gone);
+        drop(state);
+        drop(former);
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        let Ok(mut state) = self.guard.state.lock() else { return };
+        let is_freed = matches!(&*state, State::Borrowed { is_freed: true, .. });
+        // What is not put back is let go afterwards.
+        let put_back = if is_freed { None } else { self.held.take() };
+        *state = put_back.map_or(State::Gone, State::Held);
+        drop(state);
+        self.guard.put_back.notify_all();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_free(guard: Returned<Guard>) {
+    value((), || guard.take().map(|guard| guard.let_go()));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_name(guard: Lent<Guard>) -> Str {
+    value(Str::EMPTY, || Some(Str::of(&guard.optional()?.name)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_remaining_ms(guard: Lent<Guard>) -> u64 {
+    value(0, || {
+        let remaining = guard.optional()?.remaining().ok()?;
+        u64::try_from(remaining.as_millis()).ok()
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_unlock(guard: Lent<Guard>, error: Output<*const Report>) -> Code {
+    enter(error, || {
+        let held = guard.content("guard")?.take()?;
+        Ok(match held.unlock()? {
+            Release::Expired => Code::Expired,
+            Release::Released => Code::Ok,
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_extend(guard: Lent<Guard>, ttl_ms: u64, error: Output<*const Report>) -> Code {
+    enter(error, || {
+        let extension = guard.content("guard")?.with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
+        match extension {
+            Extension::Extended => Ok(Code::Ok),
+            Extension::Failed(causes) => Err(Failure { causes, ..Failure::plain(Code::ExtensionFailed) }),
+            Extension::Lost => Ok(Code::Lost),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_detach(
+    guard: Lent<Guard>,
+    lease: Output<*const Lease>,
+    error: Output<*const Report>,
+) -> Code {
+    enter(error, || {
+        let guard = guard.content("guard")?;
+        let lease = lease.required("lease")?;
+        lease.give(Lease::new(guard.take()?.detach())?);
+        Ok(Code::Ok)
+    })
+}

@@ -1,0 +1,37 @@
+//! Keeps the library in memory when a program closes it.
+//!
+//! `dlclose` takes code away under the feet of whoever runs it. When all handles are freed no thread of the library's own
+//! is left but, perhaps, one: a look-up of a host name cannot be ended, and takes as long as the system's resolver likes.
+//! Besides, threads of the program may have destructors of thread-local values to run. So the library asks to stay. It is
+//! nothing but code: what `dlclose` should give back, threads, descriptors and memory, went with the handles.
+
+/// Sees to it, once, that this library is not unloaded. Where it is part of the program, there is nothing to do.
+pub(super) fn pin() {
+    #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
+    {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        static IS_PINNED: AtomicBool = AtomicBool::new(false);
+        if !IS_PINNED.swap(true, Ordering::Relaxed) {
+            stay();
+        }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
+fn stay() {
+    use std::mem::MaybeUninit;
+    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: The address is that of a function of this library, and `found` is a place for the answer.
+    if unsafe { libc::dladdr(pin as fn() as *const libc::c_void, found.as_mut_ptr()) } == 0 {
+        return;
+    }
+    // SAFETY: `dladdr` has written it, and the name lasts as long as the library. A library that is loaded already is not
+    // loaded again: no initialiser runs. Closing what was opened leaves the flag.
+    unsafe {
+        let library =
+            libc::dlopen(found.assume_init().dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        if !library.is_null() {
+            libc::dlclose(library);
+        }
+    }
+}

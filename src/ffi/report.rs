@@ -1,0 +1,120 @@
+//! What an error is made of: a code, a message, and each node's own cause. It never changes.
+
+use super::code::Code;
+use super::failure::Failure;
+use crate::{Cause, NodeFault};
+use std::borrow::Cow;
+
+/// `quorumlock_error`.
+pub(super) struct Report {
+    pub(super) code: Code,
+    pub(super) message: Cow<'static, str>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// `quorumlock_fault`.
+pub(super) struct Fault {
+    pub(super) fault: NodeFault,
+    pub(super) message: String,
+}
+
+/// `quorumlock_phase`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) enum Phase {
+    None = 0,
+    Resolve = 1,
+    Connect = 2,
+    Handshake = 3,
+    Reply = 4,
+}
+
+/// `quorumlock_cause`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) enum CauseNumber {
+    None = 0,
+    Auth = 1,
+    Backlog = 2,
+    Closed = 3,
+    ClusterMode = 4,
+    Database = 5,
+    Duplicate = 6,
+    Loading = 7,
+    NoPermission = 8,
+    NotMaster = 9,
+    OutOfMemory = 10,
+    Protocol = 11,
+    Quarantined = 12,
+    ReadOnly = 13,
+    Refused = 14,
+    Server = 15,
+    System = 16,
+    TimedOut = 17,
+    TooManyClients = 18,
+    UnknownHost = 19,
+    Unreachable = 20,
+}
+
+impl Report {
+    pub(super) fn new(failure: Failure) -> Report {
+        let Failure { code, message, causes } = failure;
+        Report { code, message, faults: faults(&causes) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn take_back(report: *const Report) -> Report {
+        std::sync::Arc::into_inner(super::handle::Returned::of(report).take().unwrap()).unwrap()
+    }
+}
+
+pub(super) fn faults(causes: &[NodeFault]) -> Vec<Fault> {
+    causes.iter().map(Fault::new).collect()
+}
+
+impl Fault {
+    fn new(fault: &NodeFault) -> Fault {
+        Fault { fault: fault.clone(), message: fault.to_string() }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.fault.phase() {
+            crate::Phase::Resolve => Phase::Resolve,
+            crate::Phase::Connect => Phase::Connect,
+            crate::Phase::Handshake => Phase::Handshake,
+            crate::Phase::Reply => Phase::Reply,
+        }
+    }
+
+    /// And the number that belongs to it.
+    pub(super) fn cause(&self) -> (CauseNumber, Option<i64>) {
+        let cause = match self.fault.cause() {
+            Cause::Auth => CauseNumber::Auth,
+            Cause::Backlog => CauseNumber::Backlog,
+            Cause::Closed => CauseNumber::Closed,
+            Cause::ClusterMode => CauseNumber::ClusterMode,
+            Cause::Database => CauseNumber::Database,
+            Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
+            Cause::Loading => CauseNumber::Loading,
+            Cause::NoPermission => CauseNumber::NoPermission,
+            Cause::NotMaster => CauseNumber::NotMaster,
+            Cause::OutOfMemory => CauseNumber::OutOfMemory,
+            Cause::Protocol(_) => CauseNumber::Protocol,
+            Cause::Quarantined => CauseNumber::Quarantined,
+            Cause::ReadOnly => CauseNumber::ReadOnly,
+            Cause::Refused => CauseNumber::Refused,
+            Cause::Server(_) => CauseNumber::Server,
+            Cause::System(number) => return (CauseNumber::System, Some(number.into())),
+            Cause::TimedOut => CauseNumber::TimedOut,
+            Cause::TooManyClients => CauseNumber::TooManyClients,
+            Cause::UnknownHost => CauseNumber::UnknownHost,
+            Cause::Unreachable => CauseNumber::Unreachable,
+        };
+        (cause, None)
+    }
+}
+
+/// One of these faults, for C to look at. NULL when there is none.
+pub(super) fn show(faults: &[Fault], index: usize) -> *const Fault {
+    faults.get(index).map_or(std::ptr::null(), |fault| fault)
+}

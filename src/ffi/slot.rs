@@ -1,0 +1,41 @@
+//! What a handle holds that changes: behind a mutex on which no child of `fork` waits.
+//!
+//! In a child, a mutex that another thread of the parent had stays locked for ever, and what that thread was changing stays
+//! half changed. So there it is only tried.
+
+use super::code::Code;
+use super::failure::{Failure, Result};
+use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sys::Generation;
+
+/// Something that changes. Its mutex is held for a moment only, and never while anybody is called.
+pub(super) struct Slot<T> {
+    made_in: Generation,
+    content: Mutex<T>,
+}
+
+impl<T> Slot<T> {
+    pub(super) fn new(content: T) -> Result<Slot<T>> {
+        let made_in = Generation::current()
+            .map_err(|error| Failure::new(Code::Unavailable, format!("cannot be told of a fork: {}", error.kind())))?;
+        Ok(Slot { made_in, content: Mutex::new(content) })
+    }
+
+    /// Whether this process is a child of the one that made it.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.made_in.is_past()
+    }
+
+    /// Refuses what belongs to the parent.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if self.is_inherited() { Err(Failure::plain(Code::Forked)) } else { Ok(()) }
+    }
+
+    /// The content. In a child: if no thread of the parent was changing it when it was forked.
+    pub(super) fn lock(&self) -> Result<MutexGuard<'_, T>> {
+        if self.is_inherited() {
+            return self.content.try_lock().map_err(|_| Failure::plain(Code::Forked));
+        }
+        Ok(lock(&self.content))
+    }
+}

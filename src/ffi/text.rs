@@ -1,0 +1,67 @@
+//! Texts, as C has them: a pointer and a length.
+
+use super::code::Code;
+use super::failure::{Failure, Result};
+use std::ffi::c_char;
+
+/// Longest text that is read. Longer ones are mistakes, such as a negative length: nobody has so long a name.
+const LONGEST: usize = 1 << 20;
+
+/// `quorumlock_str`: a text of the library's.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Str {
+    data: *const c_char,
+    length: usize,
+}
+
+impl Str {
+    pub(super) const EMPTY: Str = Str::of("");
+
+    /// Lasts as long as the text, of which C is told how long that is.
+    pub(super) const fn of(text: &str) -> Str {
+        Str { data: text.as_ptr().cast(), length: text.len() }
+    }
+}
+
+/// The pointer of a text that C keeps; its length is the next argument.
+#[repr(transparent)]
+pub(super) struct Bytes(*const c_char);
+
+impl Bytes {
+    /// The text, for the time of a call. It is looked at only if its length can be one.
+    pub(super) fn text(&self, length: usize, argument: &str) -> Result<&str> {
+        if self.0.is_null() {
+            return Err(Failure::null(argument));
+        }
+        if length > LONGEST {
+            return Err(Failure::new(Code::TooLong, format!("{argument} has {length} bytes, more than {LONGEST}")));
+        }
+        // SAFETY: The header demands that so many bytes can be read there, and that nobody changes them during the call. They
+        // are no more than fit into an address space.
+        let bytes = unsafe { std::slice::from_raw_parts(self.0.cast::<u8>(), length) };
+        std::str::from_utf8(bytes).map_err(|_| Failure::new(Code::NotUtf8, format!("{argument} is not UTF-8")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null;
+
+    fn read(bytes: &[u8], length: usize) -> Result<String> {
+        Bytes(bytes.as_ptr().cast()).text(length, "name").map(str::to_owned)
+    }
+
+    #[test]
+    fn a_text_is_its_bytes_and_nothing_else_is_read() {
+        assert_eq!(read(b"abc", 2).unwrap(), "ab");
+        assert_eq!(read(b"", 0).unwrap(), "");
+        assert_eq!(read(b"a\0b", 3).unwrap(), "a\0b");
+        assert_eq!(read(b"\xff", 1).unwrap_err().code, Code::NotUtf8);
+        for length in [LONGEST + 1, usize::MAX, isize::MAX as usize] {
+            assert_eq!(read(b"a", length).unwrap_err().code, Code::TooLong);
+        }
+        assert_eq!(Bytes(null()).text(0, "name").unwrap_err().message, "name is NULL");
+    }
+}

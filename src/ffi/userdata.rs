@@ -1,0 +1,36 @@
+//! What a program gives with a callback, and how it gets it back.
+
+use std::ffi::c_void;
+
+/// `quorumlock_release`, which may be NULL.
+pub(super) type Release = Option<extern "C" fn(*mut c_void)>;
+
+/// A pointer that is handed to a callback as it is. When nobody will use it any more, it is released, once.
+pub(super) struct Userdata {
+    pointer: *mut c_void,
+    release: Release,
+}
+
+impl Userdata {
+    pub(super) fn new(pointer: *mut c_void, release: Release) -> Userdata {
+        Userdata { pointer, release }
+    }
+
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.pointer
+    }
+}
+
+// SAFETY: The library does nothing with the pointer but hand it to functions of the program, and the header says that they
+// are called on any thread.
+unsafe impl Send for Userdata {}
+// SAFETY: As above; and that observers are called on several threads at once.
+unsafe impl Sync for Userdata {}
+
+impl Drop for Userdata {
+    fn drop(&mut self) {
+        if let Some(release) = self.release {
+            release(self.pointer);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The version, the clock, and results in words.
+
+use super::boundary::value;
+use super::code::Code;
+use super::text::Str;
+use std::ffi::c_int;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_version() -> Str {
+    Str::of(VERSION)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_version_number() -> u32 {
+    value(0, || Some(number(VERSION)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_now_ms() -> u64 {
+    value(0, || Some(now_millis()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_result_text(result: c_int) -> Str {
+    value(Str::EMPTY, || Some(Str::of(Code::of(result).map_or("unknown result", Code::text))))
+}
+
+/// The clock that deadlines are told by.
+#[cfg(unix)]
+pub(super) fn now_millis() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1000).saturating_add(now.tv_nsec as u64 / 1_000_000)
+}
+
+#[cfg(not(unix))]
+pub(super) fn now_millis() -> u64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    u64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `major.minor.patch`, and whatever follows.
+fn number(version: &str) -> u32 {
+    let numbers = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0));
+    numbers.chain([0, 0, 0]).take(3).fold(0, |all, part: u32| all * 256 + part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_a_number() {
+        assert_eq!(number("0.1.0"), 256);
+        assert_eq!(number("1.2.3"), 0x1_0203);
+        assert_eq!(number("1.2.3-rc.4+5"), 0x1_0203);
+    }
+
+    #[test]
+    fn the_clock_goes_on() {
+        let before = now_millis();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!((5..5000).contains(&(now_millis() - before)));
+    }
+}
