@@ -1,1 +1,132 @@
-//! The header and the code say the same.
+//! The header and the code say the same: numbers, versions, and that nothing was left unsaid.
+
+use super::code::Code;
+use super::event::Kind;
+use super::report::{CauseNumber, Phase};
+use std::collections::BTreeMap;
+
+const HEADER: &str = include_str!("quorumlock.h");
+
+/// Every number that was ever published: its name, what it is here, and what it has always been. Lines may be added, and
+/// never changed or taken out.
+const PUBLISHED: &[(&str, i32, i32)] = &[
+    ("QUORUMLOCK_OK", Code::Ok as i32, 0),
+    ("QUORUMLOCK_HELD", Code::Held as i32, 1),
+    ("QUORUMLOCK_EXPIRED", Code::Expired as i32, 2),
+    ("QUORUMLOCK_LOST", Code::Lost as i32, 3),
+    ("QUORUMLOCK_NOT_HELD", Code::NotHeld as i32, 4),
+    ("QUORUMLOCK_CONFIG", Code::Config as i32, 100),
+    ("QUORUMLOCK_UNAVAILABLE", Code::Unavailable as i32, 101),
+    ("QUORUMLOCK_LEASE_LOST", Code::LeaseLost as i32, 102),
+    ("QUORUMLOCK_CANCELLED", Code::Cancelled as i32, 103),
+    ("QUORUMLOCK_ENTROPY", Code::Entropy as i32, 104),
+    ("QUORUMLOCK_FORKED", Code::Forked as i32, 105),
+    ("QUORUMLOCK_EXTENSION_FAILED", Code::ExtensionFailed as i32, 106),
+    ("QUORUMLOCK_NULL_POINTER", Code::NullPointer as i32, 200),
+    ("QUORUMLOCK_NOT_UTF8", Code::NotUtf8 as i32, 201),
+    ("QUORUMLOCK_TOO_LONG", Code::TooLong as i32, 202),
+    ("QUORUMLOCK_BUSY", Code::Busy as i32, 203),
+    ("QUORUMLOCK_USED_UP", Code::UsedUp as i32, 204),
+    ("QUORUMLOCK_UNSUPPORTED", Code::Unsupported as i32, 205),
+    ("QUORUMLOCK_PANIC", Code::Panic as i32, 300),
+    ("QUORUMLOCK_PHASE_NONE", Phase::None as i32, 0),
+    ("QUORUMLOCK_PHASE_RESOLVE", Phase::Resolve as i32, 1),
+    ("QUORUMLOCK_PHASE_CONNECT", Phase::Connect as i32, 2),
+    ("QUORUMLOCK_PHASE_HANDSHAKE", Phase::Handshake as i32, 3),
+    ("QUORUMLOCK_PHASE_REPLY", Phase::Reply as i32, 4),
+    ("QUORUMLOCK_CAUSE_NONE", CauseNumber::None as i32, 0),
+    ("QUORUMLOCK_CAUSE_AUTH", CauseNumber::Auth as i32, 1),
+    ("QUORUMLOCK_CAUSE_BACKLOG", CauseNumber::Backlog as i32, 2),
+    ("QUORUMLOCK_CAUSE_CLOSED", CauseNumber::Closed as i32, 3),
+    ("QUORUMLOCK_CAUSE_CLUSTER_MODE", CauseNumber::ClusterMode as i32, 4),
+    ("QUORUMLOCK_CAUSE_DATABASE", CauseNumber::Database as i32, 5),
+    ("QUORUMLOCK_CAUSE_DUPLICATE", CauseNumber::Duplicate as i32, 6),
+    ("QUORUMLOCK_CAUSE_LOADING", CauseNumber::Loading as i32, 7),
+    ("QUORUMLOCK_CAUSE_NO_PERMISSION", CauseNumber::NoPermission as i32, 8),
+    ("QUORUMLOCK_CAUSE_NOT_MASTER", CauseNumber::NotMaster as i32, 9),
+    ("QUORUMLOCK_CAUSE_OUT_OF_MEMORY", CauseNumber::OutOfMemory as i32, 10),
+    ("QUORUMLOCK_CAUSE_PROTOCOL", CauseNumber::Protocol as i32, 11),
+    ("QUORUMLOCK_CAUSE_QUARANTINED", CauseNumber::Quarantined as i32, 12),
+    ("QUORUMLOCK_CAUSE_READ_ONLY", CauseNumber::ReadOnly as i32, 13),
+    ("QUORUMLOCK_CAUSE_REFUSED", CauseNumber::Refused as i32, 14),
+    ("QUORUMLOCK_CAUSE_SERVER", CauseNumber::Server as i32, 15),
+    ("QUORUMLOCK_CAUSE_SYSTEM", CauseNumber::System as i32, 16),
+    ("QUORUMLOCK_CAUSE_TIMED_OUT", CauseNumber::TimedOut as i32, 17),
+    ("QUORUMLOCK_CAUSE_TOO_MANY_CLIENTS", CauseNumber::TooManyClients as i32, 18),
+    ("QUORUMLOCK_CAUSE_UNKNOWN_HOST", CauseNumber::UnknownHost as i32, 19),
+    ("QUORUMLOCK_CAUSE_UNREACHABLE", CauseNumber::Unreachable as i32, 20),
+    ("QUORUMLOCK_EVENT_NONE", Kind::None as i32, 0),
+    ("QUORUMLOCK_EVENT_ACQUIRED", Kind::Acquired as i32, 1),
+    ("QUORUMLOCK_EVENT_ATTEMPT_LOST", Kind::AttemptLost as i32, 2),
+    ("QUORUMLOCK_EVENT_EXTENDED", Kind::Extended as i32, 3),
+    ("QUORUMLOCK_EVENT_EXTENSION_FAILED", Kind::ExtensionFailed as i32, 4),
+    ("QUORUMLOCK_EVENT_LOST_KEY", Kind::LostKey as i32, 5),
+    ("QUORUMLOCK_EVENT_LOST_TIME", Kind::LostTime as i32, 6),
+    ("QUORUMLOCK_EVENT_NODE_DOWN", Kind::NodeDown as i32, 7),
+    ("QUORUMLOCK_EVENT_NODE_UP", Kind::NodeUp as i32, 8),
+    ("QUORUMLOCK_EVENT_RELEASE_FAILED", Kind::ReleaseFailed as i32, 9),
+    ("QUORUMLOCK_EVENT_RELEASED", Kind::Released as i32, 10),
+    ("QUORUMLOCK_EVENT_EXPIRED", Kind::Expired as i32, 11),
+    ("QUORUMLOCK_EVENT_REPAIRED", Kind::Repaired as i32, 12),
+];
+
+/// Every `NAME = number,` of the header.
+fn numbers() -> BTreeMap<&'static str, i32> {
+    let number = |line: &'static str| {
+        let (name, number) = line.trim().strip_suffix(',').unwrap_or(line.trim()).split_once(" = ")?;
+        Some((name, number.parse().ok()?))
+    };
+    HEADER.lines().filter_map(number).collect()
+}
+
+/// Every function of the header, with the comment above it.
+fn functions() -> Vec<(&'static str, &'static str)> {
+    let code = HEADER.split("extern \"C\" {").nth(1).unwrap_or_default();
+    let mut functions = Vec::new();
+    for paragraph in code.split("\n\n").filter(|paragraph| paragraph.trim_end().ends_with(");")) {
+        let Some((comment, declaration)) = paragraph.rsplit_once("*/\n") else {
+            functions.push(("", paragraph));
+            continue;
+        };
+        if !declaration.starts_with("typedef") {
+            functions.push((comment, declaration));
+        }
+    }
+    functions
+}
+
+#[test]
+fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
+    let mut header = numbers();
+    for &(name, here, always) in PUBLISHED {
+        assert_eq!((here, header.remove(name)), (always, Some(always)), "{name}");
+    }
+    assert!(header.is_empty(), "to be added to this list: {header:?}");
+}
+
+#[test]
+fn every_function_says_who_may_call_it_and_when() {
+    let functions = functions();
+    assert!(functions.len() > 70, "{}", functions.len());
+    for (comment, declaration) in functions {
+        let comment = comment.replace("\n * ", " ");
+        for words in ["Any thread", "In a child of fork: ", "Not in a signal handler."] {
+            assert!(comment.contains(words), "{declaration}: does not say {words:?}");
+        }
+        // Each result that it can give, by whatever name, is one.
+        for word in comment.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_' || letter == '8')) {
+            let known = |name: &str| numbers().keys().any(|known| known.ends_with(name));
+            assert!(!(word.starts_with('_') && word.len() > 1) || known(word), "{declaration}: {word} is no result");
+            assert!(!word.starts_with("QUORUMLOCK_") || known(word), "{declaration}: {word} is no result");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let part = |name: &str| {
+        let line = HEADER.lines().find_map(|line| line.strip_prefix(&format!("#define QUORUMLOCK_VERSION_{name} ")));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!(["MAJOR", "MINOR", "PATCH"].map(part).join("."), env!("CARGO_PKG_VERSION"));
+}

@@ -1,10 +1,10 @@
 /*
  * quorumlock: a distributed lock over N independent Redis or Valkey masters, for threaded programs.
  *
- * Threads of any number of programs take turns with a resource. All nodes are asked at once, a majority must agree, and
- * nobody waits for the others. A lock is a lease: it ends when its guard is unlocked or freed, or with its time to live,
- * whatever became of its holder. Nothing here needs an event loop or a thread of its own; a thread is started for locks
- * that are extended automatically or watched for their loss, one for each client.
+ * Threads of any number of programs take turns with a resource. All nodes are asked at once, a majority must agree,
+ * and nobody waits for the others. A lock is a lease: it ends when its guard is unlocked or freed, or with its time to
+ * live, whatever became of its holder. Nothing here needs an event loop or a thread of its own; a thread is started
+ * for locks that are extended automatically or watched for their loss, one for each client.
  *
  *     quorumlock_config -> quorumlock_client -> quorumlock_mutex -> quorumlock_guard -> quorumlock_lease
  *      nodes, settings      connections          one resource        the lock, taken     on its way elsewhere
@@ -14,37 +14,39 @@
  *
  * Conventions
  *
- * 1. Handles are opaque. What a function hands out is owned by the caller until it is given back to the `_free` of its type,
- *    once, in any order: a client may be freed before its guards, a config as soon as the client is made. A handle outlives
- *    the calls that use it: a callback may free the very handle in whose call it runs. `_free` of NULL does nothing. As with
- *    free(), a handle that is used, or freed again, after its `_free` is undefined behaviour; so is one that another
- *    thread begins to use meanwhile.
- * 2. Results are numbers with fixed meanings, which are never given to anything else: see quorumlock_result. Below 100 a call
- *    did what it is for, and the number is its answer. From 100 on it did not.
- * 3. Outputs are the last arguments. They are written when the call has succeeded (QUORUMLOCK_OK), and otherwise left alone.
+ * 1. Handles are opaque. What a function hands out is owned by the caller until it is given back to the `_free` of its
+ *    type, once, in any order: a client may be freed before its guards, a config as soon as the client is made. A
+ *    handle outlives the calls that use it: a callback may free the very handle in whose call it runs. `_free` of NULL
+ *    does nothing. As with free(), a handle that is used, or freed again, after its `_free` is undefined behaviour; so
+ *    is one that another thread begins to use meanwhile.
+ * 2. Results are numbers with fixed meanings, which are never given to anything else: see quorumlock_result. Below 100
+ *    a call did what it is for, and the number is its answer. From 100 on it did not.
+ * 3. Outputs are the last arguments. They are written when the call has succeeded (QUORUMLOCK_OK), and otherwise left
+ *    alone.
  * 4. `error` is the very last one. It may be NULL. It is written if and only if the result is 100 or more, with a new
  *    quorumlock_error that is the caller's to free.
- * 5. NULL where a handle, a text or an output must stand gives QUORUMLOCK_NULL_POINTER, and does nothing else. Where NULL
- *    is allowed, it is said.
- * 6. Texts are a pointer and a length in bytes, UTF-8, without a NUL at their end; NUL bytes inside are like any other. More
- *    than 1 MiB is refused before it is read (QUORUMLOCK_TOO_LONG). Texts that are returned belong to the handle that they
- *    were asked of, and last as long.
+ * 5. NULL where a handle, a text or an output must stand gives QUORUMLOCK_NULL_POINTER, and does nothing else. Where
+ *    NULL is allowed, it is said.
+ * 6. Texts are a pointer and a length in bytes, UTF-8, without a NUL at their end; NUL bytes inside are like any
+ *    other. More than 1 MiB is refused before it is read (QUORUMLOCK_TOO_LONG). Texts that are returned belong to the
+ *    handle that they were asked of, and last as long.
  * 7. Times are whole milliseconds (`_ms`), and microseconds where the name says `_us`. What is left is rounded down.
- * 8. Any thread may call any function at any time, with handles made by any other thread, also in C++ exceptions' handlers and in
- *    destructors of thread-local variables. Nothing depends on the thread: a lock that one thread took another may unlock.
- * 9. Nothing here is async-signal-safe: call none of it in a signal handler. Signals with and without SA_RESTART disturb no
- *    call. The library sends none, SIGPIPE included, installs no handler, and its threads block all signals.
- * 10. After fork(), what was made before belongs to the parent. In the child its functions give QUORUMLOCK_FORKED and touch no
- *    connection; the lock stays the parent's. A config, an error, a lease and a secret are plain memory: the child has
- *    a copy of its own, and can build its own client from the config. The child may free what it has inherited or leave it; the
- *    callbacks of inherited clients and guards are not called there, nor their `release`.
- * 11. Callbacks run on the thread in whose call a thing was found out, or on the client's thread; never while the library
- *    holds a lock of its own. They may call anything here. They must be quick, must not throw, longjmp or end their thread, and
- *    must not wait for a lock that their thread holds.
- * 12. dlclose() after all handles are freed leaves no thread and no descriptor. The code stays in memory: a look-up of a host
- *    name may still be running, and threads may have destructors to run.
+ * 8. Any thread may call any function at any time, with handles made by any other thread. Nothing depends on the
+ *    thread: a lock that one thread took another may unlock.
+ * 9. Nothing here is async-signal-safe: call none of it in a signal handler. Signals with and without SA_RESTART
+ *    disturb no call. The library sends none, SIGPIPE included, installs no handler, and its threads block all
+ *    signals.
+ * 10. After fork(), what was made before belongs to the parent. In the child its functions give QUORUMLOCK_FORKED and
+ *     touch no connection, and a lock stays the parent's. A config, an error, a lease and a secret are plain memory:
+ *     the child has a copy of its own, and can build its own client from the config. The child may free what it has
+ *     inherited or leave it; the callbacks of inherited clients and guards are not called there, nor their `release`.
+ * 11. Callbacks run on the thread in whose call a thing was found out, or on the client's thread; never while the
+ *     library holds a lock of its own. They may call anything here. They must be quick, must not throw, longjmp or end
+ *     their thread, and must not wait for a lock that their thread holds.
+ * 12. dlclose() after all handles are freed leaves no thread and no descriptor. The code stays in memory: a look-up of
+ *     a host name may still be running, and threads may have destructors to run.
  *
- * What a panic (a bug in the library) cannot do is unwind into the program: it becomes QUORUMLOCK_PANIC.
+ * A panic, which is a bug in the library, never unwinds into the program: it becomes QUORUMLOCK_PANIC.
  */
 #ifndef QUORUMLOCK_H
 #define QUORUMLOCK_H
@@ -72,7 +74,8 @@ typedef enum quorumlock_result {
     /* The release came too late: the lease had ended, or the key was gone from a majority. Somebody else may have had
      * the lock since. Whoever relies on having been alone must find out now. */
     QUORUMLOCK_EXPIRED = 2,
-    /* The lock is lost, and cannot be extended: the lease has ended, or a majority of nodes says that it is not ours. */
+    /* The lock is lost, and cannot be extended: the lease has ended, or a majority of nodes says that it is not
+     * ours. */
     QUORUMLOCK_LOST = 3,
     /* The guard holds no lock any more: it was unlocked or detached before. */
     QUORUMLOCK_NOT_HELD = 4,
@@ -102,7 +105,8 @@ typedef enum quorumlock_result {
     QUORUMLOCK_NOT_UTF8 = 201,
     /* The text is longer than 1 MiB: a length that is no length, most likely. */
     QUORUMLOCK_TOO_LONG = 202,
-    /* A callback of quorumlock_guard_extend has called a function with the very guard that is being extended. */
+    /* A callback from within quorumlock_guard_extend or quorumlock_guard_on_lost has called a function with the very
+     * guard that they are at work on. */
     QUORUMLOCK_BUSY = 203,
     /* The lease was attached, or made into text, before. */
     QUORUMLOCK_USED_UP = 204,
@@ -154,7 +158,8 @@ uint32_t quorumlock_version_number(void);
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 uint64_t quorumlock_now_ms(void);
 
-/* A result in a few words, such as "held by somebody else"; "unknown result" for a number that is none. Lasts for ever.
+/* A result in a few words, such as "held by somebody else"; "unknown result" for a number that is none. Lasts for
+ * ever.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_result_text(int result);
 
@@ -261,8 +266,8 @@ quorumlock_str quorumlock_fault_message(const quorumlock_fault *fault);
 
 /* ---- Configuration ---------------------------------------------------------------------------------------------- */
 
-/* A configuration without nodes and with defaults for the rest. NULL only if there is no memory. What is set is checked
- * when a client is made of it.
+/* A configuration without nodes and with defaults for the rest. NULL only if there is no memory. What is set is
+ * checked when a client is made of it.
  * Any thread. In a child of fork: works. Not in a signal handler. */
 quorumlock_config *quorumlock_config_new(void);
 
@@ -271,8 +276,8 @@ quorumlock_config *quorumlock_config_new(void);
 void quorumlock_config_free(quorumlock_config *config);
 
 /* Adds a node, an independent Redis or Valkey master: "redis://[user:password@]host[:port][/database]" or
- * "unix://[user:password@]path[?db=database]". All clients of a lock must name the same nodes. Three or five make a sound
- * quorum; at most 64.
+ * "unix://[user:password@]path[?db=database]". All clients of a lock must name the same nodes. Three or five make a
+ * sound quorum; at most 64.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
@@ -284,14 +289,15 @@ quorumlock_result quorumlock_config_set_prefix(quorumlock_config *config, const 
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_node_timeout_ms(quorumlock_config *config, uint64_t timeout_ms);
 
-/* By which part of a time to live clocks may disagree; a lease is shorter by it, and by 2 ms. Default: 0.01. At least 0, less
- * than 1.
+/* By which part of a time to live clocks may disagree; a lease is shorter by it, and by 2 ms. Default: 0.01. At least
+ * 0, less than 1.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_drift_factor(quorumlock_config *config, double factor);
 
 /* The shortest and the longest delay between two attempts of a thread that waits. Default: 2 and 250. At least 1.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
-quorumlock_result quorumlock_config_set_retry_delay_ms(quorumlock_config *config, uint64_t shortest_ms, uint64_t longest_ms);
+quorumlock_result quorumlock_config_set_retry_delay_ms(
+    quorumlock_config *config, uint64_t shortest_ms, uint64_t longest_ms);
 
 /* For how long quorumlock_mutex_lock goes on when no majority of nodes answers. Default: 3000.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
@@ -301,8 +307,8 @@ quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_max_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
 
-/* For how long a thread that is alone with its client polls before it sleeps, in microseconds; 0 is not at all, which is
- * right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000.
+/* For how long a thread that is alone with its client polls before it sleeps, in microseconds; 0 is not at all, which
+ * is right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_spin_us(quorumlock_config *config, uint64_t time_us);
 
@@ -312,34 +318,35 @@ typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *even
 /* Gives back what was given as userdata. May be called on any thread. */
 typedef void (*quorumlock_release)(void *userdata);
 
-/* Has `observer` told what happens with the clients that are made of the configuration. Replaces an earlier one. `userdata`
- * is handed to it as it is, on whichever thread, and may be NULL. `release`, which may be NULL, is called with it once, when the
- * observer will not be called any more: when the configuration and all clients, mutexes and guards made with it are gone. It
- * is not called if the result is not QUORUMLOCK_OK. A client without an observer spends nothing on it.
+/* Has `observer` told what happens with the clients that are made of the configuration. Replaces an earlier one.
+ * `userdata` is handed to it as it is, on whichever thread, and may be NULL. `release`, which may be NULL, is called
+ * with it once, in any case: when the observer will not be called any more, because the configuration and all clients,
+ * mutexes and guards made with it are gone, or at once if the result is not QUORUMLOCK_OK. A client without an
+ * observer spends nothing on it.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_observer(
     quorumlock_config *config, quorumlock_observer observer, void *userdata, quorumlock_release release);
 
 /* ---- Client ----------------------------------------------------------------------------------------------------- */
 
-/* Makes a client. Connects to nobody, and does not fail because a node is down. The configuration can be freed, changed or
- * used again.
+/* Makes a client. Connects to nobody, and does not fail because a node is down. The configuration can be freed,
+ * changed or used again.
  * Fails with QUORUMLOCK_CONFIG for settings that cannot be used, QUORUMLOCK_UNAVAILABLE without descriptors or memory.
  * Any thread. In a child of fork: works, also with an inherited configuration. Not in a signal handler. */
 quorumlock_result quorumlock_client_new(
     const quorumlock_config *config, quorumlock_client **client, quorumlock_error **error);
 
-/* Lets go of a client. Its connections are closed, and its thread ends, when its mutexes and guards are freed too; whichever
- * of these calls is the last waits for the thread, for a node timeout at most, unless it is made on that thread, by a callback.
- * NULL is allowed.
+/* Lets go of a client. Its connections are closed, and its thread ends, when its mutexes and guards are freed too;
+ * whichever of these calls is the last waits for the thread, for a node timeout at most, unless it is made on that
+ * thread, by a callback. NULL is allowed.
  * Any thread. In a child of fork: closes the child's copies of the connections, no more. Not in a signal handler. */
 void quorumlock_client_free(quorumlock_client *client);
 
 /* ---- Mutex ------------------------------------------------------------------------------------------------------ */
 
-/* The lock of a resource. Asks nobody. A name has 1 to 4096 bytes; one that has not is reported when it is locked. Mutexes of
- * the same name are the same lock, in this program and in every other that uses the same nodes and prefix. It is not reentrant: a
- * thread that locks what it holds waits for itself.
+/* The lock of a resource. Asks nobody. A name has 1 to 4096 bytes; one that has not is reported when it is locked.
+ * Mutexes of the same name are the same lock, in this program and in every other that uses the same nodes and prefix.
+ * It is not reentrant: a thread that locks what it holds waits for itself.
  * Any thread. In a child of fork: works, but the mutex does not. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_new(
     const quorumlock_client *client, const char *name, size_t name_length, quorumlock_mutex **mutex);
@@ -353,24 +360,26 @@ void quorumlock_mutex_free(quorumlock_mutex *mutex);
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_mutex_name(const quorumlock_mutex *mutex);
 
-/* How long the lock lasts unless it is released or extended. Default: 10000. At least 1 and more than clock drift takes, at
- * most what quorumlock_config_set_max_ttl_ms allows; checked when it is locked. Goes for locks that are taken from now on.
+/* How long the lock lasts unless it is released or extended. Default: 10000. At least 1 and more than clock drift
+ * takes, at most what quorumlock_config_set_max_ttl_ms allows; checked when it is locked. Goes for locks that are
+ * taken from now on.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_ttl_ms(quorumlock_mutex *mutex, uint64_t ttl_ms);
 
-/* Whether locks are extended automatically for as long as they are held: not if `enabled` is 0. Default: not. Switching it on
- * keeps the settings below, switching it off forgets them. Goes for locks that are taken from now on. An extension is due
- * after a third of the time to live and tried again several times before the end. One thread does it for all locks of a client.
+/* Whether locks are extended automatically for as long as they are held: not if `enabled` is 0. Default: not.
+ * Switching it on keeps the settings below, switching it off forgets them. Goes for locks that are taken from now on.
+ * An extension is due after a third of the time to live and tried again several times before the end. One thread does
+ * it for all locks of a client.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog(quorumlock_mutex *mutex, int enabled);
 
-/* How long after an extension the next one follows, and switches automatic extension on. Default: a third of the time to
- * live. At least 1.
+/* How long after an extension the next one follows, and switches automatic extension on. Default: a third of the time
+ * to live. At least 1.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog_period_ms(quorumlock_mutex *mutex, uint64_t period_ms);
 
-/* How long before the end of its validity a lock that could not be extended counts as lost, and switches automatic extension
- * on. Default: a tenth of the validity, at most 1000. Less than half of the validity.
+/* How long before the end of its validity a lock that could not be extended counts as lost, and switches automatic
+ * extension on. Default: a tenth of the validity, at most 1000. Less than half of the validity.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog_margin_ms(quorumlock_mutex *mutex, uint64_t margin_ms);
 
@@ -378,14 +387,16 @@ quorumlock_result quorumlock_mutex_set_watchdog_margin_ms(quorumlock_mutex *mute
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog_at_most(quorumlock_mutex *mutex, uint32_t extensions);
 
-/* For how long a lock is extended automatically, counted from when it is taken, and switches automatic extension on. Default:
- * without limit.
+/* For how long a lock is extended automatically, counted from when it is taken, and switches automatic extension on.
+ * Default: without limit.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog_at_most_for_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
-/* Takes the lock, waiting for as long as somebody else has it, but not for ever on nodes that are not there. Threads that share a
- * client queue up, first come, first served. `cancel` may be NULL; otherwise it ends the wait from another thread.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_UNAVAILABLE, _CANCELLED, _CONFIG, _ENTROPY, _FORKED, and nothing is held.
+/* Takes the lock, waiting for as long as somebody else has it, but not for ever on nodes that are not there. Threads
+ * that share a client queue up, first come, first served. `cancel` may be NULL; otherwise it ends the wait from
+ * another thread.
+ * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_UNAVAILABLE, _CANCELLED, _CONFIG, _ENTROPY, _FORKED, and nothing is
+ * held.
  * Any thread; blocks it. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_lock(
     const quorumlock_mutex *mutex, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
@@ -398,23 +409,23 @@ quorumlock_result quorumlock_mutex_try_lock(
     const quorumlock_mutex *mutex, quorumlock_guard **guard, quorumlock_error **error);
 
 /* Takes the lock, waiting for so long at most; 0 is one attempt. Otherwise as quorumlock_mutex_lock.
- * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD when the time was up; or _UNAVAILABLE, _CANCELLED, _CONFIG, _ENTROPY,
- * _FORKED.
+ * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD when the time was up; or _UNAVAILABLE, _CANCELLED, _CONFIG,
+ * _ENTROPY, _FORKED.
  * Any thread; blocks it. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_lock_timeout(
-    const quorumlock_mutex *mutex, uint64_t timeout_ms, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
-    quorumlock_error **error);
+    const quorumlock_mutex *mutex, uint64_t timeout_ms, const quorumlock_cancel_handle *cancel,
+    quorumlock_guard **guard, quorumlock_error **error);
 
-/* Takes the lock, waiting until then at the latest, by quorumlock_now_ms(); a time in the past is one attempt. Otherwise as
- * quorumlock_mutex_lock_timeout.
+/* Takes the lock, waiting until then at the latest, by quorumlock_now_ms(); a time in the past is one attempt.
+ * Otherwise as quorumlock_mutex_lock_timeout.
  * Any thread; blocks it. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_lock_deadline(
-    const quorumlock_mutex *mutex, uint64_t deadline_ms, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
-    quorumlock_error **error);
+    const quorumlock_mutex *mutex, uint64_t deadline_ms, const quorumlock_cancel_handle *cancel,
+    quorumlock_guard **guard, quorumlock_error **error);
 
-/* Goes on with a lock that is held already: makes a guard of a lease. Asks no node and does not wait. The mutex's settings
- * for automatic extension hold from now on. The lease is used up, also when this fails, and still is to be freed. To be
- * certain of the lock, extend it next.
+/* Goes on with a lock that is held already: makes a guard of a lease. Asks no node and does not wait. The mutex's
+ * settings for automatic extension hold from now on. The lease is used up, also when this fails, and still is to be
+ * freed. To be certain of the lock, extend it next.
  * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _USED_UP, _CONFIG (another resource), _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_attach(
@@ -440,8 +451,8 @@ int quorumlock_cancel_handle_is_cancelled(const quorumlock_cancel_handle *cancel
 
 /* ---- Guard ------------------------------------------------------------------------------------------------------ */
 
-/* Frees a guard. If it holds its lock, posts the release and does not wait for answers; what comes of it only the observer is
- * told. NULL is allowed. May be the last call of the client: see quorumlock_client_free.
+/* Frees a guard. If it holds its lock, posts the release and does not wait for answers; what comes of it only the
+ * observer is told. NULL is allowed. May be the last call of the client: see quorumlock_client_free.
  * Any thread. In a child of fork: frees the child's copy; the lock stays the parent's. Not in a signal handler. */
 void quorumlock_guard_free(quorumlock_guard *guard);
 
@@ -449,61 +460,64 @@ void quorumlock_guard_free(quorumlock_guard *guard);
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_guard_name(const quorumlock_guard *guard);
 
-/* For how long the lock may still be relied on, by the clock as it is now. LOOK BEFORE EVERY STEP THAT MUST NOT BE DONE TWICE:
- * a guard cannot stop time. 0 once it may not, when the guard holds no lock, and for NULL. While another thread
- * extends the lock, it is known when that is done, a node timeout later at most.
+/* For how long the lock may still be relied on, by the clock as it is now. LOOK BEFORE EVERY STEP THAT MUST NOT BE
+ * DONE TWICE: a guard cannot stop time. 0 once it may not, when the guard holds no lock, and for NULL. While another
+ * thread extends the lock, it is known when that is done, a node timeout later at most; to callbacks of the extension,
+ * 0.
  * Any thread. In a child of fork: 0. Not in a signal handler. */
 uint64_t quorumlock_guard_remaining_ms(const quorumlock_guard *guard);
 
-/* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no lock
- * any more, whatever the result, and still is to be freed.
- * Gives QUORUMLOCK_OK when the lock was ours to the end, QUORUMLOCK_EXPIRED when it was not, QUORUMLOCK_NOT_HELD when it was
- * unlocked or detached before; or QUORUMLOCK_UNAVAILABLE: too few answered, the release has been sent to all that can be reached,
- * and at the latest the lock ends with its time to live; _BUSY, _FORKED.
+/* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no
+ * lock any more, whatever the result, and still is to be freed.
+ * Gives QUORUMLOCK_OK when the lock was ours to the end, QUORUMLOCK_EXPIRED when it was not, QUORUMLOCK_NOT_HELD when
+ * it was unlocked or detached before; or QUORUMLOCK_UNAVAILABLE: too few answered, the release has been sent to all
+ * that can be reached, and at the latest the lock ends with its time to live; _BUSY, _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED; the lock is still held. Not in a signal handler. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
 
-/* Makes the lock last for so long from now on. Waits for the answers, for a node timeout at most. A failed extension destroys
- * nothing, and nothing revives a lock that is lost.
- * Gives QUORUMLOCK_OK, QUORUMLOCK_LOST or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_EXTENSION_FAILED: still ours for what is left;
- * _CONFIG, _BUSY, _FORKED.
+/* Makes the lock last for so long from now on. Waits for the answers, for a node timeout at most. A failed extension
+ * destroys nothing, and nothing revives a lock that is lost.
+ * Gives QUORUMLOCK_OK, QUORUMLOCK_LOST or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_EXTENSION_FAILED: still ours for what is
+ * left; _CONFIG, _BUSY, _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_guard_extend(quorumlock_guard *guard, uint64_t ttl_ms, quorumlock_error **error);
 
-/* A descriptor for poll, select, epoll or an event loop: it becomes readable, and stays so, when the lock is lost, because its
- * lease ends and could not be extended, or because a majority of nodes says that it is not ours. That is before the end of
- * the validity if the lock is extended automatically, otherwise at the end. It belongs to the guard: do not read from
- * it, do not close it, and take it out of the event loop before the guard is freed, which closes it. Every call for one
- * guard gives the same. When the lock is released or detached first, it never becomes readable.
- * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE without descriptors or threads, _UNSUPPORTED on Windows,
- * _BUSY, _FORKED.
+/* A descriptor for poll, select, epoll or an event loop: it becomes readable, and stays so, when the lock is lost,
+ * because its lease ends and could not be extended, or because a majority of nodes says that it is not ours. That is
+ * before the end of the validity if the lock is extended automatically, otherwise at the end. It belongs to the guard:
+ * do not read from it, do not close it, and take it out of the event loop before the guard is freed, which closes it.
+ * Every call for one guard gives the same. When the lock is released or detached first, it never becomes readable.
+ * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE without descriptors or threads, _UNSUPPORTED
+ * on Windows, _BUSY, _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED; one that is inherited says nothing. Not in a signal handler. */
 quorumlock_result quorumlock_guard_lost_fd(quorumlock_guard *guard, int *descriptor, quorumlock_error **error);
 
 /* Is told that a lock is lost. Conventions 11. */
 typedef void (*quorumlock_lost)(void *userdata);
 
-/* Has `lost` called once with `userdata`, at the same time as the descriptor becomes readable; at once, if that time has
- * passed. On the client's thread, or in quorumlock_guard_extend, or here. There can be several. `release`, which may be
- * NULL, is called with `userdata` when `lost` has returned, or when it will never be called, because the lock was released,
- * detached or freed first. Note that `lost` may just be running on another thread while the lock is released here: what it
- * uses must last until `release`. It is not called if the result is not QUORUMLOCK_OK.
+/* Has `lost` called once with `userdata`, at the same time as the descriptor becomes readable; at once, if that time
+ * has passed. On the client's thread, or in quorumlock_guard_extend, or here. There can be several. `release`, which
+ * may be NULL, is called with `userdata` when `lost` has returned, or when it will never be called, because the lock
+ * was released, detached or freed first. Note that `lost` may just be running on another thread while the lock is
+ * released here: what it uses must last until `release`. That is called in any case: at once if the result is not
+ * QUORUMLOCK_OK.
  * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE without threads, _BUSY, _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, and nothing is called. Not in a signal handler. */
 quorumlock_result quorumlock_guard_on_lost(
-    quorumlock_guard *guard, quorumlock_lost lost, void *userdata, quorumlock_release release, quorumlock_error **error);
+    quorumlock_guard *guard, quorumlock_lost lost, void *userdata, quorumlock_release release,
+    quorumlock_error **error);
 
-/* Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it. Sends
- * nothing; if an automatic extension is under way, waits for its answers, two node timeouts at most. The guard holds no lock any
- * more, and still is to be freed.
+/* Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it.
+ * Sends nothing; if an automatic extension is under way, waits for its answers, two node timeouts at most. The guard
+ * holds no lock any more, and still is to be freed.
  * Gives QUORUMLOCK_OK and a lease, or QUORUMLOCK_NOT_HELD; or _BUSY, _FORKED.
  * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_guard_detach(quorumlock_guard *guard, quorumlock_lease **lease, quorumlock_error **error);
 
 /* ---- Lease ------------------------------------------------------------------------------------------------------ */
 
-/* Frees a lease. RELEASES NOTHING: the lock stays held until somebody attaches the lease and releases it, or it runs out. NULL
- * is allowed.
+/* Frees a lease. RELEASES NOTHING: the lock stays held until somebody attaches the lease and releases it, or it runs
+ * out. NULL is allowed.
  * Any thread. In a child of fork: frees the child's copy. Not in a signal handler. */
 void quorumlock_lease_free(quorumlock_lease *lease);
 
@@ -526,26 +540,29 @@ uint64_t quorumlock_lease_remaining_ms(const quorumlock_lease *lease);
 /* Makes a guard of a lease, with the mutex's default settings and the lease's time to live. Otherwise as
  * quorumlock_mutex_attach.
  * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _USED_UP, _CONFIG (another prefix), _FORKED.
- * Any thread. In a child of fork: QUORUMLOCK_FORKED if the client is inherited, otherwise works. Not in a signal handler. */
+ * Any thread. In a child of fork: QUORUMLOCK_FORKED if the client is inherited, otherwise works. Not in a signal
+ * handler. */
 quorumlock_result quorumlock_client_attach(
     const quorumlock_client *client, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 
-/* The lease as one line of text, for another process: printable ASCII without blanks, quotes or a line feed. The lease is
- * used up, and still is to be freed. As text, it ends by the wall clock: those of both machines must agree. Attach it once: two that
- * attach the same text both believe that they have the lock.
+/* The lease as one line of text, for another process: printable ASCII without blanks, quotes or a line feed. The lease
+ * is used up, and still is to be freed. As text, it ends by the wall clock: those of both machines must agree. Attach
+ * it once: two that attach the same text both believe that they have the lock.
  * Gives QUORUMLOCK_OK and a secret; or QUORUMLOCK_USED_UP.
  * Any thread. In a child of fork: works on the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_lease_into_text(
     quorumlock_lease *lease, quorumlock_secret **secret, quorumlock_error **error);
 
-/* Reads such a text: exactly that, without a line feed behind it. Whether the lease still lasts is found out when it is attached.
- * Gives QUORUMLOCK_OK and a lease; or QUORUMLOCK_CONFIG: damaged, of a later version, or something else; it is never quoted.
+/* Reads such a text: exactly that, without a line feed behind it. Whether the lease still lasts is found out when it
+ * is attached.
+ * Gives QUORUMLOCK_OK and a lease; or QUORUMLOCK_CONFIG: damaged, of a later version, or something else; it is never
+ * quoted.
  * Any thread. In a child of fork: works. Not in a signal handler. */
 quorumlock_result quorumlock_lease_from_text(
     const char *text, size_t text_length, quorumlock_lease **lease, quorumlock_error **error);
 
-/* The text. WHO READS IT HAS THE LOCK: hand it over by a pipe, or a file or variable that only the receiver can read, and not by a
- * command line. Empty for NULL.
+/* The text. WHO READS IT HAS THE LOCK: hand it over by a pipe, or a file or variable that only the receiver can read,
+ * and not by a command line. Empty for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_secret_text(const quorumlock_secret *secret);
 
@@ -555,8 +572,8 @@ void quorumlock_secret_free(quorumlock_secret *secret);
 
 /* ---- Events ----------------------------------------------------------------------------------------------------- */
 
-/* What happened. More may follow in later versions: ignore what you do not know. Behind each, what it tells besides a message;
- * the functions that belong to other kinds give 0, or an empty text. */
+/* What happened. More may follow in later versions: ignore what you do not know. Behind each, what it tells besides a
+ * message; the functions that belong to other kinds give 0, or an empty text. */
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
     /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts. */
@@ -601,7 +618,8 @@ quorumlock_str quorumlock_event_name(const quorumlock_event *event);
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 size_t quorumlock_event_address_count(const quorumlock_event *event);
 
-/* The address of one of them, counted from 0: "host:port", or "unix:" and a path. Empty when there is none, and for NULL.
+/* The address of one of them, counted from 0: "host:port", or "unix:" and a path. Empty when there is none, and for
+ * NULL.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 quorumlock_str quorumlock_event_address(const quorumlock_event *event, size_t index);
 

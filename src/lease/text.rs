@@ -30,13 +30,22 @@ pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 ///
 /// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way out. Hand it over by a pipe,
 /// a file or an environment variable that only the receiver can read, and not by a command line, which every user of the
-/// machine can see.
+/// machine can see. Its memory is overwritten before it is given back.
 pub struct SecretText(String);
 
 impl SecretText {
     /// The text: one line of printable ASCII without blanks, and without a line feed.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl Drop for SecretText {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.0).into_bytes();
+        bytes.fill(0);
+        // Nobody reads them any more. That is no reason to leave it out.
+        std::hint::black_box(&bytes);
     }
 }
 
@@ -65,7 +74,10 @@ impl Content {
         if let Some(fence) = self.fence {
             text += &format!("{fence}:");
         }
-        text.extend(self.token.digits().map(char::from));
+        let digits = self.token.digits();
+        // The token is not left behind where the text has moved from.
+        text.reserve_exact(digits.len());
+        text.extend(digits.map(char::from));
         SecretText(text)
     }
 
