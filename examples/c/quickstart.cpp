@@ -1,0 +1,34 @@
+// The same as quickstart.c, with handles that free themselves.
+//
+//     c++ -std=c++17 -Isrc/ffi examples/c/quickstart.cpp -Ltarget/release -lquorumlock -o quickstart
+#include "quorumlock.hpp"
+#include <iostream>
+#include <vector>
+
+int main(int count, char **arguments)
+try {
+    std::vector<std::string_view> nodes(arguments + 1, arguments + count);
+    quorumlock::client client(nodes, std::chrono::seconds(1));
+    quorumlock::mutex order(client, "orders/42");
+    order.ttl(std::chrono::seconds(5)).watchdog(true);
+
+    auto guard = order.try_lock_for(std::chrono::seconds(1));
+    if (!guard) {
+        std::cout << "somebody else had it for the whole second\n";
+        return 1;
+    }
+    std::cout << "ours for " << guard->remaining().count() << " ms, and extended by itself\n";
+    if (order.try_lock()) {
+        std::cout << "somebody else has got it as well\n";
+        return 1;
+    }
+    if (!guard->unlock()) {
+        std::cout << "it took too long: somebody else may have been at it too\n";
+        return 1;
+    }
+    std::cout << "released in time\n";
+    return 0;
+} catch (const quorumlock::failure &failure) {
+    std::cerr << failure.what() << '\n';
+    return 2;
+}
