@@ -39,6 +39,15 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
 }
 
 /// Whether the thread is the one that asks.
+#[cfg(unix)]
+pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+    use std::os::unix::thread::JoinHandleExt;
+    // Not by `thread::current`: that leaves a note of the thread that asks, and of a main thread that is not Rust's for ever.
+    thread.as_pthread_t() == nix::sys::pthread::pthread_self()
+}
+
+/// Whether the thread is the one that asks.
+#[cfg(not(unix))]
 pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() == std::thread::current().id()
 }

@@ -22,7 +22,6 @@ use super::text::Str;
 use crate::sync::{Condvar, MutexGuard};
 use crate::{Extension, Release};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// `quorumlock_guard`.
@@ -35,9 +34,23 @@ pub(super) struct Guard {
 }
 
 enum State {
-    Borrowed { by: ThreadId, is_freed: bool },
+    Borrowed { by: Here, is_freed: bool },
     Gone,
     Held(crate::MutexGuard),
+}
+
+/// A thread, as told from others that run. Not by `thread::current`, which leaves a note of every thread that it is called
+/// on, and that of the main thread for ever.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Here(usize);
+
+impl Here {
+    fn now() -> Here {
+        thread_local! {
+            static ADDRESS: u8 = const { 0 };
+        }
+        ADDRESS.with(|address| Here(std::ptr::from_ref(address).addr()))
+    }
 }
 
 /// What holds the lock, for the time of a call. It is put back however that ends.
@@ -54,7 +67,7 @@ impl Guard {
 
     /// Does something with what holds the lock, while other threads wait for it.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut crate::MutexGuard) -> Result<R>) -> Result<R> {
-        let held = self.replace(State::Borrowed { by: thread::current().id(), is_freed: false })?;
+        let held = self.replace(State::Borrowed { by: Here::now(), is_freed: false })?;
         let mut borrowed = Borrowed { guard: self, held: Some(held) };
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
@@ -88,7 +101,7 @@ impl Guard {
         self.state.check_process()?;
         let mut state = self.state.lock()?;
         while let State::Borrowed { by, .. } = &*state {
-            if *by == thread::current().id() {
+            if *by == Here::now() {
                 return Err(Failure::plain(Code::Busy));
             }
             state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,87 @@
+/* What the C programs of the tests have in common: a check that says where it failed, and clients made in one line. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <quorumlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* A call that must succeed; what went wrong is shown. */
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        quorumlock_error *error = NULL;                                                                                \
+        quorumlock_result result_ = (call);                                                                            \
+        if (result_ != QUORUMLOCK_OK) {                                                                                \
+            quorumlock_str message_ = quorumlock_error_message(error);                                                 \
+            fprintf(stderr, "%s:%d: %s gave %d: %.*s\n", __FILE__, __LINE__, #call, (int)result_,                      \
+                (int)message_.length, message_.data);                                                                  \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+        CHECK(error == NULL);                                                                                          \
+    } while (0)
+
+/* Whether a text is exactly this one. */
+static inline int is(quorumlock_str text, const char *other)
+{
+    return text.length == strlen(other) && memcmp(text.data, other, text.length) == 0;
+}
+
+static inline int contains(quorumlock_str text, const char *part)
+{
+    size_t at, length = strlen(part);
+    for (at = 0; at + length <= text.length; at++) {
+        if (memcmp(text.data + at, part, length) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A configuration of these nodes that gives them time: a busy machine is no reason to fail. */
+static inline quorumlock_config *config_of(char **urls, int count)
+{
+    quorumlock_config *config = quorumlock_config_new();
+    int index;
+    CHECK(config != NULL);
+    for (index = 0; index < count; index++) {
+        CHECK(quorumlock_config_add_node(config, urls[index], strlen(urls[index])) == QUORUMLOCK_OK);
+    }
+    CHECK(quorumlock_config_set_node_timeout_ms(config, 5000) == QUORUMLOCK_OK);
+    return config;
+}
+
+static inline quorumlock_client *client_of(char **urls, int count)
+{
+    quorumlock_config *config = config_of(urls, count);
+    quorumlock_client *client = NULL;
+    MUST(quorumlock_client_new(config, &client, &error));
+    quorumlock_config_free(config);
+    return client;
+}
+
+static inline quorumlock_mutex *mutex_of(const quorumlock_client *client, const char *name)
+{
+    quorumlock_mutex *mutex = NULL;
+    CHECK(quorumlock_mutex_new(client, name, strlen(name), &mutex) == QUORUMLOCK_OK);
+    return mutex;
+}
+
+/* One attempt that must win. */
+static inline quorumlock_guard *take(const quorumlock_mutex *mutex)
+{
+    quorumlock_guard *guard = NULL;
+    MUST(quorumlock_mutex_try_lock(mutex, &guard, &error));
+    CHECK(guard != NULL);
+    return guard;
+}
+
+#endif
