@@ -1,9 +1,10 @@
 //! Keeps the library in memory when a program closes it.
 //!
-//! `dlclose` takes code away under the feet of whoever runs it. When all handles are freed no thread of the library's own
-//! is left but, perhaps, one: a look-up of a host name cannot be ended, and takes as long as the system's resolver likes.
-//! Besides, threads of the program may have destructors of thread-local values to run. So the library asks to stay. It is
-//! nothing but code: what `dlclose` should give back, threads, descriptors and memory, went with the handles.
+//! `dlclose` takes code away from under whoever runs it. When all handles are freed, no thread of the library's own is left
+//! but, perhaps, one: a look-up of a host name cannot be ended, and takes as long as the system's resolver likes. Threads of
+//! the program have destructors of thread-local values to run. And each time that it is loaded, Rust's library takes one of the
+//! thousand keys that a process has for such values, and never gives it back. So the library asks to stay. What is left
+//! is code; what a program wants back, threads, descriptors and memory, went with the handles.
 
 /// Sees to it, once, that this library is not unloaded. Where it is part of the program, there is nothing to do.
 pub(super) fn pin() {

@@ -9,6 +9,7 @@
 mod addresses;
 mod alike;
 mod cancelling;
+mod capi;
 mod clients;
 mod dialects;
 mod extension;

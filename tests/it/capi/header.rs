@@ -1,0 +1,60 @@
+//! The header: C and C++ of every age take it, and the library offers exactly what it declares.
+
+use super::library::{LIMIT, Running, compile_with, library, root, run};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn the_header_compiles_as_every_language_that_may_include_it() {
+    for (language, compiler, standards) in
+        [("c", "cc", &["c99", "c11", "c17"][..]), ("c++", "c++", &["c++11", "c++17", "c++20"])]
+    {
+        for standard in standards {
+            let mut command = Command::new(compiler);
+            command.args([&format!("-std={standard}"), "-x", language, "-fsyntax-only"]);
+            command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-include"]).arg(header()).arg("/dev/null");
+            Running::start(command.stdin(Stdio::null())).end(LIMIT).success();
+        }
+    }
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares_and_nothing_else() {
+    let listed = run("nm", ["-D", "--defined-only", "--format=posix", library_path("so").as_str()]).success();
+    let exported: BTreeSet<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    let text = std::fs::read_to_string(header()).unwrap();
+    let declared: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with([' ', '/', '*', '#']) && !line.starts_with("typedef"))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .collect();
+    assert!(declared.len() > 70, "{declared:?}");
+    assert_eq!(exported, declared);
+}
+
+/// Not a rule: how large they are, for whoever runs the tests with `--nocapture`.
+#[test]
+#[allow(clippy::print_stdout)]
+fn sizes_are_shown() {
+    let programs = library().with_file_name("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let stripped = |from: &Path, name: &str| {
+        let to = programs.join(name);
+        run("strip", [Path::new("-o"), &to, from]).success();
+        std::fs::metadata(to).unwrap().len() / 1024
+    };
+    println!("libquorumlock.so, stripped: {} KiB", stripped(Path::new(&library_path("so")), "stripped.so"));
+    let archive = library_path("a");
+    let flags = ["-std=c99", "-Wl,--gc-sections", &archive, "-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"];
+    let program = compile_with("quickstart-small", "examples/c/quickstart.c", flags);
+    println!("quickstart with libquorumlock.a, stripped: {} KiB", stripped(&program, "stripped-quickstart"));
+}
+
+fn header() -> std::path::PathBuf {
+    root().join("src/ffi/quorumlock.h")
+}
+
+fn library_path(kind: &str) -> String {
+    library().join(format!("libquorumlock.{kind}")).display().to_string()
+}

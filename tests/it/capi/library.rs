@@ -1,0 +1,165 @@
+//! Builds the library as a C program links it, and compiles and runs such programs.
+//!
+//! What is missing on the machine is named, and fails the test: a compiler, an interpreter, valgrind. `tests/run` installs
+//! them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
+
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long the library may take to be built, on a machine with much to do.
+const BUILD_LIMIT: Duration = Duration::from_secs(500);
+/// How long a compiler or a program may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(100);
+/// Every warning is an error.
+pub(crate) const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"];
+
+/// What a program did.
+pub(crate) struct Ending {
+    pub(crate) status: ExitStatus,
+    /// Output and errors.
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+impl Ending {
+    /// What it said. Fails when the program did.
+    #[track_caller]
+    pub(crate) fn success(self) -> String {
+        assert!(self.status.success(), "{}\n{}{}", self.status, self.output, self.errors);
+        self.output
+    }
+}
+
+/// A program that runs, and is ended when it takes too long or nobody waits for it.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    readers: Option<[JoinHandle<String>; 2]>,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Running {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let mut child = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                panic!("{name} is missing: {}", how_to_install(&name))
+            }
+            child => child.unwrap_or_else(|error| panic!("{name}: {error}")),
+        };
+        let readers = [read(child.stdout.take()), read(child.stderr.take())];
+        Running { child, readers: Some(readers) }
+    }
+
+    #[track_caller]
+    pub(crate) fn end(mut self, limit: Duration) -> Ending {
+        let deadline = Instant::now() + limit;
+        let mut status = None;
+        while status.is_none() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+            status = self.child.try_wait().expect("it is a child of ours");
+        }
+        let _ = self.child.kill();
+        let [output, errors] = self.readers.take().expect("it ends once").map(|reader| reader.join().unwrap());
+        let status = status.unwrap_or_else(|| panic!("it did not end within {limit:?}\n{output}{errors}"));
+        Ending { status, output, errors }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a program to its end.
+#[track_caller]
+pub(crate) fn run<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: impl IntoIterator<Item = S>) -> Ending {
+    Running::start(Command::new(program).args(arguments).stdin(Stdio::null())).end(LIMIT)
+}
+
+/// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time.
+pub(crate) fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("capi");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // As README.md says; and as a crate, for the same programs in Rust.
+        command.args(["rustc", "--release", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib,lib"]);
+        command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
+        Running::start(&mut command).end(BUILD_LIMIT).success();
+        target.join("release")
+    })
+}
+
+/// Compiles a program against the header and the shared library, and gives its path.
+#[track_caller]
+pub(crate) fn compile(name: &str, source: impl AsRef<Path>, flags: &[&str]) -> PathBuf {
+    let library = library();
+    let shared = [format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display())];
+    let flags = flags.iter().copied().chain(shared.iter().map(String::as_str)).chain(["-lquorumlock"]);
+    compile_with(name, source, flags)
+}
+
+/// Compiles a program against the header, and whatever else is named.
+#[track_caller]
+pub(crate) fn compile_with<'f>(
+    name: &str,
+    source: impl AsRef<Path>,
+    flags: impl IntoIterator<Item = &'f str>,
+) -> PathBuf {
+    let source = root().join(source);
+    let programs = library().with_file_name("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let program = programs.join(name);
+    let compiler = if source.extension().is_some_and(|kind| kind == "cpp") { "c++" } else { "cc" };
+    let mut command = Command::new(compiler);
+    command.arg("-I").arg(root().join("src/ffi")).args(STRICT).arg(&source).arg("-o").arg(&program);
+    Running::start(command.arg("-pthread").args(flags).stdin(Stdio::null())).end(LIMIT).success();
+    program
+}
+
+/// Whether the C compiler has this sanitizer. When it has not, that is said.
+#[allow(clippy::print_stdout)]
+pub(crate) fn has_sanitizer(flag: &str) -> bool {
+    let programs = library().with_file_name("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let (source, program) = (programs.join(format!("empty{flag}.c")), programs.join(format!("empty{flag}")));
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut command = Command::new("cc");
+    command.arg(flag).arg(&source).arg("-o").arg(&program).stdin(Stdio::null());
+    let compiles = Running::start(&mut command).end(LIMIT).status.success();
+    let works = compiles && run(&program, [""; 0]).status.success();
+    if !works {
+        println!("LEFT OUT: the C compiler has no {flag}");
+    }
+    works
+}
+
+/// The folder of this package.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.expect("a pipe").read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn how_to_install(program: &str) -> String {
+    let package = match program {
+        "cc" => "gcc",
+        "c++" => "g++",
+        "nm" | "strip" => "binutils",
+        other => other,
+    };
+    format!("on Debian and Ubuntu, `apt-get install {package}`")
+}

@@ -1,0 +1,65 @@
+/* The frame of the program that tests NULL for every pointer. Where CALLS stands, the calls are put in. */
+#include "check.h"
+
+static void on_event(void *userdata, const quorumlock_event *event)
+{
+    (void)userdata;
+    CHECK(event != NULL);
+}
+
+static void on_lost(void *userdata)
+{
+    (void)userdata;
+    CHECK(!"lost");
+}
+
+/* An error that says this, and is freed. */
+static void is_told(quorumlock_error **error, const char *message)
+{
+    CHECK(*error != NULL && quorumlock_error_result(*error) == QUORUMLOCK_NULL_POINTER);
+    if (!is(quorumlock_error_message(*error), message)) {
+        fprintf(stderr, "not %s: %.*s\n", message, (int)quorumlock_error_message(*error).length,
+            quorumlock_error_message(*error).data);
+        exit(1);
+    }
+    quorumlock_error_free(*error);
+    *error = NULL;
+}
+
+int main(int count, char **arguments)
+{
+    quorumlock_config *config = config_of(arguments + 1, count - 1);
+    quorumlock_client *client = NULL, *out_client = NULL;
+    quorumlock_mutex *mutex, *out_mutex = NULL;
+    quorumlock_guard *guard, *other, *out_guard = NULL;
+    quorumlock_lease *lease = NULL, *out_lease = NULL;
+    quorumlock_secret *secret = NULL, *out_secret = NULL;
+    quorumlock_cancel_handle *cancel_handle = quorumlock_cancel_handle_new(), *cancel = cancel_handle;
+    quorumlock_error *error = NULL;
+    int number = -7;
+
+    MUST(quorumlock_client_new(config, &client, &error));
+    mutex = mutex_of(client, "nulls");
+    guard = take(mutex);
+    quorumlock_mutex_free(mutex);
+    mutex = mutex_of(client, "lease");
+    other = take(mutex);
+    MUST(quorumlock_guard_detach(other, &lease, &error));
+    quorumlock_guard_free(other);
+
+    CALLS;
+
+    CHECK(out_client == NULL && out_mutex == NULL && out_guard == NULL && out_lease == NULL && out_secret == NULL);
+    CHECK(error == NULL && number == -7 && !quorumlock_cancel_handle_is_cancelled(cancel));
+    MUST(quorumlock_lease_into_text(lease, &secret, &error));
+    quorumlock_secret_free(secret);
+    quorumlock_lease_free(lease);
+    MUST(quorumlock_guard_unlock(guard, &error));
+    quorumlock_guard_free(guard);
+    quorumlock_mutex_free(mutex);
+    quorumlock_client_free(client);
+    quorumlock_config_free(config);
+    quorumlock_cancel_handle_free(cancel);
+    puts("nothing has happened");
+    return 0;
+}

@@ -1,0 +1,105 @@
+//! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
+//!
+//! What each does stands at its top: `misuse.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the header
+//! says, and a library that is closed stays in memory; there, leaks are not looked for.
+
+use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, run};
+use crate::support::server::Server;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const SANITIZERS: &str = "-fsanitize=address,undefined";
+/// Nothing wrong, and not a byte left in the end.
+const STRICT: [&str; 4] = ["-q", "--leak-check=full", "--show-leak-kinds=all", "--error-exitcode=9"];
+/// Nothing wrong.
+const LENIENT: [&str; 2] = ["-q", "--error-exitcode=9"];
+/// How often the library is loaded for a moment: more often than a process has keys for thread-local values.
+const MOMENTS: &str = "1100";
+
+/// The program by itself, or under valgrind.
+fn command(program: &Path, valgrind: &[&str]) -> Command {
+    if valgrind.is_empty() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("valgrind");
+    command.args(valgrind).arg(program);
+    command
+}
+
+fn keeps_all(program: &Path, valgrind: &[&str]) {
+    let servers = Server::several(3).unwrap();
+    let mut command = command(program, valgrind);
+    command.args(servers.iter().map(Server::url)).stdin(Stdio::null());
+    let ending = Running::start(&mut command).end(LIMIT);
+    assert_eq!(ending.errors, "");
+    assert_eq!(ending.success(), "all kept\n");
+}
+
+#[test]
+fn calls_in_any_order_give_what_is_promised() {
+    let program = compile("misuse", "tests/it/capi/misuse.c", &["-std=c99"]);
+    keeps_all(&program, &[]);
+    keeps_all(&program, &STRICT);
+    if has_sanitizer(SANITIZERS) {
+        keeps_all(&compile("misuse-sanitized", "tests/it/capi/misuse.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn examples_leave_not_a_byte() {
+    let servers = Server::several(3).unwrap();
+    for (name, arguments) in [("quickstart", &[][..]), ("workers", &["4", "50"])] {
+        let program = compile(&format!("{name}-checked"), format!("examples/c/{name}.c"), &["-std=c99"]);
+        let mut command = command(&program, &STRICT);
+        command.args(arguments).args(servers.iter().map(Server::url)).stdin(Stdio::null());
+        let ending = Running::start(&mut command).end(LIMIT);
+        assert_eq!(ending.errors, "");
+        ending.success();
+    }
+}
+
+/// Servers hang and die when the program has said that it is ready.
+fn hosts(program: &Path, valgrind: &[&str]) {
+    let mut servers = Server::several(5).unwrap();
+    let mut command = command(program, valgrind);
+    command.args(servers.iter().map(Server::url)).env("ASAN_OPTIONS", "detect_leaks=0");
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut input = running.child.stdin.take().unwrap();
+    // It waits for its input when the first half of its work is done; if that is later, some of it is done on sick servers.
+    thread::sleep(Duration::from_millis(700));
+    servers[0].pause().unwrap();
+    servers[4].kill();
+    input.write_all(b"\n").unwrap();
+    let ending = running.end(LIMIT);
+    assert_eq!(ending.errors, "");
+    let said = ending.success();
+    assert!(said.starts_with("ready\n") && said.ends_with(" interruptions\n"), "{said}");
+}
+
+#[test]
+fn a_host_of_any_habits_is_at_home() {
+    let program = compile("host", "tests/it/capi/host.c", &["-std=c99"]);
+    hosts(&program, &[]);
+    hosts(&program, &LENIENT);
+    if has_sanitizer(SANITIZERS) {
+        hosts(&compile("host-sanitized", "tests/it/capi/host.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn a_library_that_is_closed_leaves_nothing() {
+    let program = compile_with("loader", "tests/it/capi/loader.c", ["-std=c99", "-ldl", "-rdynamic"]);
+    let servers = Server::several(3).unwrap();
+    let path = library().join("libquorumlock.so").display().to_string();
+    let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
+    // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes longer.
+    urls[2] = urls[2].replace("127.0.0.1", "localhost");
+    let said = run(&program, [path.as_str(), MOMENTS].into_iter().chain(urls.iter().map(String::as_str))).success();
+    assert_eq!(said, "nothing is left\n");
+    let mut command = command(&program, &LENIENT);
+    command.args([path.as_str(), "3"]).args(&urls).stdin(Stdio::null());
+    assert_eq!(Running::start(&mut command).end(LIMIT).success(), "nothing is left\n");
+}
