@@ -8,3 +8,5 @@ mod header;
 mod library;
 mod nulls;
 mod programs;
+mod ratio;
+mod threads;
