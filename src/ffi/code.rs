@@ -25,11 +25,12 @@ pub(super) enum Code {
     Busy = 203,
     UsedUp = 204,
     Unsupported = 205,
+    NoSuchNumber = 206,
     Panic = 300,
 }
 
 impl Code {
-    pub(super) const ALL: [Code; 19] = [
+    pub(super) const ALL: [Code; 20] = [
         Code::Ok,
         Code::Held,
         Code::Expired,
@@ -48,6 +49,7 @@ impl Code {
         Code::Busy,
         Code::UsedUp,
         Code::Unsupported,
+        Code::NoSuchNumber,
         Code::Panic,
     ];
 
@@ -80,6 +82,7 @@ impl Code {
             Code::Busy => "a guard that this thread is at work on",
             Code::UsedUp => "a lease that was attached or made into text before",
             Code::Unsupported => "not on this system",
+            Code::NoSuchNumber => "a number that stands for nothing",
             Code::Panic => "a bug in quorumlock",
         }
     }

@@ -2,19 +2,34 @@
 
 use super::boundary::{tell, value};
 use super::code::Code;
-use super::failure::Result;
+use super::failure::{Failure, Result};
 use super::handle::{Lent, Returned, hand_out};
 use super::observer::{Callback, Listener};
 use super::slot::Slot;
 use super::text::Bytes;
 use super::userdata::{Release, Userdata};
-use crate::{Builder, Redlock};
-use std::ffi::c_void;
+use crate::{Builder, Node, Redlock, RestartGuard};
+use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
 
 /// `quorumlock_config`.
 pub(super) struct Config(Slot<Builder>);
+
+/// `quorumlock_restart_guard`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) enum Guard {
+    Observed = 0,
+    Off = 1,
+    Strict = 2,
+}
+
+impl Guard {
+    fn of(number: c_int) -> Option<Guard> {
+        [Guard::Observed, Guard::Off, Guard::Strict].into_iter().find(|&guard| guard as c_int == number)
+    }
+}
 
 impl Config {
     pub(super) fn builder(&self) -> Result<Builder> {
@@ -56,6 +71,15 @@ extern "C" fn quorumlock_config_add_node(config: Lent<Config>, url: Bytes, url_l
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_add_durable_node(config: Lent<Config>, url: Bytes, url_length: usize) -> Code {
+    tell(|| {
+        let config = config.content("config")?;
+        let url = url.text(url_length, "url")?;
+        config.change(|builder| builder.node(Node::new(url).durable(true)))
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_prefix(config: Lent<Config>, prefix: Bytes, prefix_length: usize) -> Code {
     tell(|| {
         let config = config.content("config")?;
@@ -88,6 +112,21 @@ extern "C" fn quorumlock_config_set_unavailable_after_ms(config: Lent<Config>, t
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_max_ttl_ms(config: Lent<Config>, ttl_ms: u64) -> Code {
     change(&config, |builder| builder.max_ttl(Duration::from_millis(ttl_ms)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_restart_guard(config: Lent<Config>, guard: c_int) -> Code {
+    tell(|| {
+        let config = config.content("config")?;
+        let guard = Guard::of(guard).ok_or_else(|| Failure::plain(Code::NoSuchNumber))?;
+        config.change(|builder| {
+            builder.restart_guard(match guard {
+                Guard::Observed => RestartGuard::Observed,
+                Guard::Off => RestartGuard::Off,
+                Guard::Strict => RestartGuard::Strict,
+            })
+        })
+    })
 }
 
 #[unsafe(no_mangle)]

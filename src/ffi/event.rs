@@ -30,6 +30,9 @@ pub(super) enum Kind {
     Released = 10,
     Expired = 11,
     Repaired = 12,
+    NodeMayEvict = 13,
+    NodeQuarantined = 14,
+    QuarantineEnded = 15,
 }
 
 /// `quorumlock_event`. What does not belong to its kind is zero, or empty.
@@ -41,6 +44,7 @@ pub(super) struct Event {
     pub(super) faults: Vec<Fault>,
     /// Made when it is asked for.
     pub(super) message: OnceLock<String>,
+    pub(super) policy: &'static str,
     pub(super) waited: Duration,
     pub(super) ttl: Duration,
     pub(super) remaining: Duration,
@@ -91,6 +95,11 @@ impl Event {
             Kind::ReleaseFailed => format!("the release of {name:?} was not confirmed{how}"),
             Kind::Released => format!("released {name:?}{how}"),
             Kind::Expired => format!("released {name:?} too late{how}"),
+            Kind::NodeMayEvict => format!("{} may evict locks ({})", self.addresses.join(", "), self.policy),
+            Kind::NodeQuarantined => {
+                format!("{} was restarted, and does not count for {:?}", self.addresses.join(", "), self.remaining)
+            }
+            Kind::QuarantineEnded => format!("{} counts again", self.addresses.join(", ")),
             Kind::Repaired => format!("set the key of {name:?} again at {}", self.addresses.join(", ")),
         };
         for (index, fault) in self.faults.iter().enumerate() {
@@ -175,6 +184,11 @@ extern "C" fn quorumlock_event_ttl_ms(event: Seen<Event>) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_remaining_ms(event: Seen<Event>) -> u64 {
     value(0, || Some(millis(event.look()?.remaining)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_policy(event: Seen<Event>) -> Str {
+    value(Str::EMPTY, || Some(Str::of(event.look()?.policy)))
 }
 
 #[unsafe(no_mangle)]

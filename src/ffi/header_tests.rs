@@ -1,7 +1,9 @@
 //! The header and the code say the same: numbers, versions, and that nothing was left unsaid.
 
 use super::code::Code;
+use super::config::Guard;
 use super::event::Kind;
+use super::nodes::{Role, State};
 use super::report::{CauseNumber, Phase};
 use std::collections::BTreeMap;
 
@@ -68,6 +70,22 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_RELEASED", Kind::Released as i32, 10),
     ("QUORUMLOCK_EVENT_EXPIRED", Kind::Expired as i32, 11),
     ("QUORUMLOCK_EVENT_REPAIRED", Kind::Repaired as i32, 12),
+    ("QUORUMLOCK_NO_SUCH_NUMBER", Code::NoSuchNumber as i32, 206),
+    ("QUORUMLOCK_RESTART_GUARD_OBSERVED", Guard::Observed as i32, 0),
+    ("QUORUMLOCK_RESTART_GUARD_OFF", Guard::Off as i32, 1),
+    ("QUORUMLOCK_RESTART_GUARD_STRICT", Guard::Strict as i32, 2),
+    ("QUORUMLOCK_NODE_NONE", State::None as i32, 0),
+    ("QUORUMLOCK_NODE_UNKNOWN", State::Unknown as i32, 1),
+    ("QUORUMLOCK_NODE_VOTING", State::Voting as i32, 2),
+    ("QUORUMLOCK_NODE_DOWN", State::Down as i32, 3),
+    ("QUORUMLOCK_NODE_REJECTED", State::Rejected as i32, 4),
+    ("QUORUMLOCK_NODE_QUARANTINED", State::Quarantined as i32, 5),
+    ("QUORUMLOCK_ROLE_UNKNOWN", Role::Unknown as i32, 0),
+    ("QUORUMLOCK_ROLE_MASTER", Role::Master as i32, 1),
+    ("QUORUMLOCK_ROLE_REPLICA", Role::Replica as i32, 2),
+    ("QUORUMLOCK_EVENT_NODE_MAY_EVICT", Kind::NodeMayEvict as i32, 13),
+    ("QUORUMLOCK_EVENT_NODE_QUARANTINED", Kind::NodeQuarantined as i32, 14),
+    ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
 ];
 
 /// Every `NAME = number,` of the header.

@@ -4,8 +4,8 @@ use super::event::{Event, Kind};
 use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeUp, Observer, Release,
-    ReleaseFailed, Released, Repaired,
+    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
+    NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
 };
 use std::ffi::c_void;
 
@@ -65,6 +65,19 @@ impl Observer for Listener {
     fn node_down(&self, event: &NodeDown) {
         let fault = std::slice::from_ref(event.fault());
         self.tell(Event::of(Kind::NodeDown, "").at([event.address()]).because(fault));
+    }
+
+    fn node_may_evict(&self, event: &NodeMayEvict) {
+        self.tell(Event { policy: event.policy(), ..Event::of(Kind::NodeMayEvict, "") }.at([event.address()]));
+    }
+
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        let remaining = event.remaining();
+        self.tell(Event { remaining, ..Event::of(Kind::NodeQuarantined, "") }.at([event.address()]));
+    }
+
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        self.tell(Event::of(Kind::QuarantineEnded, "").at([event.address()]));
     }
 
     fn node_up(&self, event: &NodeUp) {

@@ -37,9 +37,10 @@
  *    disturb no call. The library sends none, SIGPIPE included, installs no handler, and its threads block all
  *    signals.
  * 10. After fork(), what was made before belongs to the parent. In the child its functions give QUORUMLOCK_FORKED and
- *     touch no connection, and a lock stays the parent's. A config, an error, a lease and a secret are plain memory:
- *     the child has a copy of its own, and can build its own client from the config. The child may free what it has
- *     inherited or leave it; the callbacks of inherited clients and guards are not called there, nor their `release`.
+ *     touch no connection, and a lock stays the parent's. A config, an error, a lease, a secret and a copy of nodes
+ *     are plain memory: the child has a copy of its own, and can build its own client from the config. The child may
+ *     free what it has inherited or leave it; the callbacks of inherited clients and guards are not called there, nor
+ *     their `release`.
  * 11. Callbacks run on the thread in whose call a thing was found out, or on the client's thread; never while the
  *     library holds a lock of its own. They may call anything here. They must be quick, must not throw, longjmp or end
  *     their thread, and must not wait for a lock that their thread holds.
@@ -112,6 +113,8 @@ typedef enum quorumlock_result {
     QUORUMLOCK_USED_UP = 204,
     /* This system has nothing of the kind. */
     QUORUMLOCK_UNSUPPORTED = 205,
+    /* The number stands for nothing here. */
+    QUORUMLOCK_NO_SUCH_NUMBER = 206,
 
     /* A bug in the library. */
     QUORUMLOCK_PANIC = 300
@@ -141,6 +144,8 @@ typedef struct quorumlock_secret quorumlock_secret;
 typedef struct quorumlock_error quorumlock_error;
 /* A node that gave no usable answer, and why. Belongs to an error or an event, and lasts as long. */
 typedef struct quorumlock_fault quorumlock_fault;
+/* How the nodes of a client looked when they were asked for. */
+typedef struct quorumlock_nodes quorumlock_nodes;
 /* Something that happened. Lasts until the callback returns that it was given to. */
 typedef struct quorumlock_event quorumlock_event;
 
@@ -281,6 +286,11 @@ void quorumlock_config_free(quorumlock_config *config);
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
+/* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
+ * always". It counts at once after a restart. This is believed, and cannot be checked.
+ * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
+quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, const char *url, size_t url_length);
+
 /* What is put before the name of each resource to make its key. Default: nothing.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_prefix(quorumlock_config *config, const char *prefix, size_t prefix_length);
@@ -303,9 +313,25 @@ quorumlock_result quorumlock_config_set_retry_delay_ms(
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *config, uint64_t time_ms);
 
-/* The longest time to live that a lock may ask for. Default: 86400000, a day. At least 1.
+/* The longest time to live that a lock may ask for, and how long a restarted node does not count: set it to little
+ * more than what you use, and to the same in all clients of the nodes. Default: 86400000, a day. At least 1.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_max_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
+
+/* What is done about nodes that were restarted and may have forgotten locks. */
+typedef enum quorumlock_restart_guard {
+    /* A node that this client has met before, and that was restarted since, does not count until the longest time to
+     * live has passed. One that is met for the first time counts. The default. */
+    QUORUMLOCK_RESTART_GUARD_OBSERVED = 0,
+    /* Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data. */
+    QUORUMLOCK_RESTART_GUARD_OFF = 1,
+    /* And one that is met for the first time must have been up for so long. */
+    QUORUMLOCK_RESTART_GUARD_STRICT = 2
+} quorumlock_restart_guard;
+
+/* What is done about restarted nodes: one of quorumlock_restart_guard, or it gives QUORUMLOCK_NO_SUCH_NUMBER.
+ * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
+quorumlock_result quorumlock_config_set_restart_guard(quorumlock_config *config, int guard);
 
 /* For how long a thread that is alone with its client polls before it sleeps, in microseconds; 0 is not at all, which
  * is right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000.
@@ -570,6 +596,99 @@ quorumlock_str quorumlock_secret_text(const quorumlock_secret *secret);
  * Any thread. In a child of fork: frees the child's copy. Not in a signal handler. */
 void quorumlock_secret_free(quorumlock_secret *secret);
 
+/* ---- Nodes ------------------------------------------------------------------------------------------------------ */
+
+/* What a node is to a client. More may follow in later versions. */
+typedef enum quorumlock_node_state {
+    /* There is no such node. */
+    QUORUMLOCK_NODE_NONE = 0,
+    /* Nothing was heard of it. Connections are made when a lock is wanted. */
+    QUORUMLOCK_NODE_UNKNOWN = 1,
+    /* It votes. */
+    QUORUMLOCK_NODE_VOTING = 2,
+    /* It cannot be asked. It is tried again with growing delays, for ever. */
+    QUORUMLOCK_NODE_DOWN = 3,
+    /* It answers, and may not vote: a replica, a wrong password, the same server as another node. */
+    QUORUMLOCK_NODE_REJECTED = 4,
+    /* It answers, and does not count yet, because it was restarted. */
+    QUORUMLOCK_NODE_QUARANTINED = 5
+} quorumlock_node_state;
+
+/* What a server is to others. More may follow in later versions. */
+typedef enum quorumlock_role {
+    /* It was not met yet, or withholds it. */
+    QUORUMLOCK_ROLE_UNKNOWN = 0,
+    QUORUMLOCK_ROLE_MASTER = 1,
+    QUORUMLOCK_ROLE_REPLICA = 2
+} quorumlock_role;
+
+/* How the nodes of a client look now, in the order in which they were named: a copy that does not change. Asks none of
+ * them and waits for nothing; it is what the client has found out while it was used.
+ * Gives QUORUMLOCK_OK and the nodes; or QUORUMLOCK_FORKED.
+ * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
+quorumlock_result quorumlock_client_nodes(
+    const quorumlock_client *client, quorumlock_nodes **nodes, quorumlock_error **error);
+
+/* Frees the copy. NULL is allowed.
+ * Any thread. In a child of fork: frees the child's copy. Not in a signal handler. */
+void quorumlock_nodes_free(quorumlock_nodes *nodes);
+
+/* How many nodes there are. 0 for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+size_t quorumlock_nodes_count(const quorumlock_nodes *nodes);
+
+/* What one of them is to the client, counted from 0. QUORUMLOCK_NODE_NONE when there is none, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_node_state quorumlock_nodes_state(const quorumlock_nodes *nodes, size_t index);
+
+/* All of it in one line, such as "10.0.0.3:6379: voting for 12s, Redis 7.0.15". Empty when there is none, and for
+ * NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_str quorumlock_nodes_message(const quorumlock_nodes *nodes, size_t index);
+
+/* Its address: "host:port", or "unix:" and a path. Empty when there is none, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_str quorumlock_nodes_address(const quorumlock_nodes *nodes, size_t index);
+
+/* For how long it has been so, since the client found out. 0 when there is none, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+uint64_t quorumlock_nodes_state_age_ms(const quorumlock_nodes *nodes, size_t index);
+
+/* For how long it does not count yet, if it is in quarantine. 0 otherwise, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+uint64_t quorumlock_nodes_quarantine_ms(const quorumlock_nodes *nodes, size_t index);
+
+/* 1 if there is a connection to it, otherwise 0. A node that votes may have none: servers close idle ones. 0 for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+int quorumlock_nodes_is_connected(const quorumlock_nodes *nodes, size_t index);
+
+/* 1 if it was declared durable, otherwise 0. 0 for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+int quorumlock_nodes_is_durable(const quorumlock_nodes *nodes, size_t index);
+
+/* What server it is, such as "Redis 7.0.15". Empty when it was not met yet or withholds it, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_str quorumlock_nodes_server(const quorumlock_nodes *nodes, size_t index);
+
+/* The first eight digits of its run id, which is another one after each restart. Empty when it was not met yet or
+ * withholds it (then its restarts are not noticed), and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_str quorumlock_nodes_run_id(const quorumlock_nodes *nodes, size_t index);
+
+/* Whether it is a master, as it should be. QUORUMLOCK_ROLE_UNKNOWN when it was not met yet or withholds it, and for
+ * NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_role quorumlock_nodes_role(const quorumlock_nodes *nodes, size_t index);
+
+/* By what policy it evicts keys when its memory is full, if it may: then it may forget a lock. Otherwise empty, and
+ * for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+quorumlock_str quorumlock_nodes_eviction(const quorumlock_nodes *nodes, size_t index);
+
+/* How it failed last. It lasts as long as `nodes`. NULL if it never did, when there is none, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+const quorumlock_fault *quorumlock_nodes_last_fault(const quorumlock_nodes *nodes, size_t index);
+
 /* ---- Events ----------------------------------------------------------------------------------------------------- */
 
 /* What happened. More may follow in later versions: ignore what you do not know. Behind each, what it tells besides a
@@ -599,7 +718,13 @@ typedef enum quorumlock_kind {
     /* A lock was released too late: name, is_freed. */
     QUORUMLOCK_EVENT_EXPIRED = 11,
     /* The key of a held lock was set again on nodes that had lost it: name, addresses. */
-    QUORUMLOCK_EVENT_REPAIRED = 12
+    QUORUMLOCK_EVENT_REPAIRED = 12,
+    /* A node has a limit of memory, and evicts keys when it is full: addresses (one), policy. */
+    QUORUMLOCK_EVENT_NODE_MAY_EVICT = 13,
+    /* A node was restarted, and does not count for a while: addresses (one), remaining_ms. */
+    QUORUMLOCK_EVENT_NODE_QUARANTINED = 14,
+    /* A node that was in quarantine counts again: addresses (one). */
+    QUORUMLOCK_EVENT_QUARANTINE_ENDED = 15
 } quorumlock_kind;
 
 /* What happened. QUORUMLOCK_EVENT_NONE for NULL.
@@ -651,9 +776,13 @@ size_t quorumlock_event_refused(const quorumlock_event *event);
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 uint64_t quorumlock_event_ttl_ms(const quorumlock_event *event);
 
-/* What was left of the lease.
+/* What was left of the lease, or of the quarantine.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 uint64_t quorumlock_event_remaining_ms(const quorumlock_event *event);
+
+/* By what policy the node evicts keys. Empty for NULL.
+ * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
+quorumlock_str quorumlock_event_policy(const quorumlock_event *event);
 
 /* 1 if it was an automatic extension, 0 if one by quorumlock_guard_extend.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */

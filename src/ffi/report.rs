@@ -73,7 +73,7 @@ pub(super) fn faults(causes: &[NodeFault]) -> Vec<Fault> {
 }
 
 impl Fault {
-    fn new(fault: &NodeFault) -> Fault {
+    pub(super) fn new(fault: &NodeFault) -> Fault {
         Fault { fault: fault.clone(), message: fault.to_string() }
     }
 

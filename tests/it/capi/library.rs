@@ -3,11 +3,12 @@
 //! What is missing on the machine is named, and fails the test: a compiler, an interpreter, valgrind. `tests/run` installs
 //! them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
 
+use crate::support::process::eventually;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,13 @@ impl Ending {
 /// A program that runs, and is ended when it takes too long or nobody waits for it.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    readers: Option<[JoinHandle<String>; 2]>,
+    pipes: [Pipe; 2],
+}
+
+/// What a program has written so far.
+struct Pipe {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -51,8 +58,15 @@ impl Running {
             }
             child => child.unwrap_or_else(|error| panic!("{name}: {error}")),
         };
-        let readers = [read(child.stdout.take()), read(child.stderr.take())];
-        Running { child, readers: Some(readers) }
+        let pipes = [Pipe::read(child.stdout.take()), Pipe::read(child.stderr.take())];
+        Running { child, pipes }
+    }
+
+    /// Waits until the program has said this.
+    #[track_caller]
+    pub(crate) fn heard(&self, words: &str) {
+        let said = || self.pipes[0].text.lock().unwrap().contains(words);
+        assert!(eventually(LIMIT, said), "{}", self.pipes[1].text.lock().unwrap());
     }
 
     #[track_caller]
@@ -64,7 +78,7 @@ impl Running {
             status = self.child.try_wait().expect("it is a child of ours");
         }
         let _ = self.child.kill();
-        let [output, errors] = self.readers.take().expect("it ends once").map(|reader| reader.join().unwrap());
+        let [output, errors] = self.pipes.each_mut().map(Pipe::end);
         let status = status.unwrap_or_else(|| panic!("it did not end within {limit:?}\n{output}{errors}"));
         Ending { status, output, errors }
     }
@@ -74,6 +88,26 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Pipe {
+    fn read(pipe: Option<impl Read + Send + 'static>) -> Pipe {
+        let text = Arc::new(Mutex::new(String::new()));
+        let (written, mut pipe) = (Arc::clone(&text), pipe.expect("a pipe"));
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(length @ 1..) = pipe.read(&mut bytes) {
+                written.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..length]));
+            }
+        });
+        Pipe { text, reader: Some(reader) }
+    }
+
+    /// All of it.
+    fn end(&mut self) -> String {
+        self.reader.take().expect("it ends once").join().unwrap();
+        std::mem::take(&mut self.text.lock().unwrap())
     }
 }
 
@@ -144,14 +178,6 @@ pub(crate) fn has_sanitizer(flag: &str) -> bool {
 /// The folder of this package.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.expect("a pipe").read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
 }
 
 fn how_to_install(program: &str) -> String {

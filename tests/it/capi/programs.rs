@@ -8,8 +8,6 @@ use crate::support::server::Server;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 /// Nothing wrong, and not a byte left in the end.
@@ -68,8 +66,7 @@ fn hosts(program: &Path, valgrind: &[&str]) {
     command.args(servers.iter().map(Server::url)).env("ASAN_OPTIONS", "detect_leaks=0");
     let mut running = Running::start(command.stdin(Stdio::piped()));
     let mut input = running.child.stdin.take().unwrap();
-    // It waits for its input when the first half of its work is done; if that is later, some of it is done on sick servers.
-    thread::sleep(Duration::from_millis(700));
+    running.heard("ready");
     servers[0].pause().unwrap();
     servers[4].kill();
     input.write_all(b"\n").unwrap();
@@ -102,4 +99,31 @@ fn a_library_that_is_closed_leaves_nothing() {
     let mut command = command(&program, &LENIENT);
     command.args([path.as_str(), "3"]).args(&urls).stdin(Stdio::null());
     assert_eq!(Running::start(&mut command).end(LIMIT).success(), "nothing is left\n");
+}
+
+#[test]
+fn restarts_of_nodes_are_told() {
+    let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
+    let mut servers = Server::several(4).unwrap();
+    servers[1].command(&["CONFIG", "SET", "maxmemory", "100mb"]).unwrap();
+    servers[1].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
+    let mut command = command(&program, &[]);
+    command.args(servers.iter().map(Server::url)).arg("redis://127.0.0.1:1");
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    let mut input = running.child.stdin.take().unwrap();
+    running.heard("ready");
+    // The last one is declared durable.
+    for index in [0, 3] {
+        servers[index].restart().unwrap();
+    }
+    input.write_all(b"\n").unwrap();
+    let said = running.end(LIMIT).success();
+    assert_eq!(said.matches("14: ").count(), 1, "{said}");
+    assert!(said.contains(&format!("14: {} was restarted, and does not count for ", servers[0].address())), "{said}");
+    assert!(said.contains(&format!("13: {} may evict locks (allkeys-lru)", servers[1].address())), "{said}");
+    assert!(said.contains(&format!("node 0: {}: in quarantine", servers[0].address())), "{said}");
+    for index in [1, 2, 3] {
+        assert!(said.contains(&format!("node {index}: {}: voting", servers[index].address())), "{said}");
+    }
+    assert!(said.contains("node 4: 127.0.0.1:1: down, connection refused"), "{said}");
 }

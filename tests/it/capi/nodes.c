@@ -1,0 +1,98 @@
+/*
+ * What is told of nodes, when one of them is restarted without its data in the middle.
+ *
+ *     nodes URL...     says "ready" when it has met them, waits for a line, locks again, and says what it was told
+ *
+ * The last URL is of a node that is not there; the one before it is declared durable.
+ */
+#include "check.h"
+
+static void on_event(void *userdata, const quorumlock_event *event)
+{
+    quorumlock_str message = quorumlock_event_message(event);
+    quorumlock_kind kind = quorumlock_event_kind(event);
+    (void)userdata;
+    if (kind == QUORUMLOCK_EVENT_NODE_MAY_EVICT) {
+        CHECK(is(quorumlock_event_policy(event), "allkeys-lru"));
+    } else if (kind == QUORUMLOCK_EVENT_NODE_QUARANTINED) {
+        CHECK(quorumlock_event_remaining_ms(event) > 50000 && quorumlock_event_address_count(event) == 1);
+    } else if (kind != QUORUMLOCK_EVENT_NODE_UP && kind != QUORUMLOCK_EVENT_NODE_DOWN) {
+        return;
+    }
+    printf("%d: %.*s\n", (int)kind, (int)message.length, message.data);
+}
+
+static quorumlock_nodes *nodes_of(quorumlock_client *client)
+{
+    quorumlock_nodes *nodes = NULL;
+    MUST(quorumlock_client_nodes(client, &nodes, &error));
+    return nodes;
+}
+
+int main(int count, char **arguments)
+{
+    quorumlock_config *config = config_of(arguments + 1, count - 3);
+    char *durable = arguments[count - 2], *dead = arguments[count - 1], line[8];
+    size_t last = (size_t)count - 2, index;
+    quorumlock_client *client = NULL;
+    quorumlock_mutex *mutex;
+    quorumlock_nodes *nodes;
+
+    CHECK(quorumlock_config_add_durable_node(config, durable, strlen(durable)) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_node(config, dead, strlen(dead)) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_restart_guard(config, 3) == QUORUMLOCK_NO_SUCH_NUMBER);
+    CHECK(quorumlock_config_set_restart_guard(config, -1) == QUORUMLOCK_NO_SUCH_NUMBER);
+    CHECK(quorumlock_config_set_restart_guard(config, QUORUMLOCK_RESTART_GUARD_STRICT) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_restart_guard(config, QUORUMLOCK_RESTART_GUARD_OBSERVED) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_max_ttl_ms(config, 60000) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_observer(config, on_event, NULL, NULL) == QUORUMLOCK_OK);
+    MUST(quorumlock_client_new(config, &client, &error));
+    quorumlock_config_free(config);
+
+    nodes = nodes_of(client);
+    CHECK(quorumlock_nodes_count(nodes) == last + 1);
+    for (index = 0; index <= last + 1; index++) {
+        CHECK(quorumlock_nodes_state(nodes, index)
+            == (index <= last ? QUORUMLOCK_NODE_UNKNOWN : QUORUMLOCK_NODE_NONE));
+        CHECK(quorumlock_nodes_role(nodes, index) == QUORUMLOCK_ROLE_UNKNOWN);
+        CHECK(quorumlock_nodes_is_durable(nodes, index) == (index == last - 1));
+        CHECK(quorumlock_nodes_run_id(nodes, index).length == 0 && quorumlock_nodes_last_fault(nodes, index) == NULL);
+    }
+    CHECK(quorumlock_nodes_address(nodes, last + 1).length == 0);
+    quorumlock_nodes_free(nodes);
+
+    mutex = mutex_of(client, "nodes");
+    quorumlock_guard_free(take(mutex));
+    puts("ready");
+    fflush(stdout);
+    CHECK(fgets(line, sizeof line, stdin) != NULL);
+    /* Until all are met again. */
+    for (index = 0; index < 3; index++) {
+        quorumlock_guard *guard = NULL;
+        MUST(quorumlock_mutex_lock(mutex, NULL, &guard, &error));
+        quorumlock_guard_unlock(guard, NULL);
+        quorumlock_guard_free(guard);
+    }
+
+    nodes = nodes_of(client);
+    for (index = 0; index <= last; index++) {
+        quorumlock_str message = quorumlock_nodes_message(nodes, index);
+        quorumlock_node_state state = quorumlock_nodes_state(nodes, index);
+        printf("node %d: %.*s\n", (int)index, (int)message.length, message.data);
+        CHECK((state == QUORUMLOCK_NODE_QUARANTINED) == (quorumlock_nodes_quarantine_ms(nodes, index) > 50000));
+        CHECK(quorumlock_nodes_state_age_ms(nodes, index) < 50000);
+        if (index < last) {
+            CHECK(quorumlock_nodes_role(nodes, index) == QUORUMLOCK_ROLE_MASTER);
+            CHECK(quorumlock_nodes_run_id(nodes, index).length == 8 && quorumlock_nodes_server(nodes, index).length > 0);
+            CHECK(quorumlock_nodes_is_connected(nodes, index));
+        } else {
+            const quorumlock_fault *fault = quorumlock_nodes_last_fault(nodes, index);
+            CHECK(state == QUORUMLOCK_NODE_DOWN && !quorumlock_nodes_is_connected(nodes, index));
+            CHECK(quorumlock_fault_cause(fault) == QUORUMLOCK_CAUSE_REFUSED);
+        }
+    }
+    quorumlock_nodes_free(nodes);
+    quorumlock_mutex_free(mutex);
+    quorumlock_client_free(client);
+    return 0;
+}
