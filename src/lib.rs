@@ -57,8 +57,7 @@
 //! * Order among programs. Threads that share a client queue up, first come, first served. Programs that wait for a lock
 //!   [are told](Builder::wake_ups) of its release and take turns as a rule, by what they hear; nothing enforces it.
 //!
-//! Not in this version: fair or reentrant locks; TLS; a C
-//! interface.
+//! Not in this version: fair or reentrant locks; TLS.
 //!
 //! # Restarted nodes
 //!
@@ -105,7 +104,8 @@
 //!    [`Release`]. [`extend`](MutexGuard::extend) makes it last longer, and [`Extension`] says what came of it.
 //!    [`detach`](MutexGuard::detach) makes a [`Lease`] of it, which goes on in another thread or process:
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
-//! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) tells in time when one is lost all the same.
+//! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) tell in time
+//!    when one is lost all the same.
 //! 6. [`Mutex::fenced`] gives each acquisition a [`FencingToken`], by which a [`FenceGuard`] or a database refuses who comes
 //!    too late.
 //! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
@@ -121,6 +121,8 @@
 //!
 //! * `embedded`, off by default: the module of that name, an in-process node for first runs and tests. It brings no
 //!   further dependency. It is not for production.
+//! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
+//!   library that programs in C link. README.md says how to build one.
 
 #[doc(hidden)]
 pub mod proto;

@@ -35,10 +35,12 @@ int main(int count, char **arguments)
     quorumlock_lease *lease = NULL, *out_lease = NULL;
     quorumlock_secret *secret = NULL, *out_secret = NULL;
     quorumlock_cancel_handle *cancel_handle = quorumlock_cancel_handle_new(), *cancel = cancel_handle;
+    quorumlock_nodes *nodes = NULL, *out_nodes = NULL;
     quorumlock_error *error = NULL;
     int number = -7;
 
     MUST(quorumlock_client_new(config, &client, &error));
+    MUST(quorumlock_client_nodes(client, &nodes, &error));
     mutex = mutex_of(client, "nulls");
     guard = take(mutex);
     quorumlock_mutex_free(mutex);
@@ -50,6 +52,8 @@ int main(int count, char **arguments)
     CALLS;
 
     CHECK(out_client == NULL && out_mutex == NULL && out_guard == NULL && out_lease == NULL && out_secret == NULL);
+    CHECK(out_nodes == NULL && quorumlock_nodes_count(nodes) == 1);
+    quorumlock_nodes_free(nodes);
     CHECK(error == NULL && number == -7 && !quorumlock_cancel_handle_is_cancelled(cancel));
     MUST(quorumlock_lease_into_text(lease, &secret, &error));
     quorumlock_secret_free(secret);
