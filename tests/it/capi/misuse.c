@@ -192,6 +192,40 @@ static void names_of_every_kind(void)
     quorumlock_client_free(client);
 }
 
+/* -- outputs --------------------------------------------------------------------------------------------------------- */
+
+/* Nothing is written but by a call that succeeds, whatever else it gives. */
+static void outputs_are_left_alone(void)
+{
+    quorumlock_client *client = client_of(urls, url_count), *nobody = (void *)&url_count;
+    quorumlock_config *empty = quorumlock_config_new();
+    quorumlock_mutex *mutex = mutex_of(client, "outputs"), *unusable = mutex_of(client, ""), *none = (void *)&url_count;
+    quorumlock_guard *guard = take(mutex), *other = (void *)&url_count;
+    quorumlock_lease *lease = (void *)&url_count;
+    quorumlock_error *error = (void *)&url_count;
+    int descriptor = -7;
+
+    CHECK(quorumlock_mutex_try_lock(mutex, &other, &error) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_mutex_lock_timeout(mutex, 1, NULL, &other, &error) == QUORUMLOCK_HELD);
+    CHECK(quorumlock_guard_unlock(guard, &error) == QUORUMLOCK_OK);
+    CHECK(quorumlock_guard_unlock(guard, &error) == QUORUMLOCK_NOT_HELD);
+    CHECK(quorumlock_guard_extend(guard, 1000, &error) == QUORUMLOCK_NOT_HELD);
+    CHECK(quorumlock_guard_detach(guard, &lease, &error) == QUORUMLOCK_NOT_HELD);
+    CHECK(quorumlock_guard_lost_fd(guard, &descriptor, &error) == QUORUMLOCK_NOT_HELD);
+    CHECK(error == (void *)&url_count);
+    CHECK(quorumlock_mutex_lock(unusable, NULL, &other, NULL) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_client_new(empty, &nobody, NULL) == QUORUMLOCK_CONFIG);
+    CHECK(quorumlock_mutex_new(client, "\xff", 1, &none) == QUORUMLOCK_NOT_UTF8);
+    CHECK(quorumlock_lease_from_text("nonsense", 8, &lease, NULL) == QUORUMLOCK_CONFIG);
+    CHECK(other == (void *)&url_count && nobody == (void *)&url_count && none == (void *)&url_count);
+    CHECK(lease == (void *)&url_count && descriptor == -7);
+    quorumlock_guard_free(guard);
+    quorumlock_mutex_free(unusable);
+    quorumlock_mutex_free(mutex);
+    quorumlock_client_free(client);
+    quorumlock_config_free(empty);
+}
+
 /* -- errors --------------------------------------------------------------------------------------------------------- */
 
 static void settings_that_cannot_be_used(void)
@@ -562,6 +596,7 @@ static void *keep_all(void *unused)
     a_guard_that_is_freed_releases();
     a_config_is_used_again();
     names_of_every_kind();
+    outputs_are_left_alone();
     settings_that_cannot_be_used();
     every_node_has_its_cause();
     waits_end_when_they_should();

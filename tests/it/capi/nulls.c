@@ -1,6 +1,10 @@
 /* The frame of the program that tests NULL for every pointer. Where CALLS stands, the calls are put in. */
 #include "check.h"
 
+/* What stands in an output that nothing is to be written to. */
+#define NOWHERE ((void *)&number)
+static int number = -7;
+
 static void on_event(void *userdata, const quorumlock_event *event)
 {
     (void)userdata;
@@ -29,15 +33,14 @@ static void is_told(quorumlock_error **error, const char *message)
 int main(int count, char **arguments)
 {
     quorumlock_config *config = config_of(arguments + 1, count - 1);
-    quorumlock_client *client = NULL, *out_client = NULL;
-    quorumlock_mutex *mutex, *out_mutex = NULL;
-    quorumlock_guard *guard, *other, *out_guard = NULL;
-    quorumlock_lease *lease = NULL, *out_lease = NULL;
-    quorumlock_secret *secret = NULL, *out_secret = NULL;
+    quorumlock_client *client = NULL, *out_client = NOWHERE;
+    quorumlock_mutex *mutex, *out_mutex = NOWHERE;
+    quorumlock_guard *guard, *other, *out_guard = NOWHERE;
+    quorumlock_lease *lease = NULL, *out_lease = NOWHERE;
+    quorumlock_secret *secret = NULL, *out_secret = NOWHERE;
     quorumlock_cancel_handle *cancel_handle = quorumlock_cancel_handle_new(), *cancel = cancel_handle;
-    quorumlock_nodes *nodes = NULL, *out_nodes = NULL;
+    quorumlock_nodes *nodes = NULL, *out_nodes = NOWHERE;
     quorumlock_error *error = NULL;
-    int number = -7;
 
     MUST(quorumlock_client_new(config, &client, &error));
     MUST(quorumlock_client_nodes(client, &nodes, &error));
@@ -51,8 +54,8 @@ int main(int count, char **arguments)
 
     CALLS;
 
-    CHECK(out_client == NULL && out_mutex == NULL && out_guard == NULL && out_lease == NULL && out_secret == NULL);
-    CHECK(out_nodes == NULL && quorumlock_nodes_count(nodes) == 1);
+    CHECK(out_client == NOWHERE && out_mutex == NOWHERE && out_guard == NOWHERE && out_lease == NOWHERE);
+    CHECK(out_secret == NOWHERE && out_nodes == NOWHERE && quorumlock_nodes_count(nodes) == 1);
     quorumlock_nodes_free(nodes);
     CHECK(error == NULL && number == -7 && !quorumlock_cancel_handle_is_cancelled(cancel));
     MUST(quorumlock_lease_into_text(lease, &secret, &error));
