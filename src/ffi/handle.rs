@@ -9,6 +9,7 @@
 //!
 //! Outside this file nobody makes such values but C, in calls of the functions with `no_mangle`. What the header demands of
 //! C is what makes the unsafe code sound: a pointer is NULL, or what the library gave for its type and was not given back.
+//! Any thread may come with it: what can be handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
 use std::ptr::NonNull;
@@ -87,15 +88,15 @@ impl<T> Place<T> {
     }
 }
 
-impl<T> Place<*const T> {
+impl<T: Send + Sync + 'static> Place<*const T> {
     /// Hands out a new handle.
     pub(super) fn give(self, content: T) {
         self.write(hand_out(content));
     }
 }
 
-/// A new handle, C's to give back.
-pub(super) fn hand_out<T>(content: T) -> *const T {
+/// A new handle, C's to give back, on whatever thread.
+pub(super) fn hand_out<T: Send + Sync + 'static>(content: T) -> *const T {
     Arc::into_raw(Arc::new(content))
 }
 
@@ -103,7 +104,7 @@ pub(super) fn hand_out<T>(content: T) -> *const T {
 #[repr(transparent)]
 pub(super) struct Seen<T>(*const T);
 
-impl<T> Seen<T> {
+impl<T: Sync> Seen<T> {
     /// None for NULL.
     pub(super) fn look(&self) -> Option<&T> {
         // SAFETY: It was made from a reference, and what it leads to lasts as long as the header says: until the callback

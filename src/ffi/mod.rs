@@ -13,7 +13,8 @@
 //! 3. Every function does its work within [`boundary`]: a panic becomes a code, a failure an error. (2, 4)
 //! 4. What changes in a handle is in a [`Slot`](slot::Slot), whose mutex is never held when somebody is called, and on
 //!    which no child of `fork` waits. (8, 10, 11)
-//! 5. Numbers that C knows are written here once each, in [`code`], [`report`], [`event`], [`nodes`] and [`config`], and never given to anything else.
+//! 5. Numbers that C knows are written here once each, in [`code`], [`report`], [`event`], [`nodes`] and [`config`], and are
+//!    never given to anything else.
 //!
 //! It calls the public API, and of the house's own only what has no lock's state: generations, mutexes, wake-ups.
 
