@@ -33,6 +33,8 @@ pub(super) enum Kind {
     NodeMayEvict = 13,
     NodeQuarantined = 14,
     QuarantineEnded = 15,
+    PublishRefused = 16,
+    SubscribeRefused = 17,
 }
 
 /// `quorumlock_event`. What does not belong to its kind is zero, or empty.
@@ -100,6 +102,8 @@ impl Event {
                 format!("{} was restarted, and does not count for {:?}", self.addresses.join(", "), self.remaining)
             }
             Kind::QuarantineEnded => format!("{} counts again", self.addresses.join(", ")),
+            Kind::PublishRefused => "others are not told of releases here".to_owned(),
+            Kind::SubscribeRefused => "the releases of others are not told here".to_owned(),
             Kind::Repaired => format!("set the key of {name:?} again at {}", self.addresses.join(", ")),
         };
         for (index, fault) in self.faults.iter().enumerate() {

@@ -86,6 +86,8 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_NODE_MAY_EVICT", Kind::NodeMayEvict as i32, 13),
     ("QUORUMLOCK_EVENT_NODE_QUARANTINED", Kind::NodeQuarantined as i32, 14),
     ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
+    ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),
+    ("QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED", Kind::SubscribeRefused as i32, 17),
 ];
 
 /// Every `NAME = number,` of the header.

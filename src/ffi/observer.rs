@@ -5,7 +5,7 @@ use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
     Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
+    NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::ffi::c_void;
 
@@ -99,5 +99,11 @@ impl Observer for Listener {
 
     fn repaired(&self, event: &Repaired) {
         self.tell(Event::of(Kind::Repaired, event.resource()).at(event.addresses().iter().map(String::as_str)));
+    }
+
+    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+        let kind = if event.is_publishing() { Kind::PublishRefused } else { Kind::SubscribeRefused };
+        let fault = std::slice::from_ref(event.fault());
+        self.tell(Event::of(kind, "").at([event.address()]).because(fault));
     }
 }

@@ -333,6 +333,12 @@ typedef enum quorumlock_restart_guard {
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_restart_guard(quorumlock_config *config, int guard);
 
+/* Whether those who wait for a lock are woken when another program releases it, and others when this one does: not if
+ * `enabled` is 0. It takes a second connection to each node while somebody waits, and a user that may publish and
+ * subscribe. Default: yes.
+ * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
+quorumlock_result quorumlock_config_set_wake_ups(quorumlock_config *config, int enabled);
+
 /* For how long a thread that is alone with its client polls before it sleeps, in microseconds; 0 is not at all, which
  * is right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
@@ -724,7 +730,11 @@ typedef enum quorumlock_kind {
     /* A node was restarted, and does not count for a while: addresses (one), remaining_ms. */
     QUORUMLOCK_EVENT_NODE_QUARANTINED = 14,
     /* A node that was in quarantine counts again: addresses (one). */
-    QUORUMLOCK_EVENT_QUARANTINE_ENDED = 15
+    QUORUMLOCK_EVENT_QUARANTINE_ENDED = 15,
+    /* A node does not let others be told of releases. Locks work all the same: addresses (one), faults (one). */
+    QUORUMLOCK_EVENT_PUBLISH_REFUSED = 16,
+    /* A node does not tell of the releases of others. Locks work all the same: addresses (one), faults (one). */
+    QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED = 17
 } quorumlock_kind;
 
 /* What happened. QUORUMLOCK_EVENT_NONE for NULL.

@@ -24,7 +24,7 @@ static void sleep_ms(long millis)
 /* Called from elsewhere: what was told so far. Its mutex also makes ThreadSanitizer see the order. */
 typedef struct journal {
     pthread_mutex_t mutex;
-    int calls, releases, events[16];
+    int calls, releases, events[32];
     quorumlock_guard *guard;
     quorumlock_result result;
     int other_result;
@@ -493,7 +493,7 @@ static void on_event(void *userdata, const quorumlock_event *event)
 {
     journal *journal = userdata;
     quorumlock_kind kind = quorumlock_event_kind(event);
-    CHECK(kind > 0 && kind < 16 && quorumlock_event_message(event).length > 0);
+    CHECK(kind > 0 && kind < 32 && quorumlock_event_message(event).length > 0);
     if (kind == QUORUMLOCK_EVENT_ACQUIRED) {
         CHECK(quorumlock_event_attempts(event) == 1 && quorumlock_event_waited_us(event) > 0);
         CHECK(contains(quorumlock_event_name(event), "observed"));

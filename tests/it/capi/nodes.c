@@ -16,7 +16,8 @@ static void on_event(void *userdata, const quorumlock_event *event)
         CHECK(is(quorumlock_event_policy(event), "allkeys-lru"));
     } else if (kind == QUORUMLOCK_EVENT_NODE_QUARANTINED) {
         CHECK(quorumlock_event_remaining_ms(event) > 50000 && quorumlock_event_address_count(event) == 1);
-    } else if (kind != QUORUMLOCK_EVENT_NODE_UP && kind != QUORUMLOCK_EVENT_NODE_DOWN) {
+    } else if (kind != QUORUMLOCK_EVENT_NODE_UP && kind != QUORUMLOCK_EVENT_NODE_DOWN
+        && kind != QUORUMLOCK_EVENT_PUBLISH_REFUSED && kind != QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED) {
         return;
     }
     printf("%d: %.*s\n", (int)kind, (int)message.length, message.data);
