@@ -10,14 +10,15 @@ try {
     std::vector<std::string_view> nodes(arguments + 1, arguments + count);
     quorumlock::client client(nodes, std::chrono::seconds(1));
     quorumlock::mutex order(client, "orders/42");
-    order.ttl(std::chrono::seconds(5)).watchdog(true);
+    order.ttl(std::chrono::seconds(5)).watchdog(true).fenced(true);
 
     auto guard = order.try_lock_for(std::chrono::seconds(1));
     if (!guard) {
         std::cout << "somebody else had it for the whole second\n";
         return 1;
     }
-    std::cout << "ours for " << guard->remaining().count() << " ms, and extended by itself\n";
+    std::cout << "ours for " << guard->remaining().count() << " ms, and extended by itself; number "
+              << guard->fencing_token() << '\n';
     if (order.try_lock()) {
         std::cout << "somebody else has got it as well\n";
         return 1;

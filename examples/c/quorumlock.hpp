@@ -78,6 +78,9 @@ public:
 
     milliseconds remaining() const noexcept { return milliseconds(quorumlock_guard_remaining_ms(handle_.get())); }
 
+    // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
+    uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
+
     // Whether the lock was ours to the end.
     bool unlock()
     {
@@ -120,6 +123,11 @@ public:
     mutex &ttl(milliseconds ttl)
     {
         check(quorumlock_mutex_set_ttl_ms(handle_.get(), static_cast<uint64_t>(ttl.count())));
+        return *this;
+    }
+    mutex &fenced(bool enabled)
+    {
+        check(quorumlock_mutex_set_fenced(handle_.get(), enabled));
         return *this;
     }
     mutex &watchdog(bool enabled)

@@ -135,6 +135,11 @@ extern "C" fn quorumlock_config_set_wake_ups(config: Lent<Config>, enabled: c_in
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_fence_retention_ms(config: Lent<Config>, time_ms: u64) -> Code {
+    change(&config, |builder| builder.fence_retention(Duration::from_millis(time_ms)))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_spin_us(config: Lent<Config>, time_us: u64) -> Code {
     change(&config, |builder| builder.spin(Duration::from_micros(time_us)))
 }

@@ -51,6 +51,7 @@ pub(super) struct Event {
     pub(super) ttl: Duration,
     pub(super) remaining: Duration,
     pub(super) attempts: u32,
+    pub(super) round_trips: u32,
     pub(super) granted: usize,
     pub(super) refused: usize,
     pub(super) is_automatic: bool,
@@ -168,6 +169,11 @@ extern "C" fn quorumlock_event_waited_us(event: Seen<Event>) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_attempts(event: Seen<Event>) -> u32 {
     value(0, || Some(event.look()?.attempts))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_round_trips(event: Seen<Event>) -> u32 {
+    value(0, || Some(event.look()?.round_trips))
 }
 
 #[unsafe(no_mangle)]

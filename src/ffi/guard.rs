@@ -8,7 +8,8 @@
 //!
 //! To extend a lock or to watch it, one thread borrows what holds it; others wait until it is put back, which takes a node timeout
 //! at most. A callback of that very thread would wait for itself: it is told that the guard is busy. No mutex is held while
-//! anything is sent or anybody called. A guard that is freed meanwhile is let go when it is put back.
+//! anything is sent or anybody called. Every call has its own count of the handle: so a guard that is freed meanwhile lets go
+//! of the lock at the end of the call, and in a child, where calls of other threads never end, not at all.
 
 use super::alarm::Alarm;
 use super::boundary::{enter, value};
@@ -27,6 +28,7 @@ use std::time::Duration;
 /// `quorumlock_guard`.
 pub(super) struct Guard {
     name: Arc<str>,
+    fence: u64,
     state: Slot<State>,
     put_back: Condvar,
     /// What becomes readable when the lock is lost, if a program has asked for that.
@@ -34,7 +36,7 @@ pub(super) struct Guard {
 }
 
 enum State {
-    Borrowed { by: Here, is_freed: bool },
+    Borrowed(Here),
     Gone,
     Held(crate::MutexGuard),
 }
@@ -61,13 +63,14 @@ struct Borrowed<'g> {
 
 impl Guard {
     pub(super) fn new(name: Arc<str>, held: crate::MutexGuard) -> Result<Guard> {
+        let fence = held.fencing_token().map_or(0, u64::from);
         let state = Slot::new(State::Held(held))?;
-        Ok(Guard { name, state, put_back: Condvar::new(), alarm: OnceLock::new() })
+        Ok(Guard { name, fence, state, put_back: Condvar::new(), alarm: OnceLock::new() })
     }
 
     /// Does something with what holds the lock, while other threads wait for it.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut crate::MutexGuard) -> Result<R>) -> Result<R> {
-        let held = self.replace(State::Borrowed { by: Here::now(), is_freed: false })?;
+        let held = self.replace(State::Borrowed(Here::now()))?;
         let mut borrowed = Borrowed { guard: self, held: Some(held) };
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
@@ -92,7 +95,7 @@ impl Guard {
     fn remaining(&self) -> Result<Duration> {
         match &*self.at_rest()? {
             State::Held(held) => Ok(held.remaining()),
-            State::Borrowed { .. } | State::Gone => Ok(Duration::ZERO),
+            State::Borrowed(_) | State::Gone => Ok(Duration::ZERO),
         }
     }
 
@@ -100,7 +103,7 @@ impl Guard {
     fn at_rest(&self) -> Result<MutexGuard<'_, State>> {
         self.state.check_process()?;
         let mut state = self.state.lock()?;
-        while let State::Borrowed { by, .. } = &*state {
+        while let State::Borrowed(by) = &*state {
             if *by == Here::now() {
                 return Err(Failure::plain(Code::Busy));
             }
@@ -108,27 +111,12 @@ impl Guard {
         }
         Ok(state)
     }
-
-    /// The handle is gone: lets go of the lock, now or when it is put back. In a child, of memory alone.
-    fn let_go(&self) {
-        let Ok(mut state) = self.state.lock() else { return };
-        if let State::Borrowed { is_freed, .. } = &mut *state {
-            *is_freed = true;
-            return;
-        }
-        let former = std::mem::replace(&mut *state, State::Gone);
-        drop(state);
-        drop(former);
-    }
 }
 
 impl Drop for Borrowed<'_> {
     fn drop(&mut self) {
         let Ok(mut state) = self.guard.state.lock() else { return };
-        let is_freed = matches!(&*state, State::Borrowed { is_freed: true, .. });
-        // What is not put back is let go afterwards.
-        let put_back = if is_freed { None } else { self.held.take() };
-        *state = put_back.map_or(State::Gone, State::Held);
+        *state = self.held.take().map_or(State::Gone, State::Held);
         drop(state);
         self.guard.put_back.notify_all();
     }
@@ -136,7 +124,7 @@ impl Drop for Borrowed<'_> {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_free(guard: Returned<Guard>) {
-    value((), || guard.take().map(|guard| guard.let_go()));
+    value((), || guard.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
@@ -150,6 +138,11 @@ extern "C" fn quorumlock_guard_remaining_ms(guard: Lent<Guard>) -> u64 {
         let remaining = guard.optional()?.remaining().ok()?;
         u64::try_from(remaining.as_millis()).ok()
     })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_fencing_token(guard: Lent<Guard>) -> u64 {
+    value(0, || Some(guard.optional()?.fence))
 }
 
 #[unsafe(no_mangle)]

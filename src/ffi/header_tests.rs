@@ -88,6 +88,8 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
     ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),
     ("QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED", Kind::SubscribeRefused as i32, 17),
+    ("QUORUMLOCK_CAUSE_FOREIGN", CauseNumber::Foreign as i32, 21),
+    ("QUORUMLOCK_CAUSE_NO_SCRIPTS", CauseNumber::NoScripts as i32, 22),
 ];
 
 /// Every `NAME = number,` of the header.

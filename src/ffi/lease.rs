@@ -14,6 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(super) struct Lease {
     key: String,
     ttl: Duration,
+    fence: u64,
     end: Duration,
     rest: Slot<Option<crate::Lease>>,
 }
@@ -22,7 +23,8 @@ impl Lease {
     pub(super) fn new(lease: crate::Lease) -> Result<Lease> {
         let key = lease.key().to_owned();
         let end = lease.end().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Lease { key, ttl: lease.ttl(), end, rest: Slot::new(Some(lease))? })
+        let fence = lease.fencing_token().map_or(0, u64::from);
+        Ok(Lease { key, ttl: lease.ttl(), fence, end, rest: Slot::new(Some(lease))? })
     }
 
     /// There is one of it: it goes once.
@@ -52,6 +54,11 @@ extern "C" fn quorumlock_lease_key(lease: Lent<Lease>) -> Str {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_lease_ttl_ms(lease: Lent<Lease>) -> u64 {
     value(0, || Some(millis(lease.optional()?.ttl)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_lease_fencing_token(lease: Lent<Lease>) -> u64 {
+    value(0, || Some(lease.optional()?.fence))
 }
 
 #[unsafe(no_mangle)]

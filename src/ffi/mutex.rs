@@ -26,18 +26,20 @@ pub(super) struct Mutex {
 /// As set so far.
 #[derive(Clone)]
 struct Settings {
-    /// Without a watchdog, so that one can be taken away.
+    /// Without the others, so that they can be taken away.
     plain: crate::Mutex,
+    is_fenced: bool,
     watchdog: Option<Watchdog>,
 }
 
 impl Mutex {
     /// As it is set now. The lock is taken with a copy: nobody holds anything while he waits.
     fn current(&self) -> Result<crate::Mutex> {
-        let Settings { plain, watchdog } = self.settings.lock()?.clone();
+        let Settings { plain, is_fenced, watchdog } = self.settings.lock()?.clone();
+        let mutex = if is_fenced { plain.fenced() } else { plain };
         Ok(match watchdog {
-            Some(watchdog) => plain.watchdog(watchdog),
-            None => plain,
+            Some(watchdog) => mutex.watchdog(watchdog),
+            None => mutex,
         })
     }
 
@@ -67,7 +69,10 @@ fn change(mutex: &Lent<Mutex>, change: impl FnOnce(Settings) -> Settings) -> Cod
 
 /// Changes those of the watchdog, and switches it on.
 fn change_watchdog(mutex: &Lent<Mutex>, with: impl FnOnce(Watchdog) -> Watchdog) -> Code {
-    change(mutex, |Settings { plain, watchdog }| Settings { plain, watchdog: Some(with(watchdog.unwrap_or_default())) })
+    change(mutex, |settings| {
+        let watchdog = settings.watchdog.unwrap_or_default();
+        Settings { watchdog: Some(with(watchdog)), ..settings }
+    })
 }
 
 /// Ended by the handle, if there is one.
@@ -90,7 +95,10 @@ extern "C" fn quorumlock_mutex_new(
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
         let plain = client.redlock.mutex(name);
-        mutex.give(Mutex { name: name.into(), settings: Slot::new(Settings { plain, watchdog: None })? });
+        mutex.give(Mutex {
+            name: name.into(),
+            settings: Slot::new(Settings { plain, is_fenced: false, watchdog: None })?,
+        });
         Ok(Code::Ok)
     })
 }
@@ -108,7 +116,12 @@ extern "C" fn quorumlock_mutex_name(mutex: Lent<Mutex>) -> Str {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Lent<Mutex>, ttl_ms: u64) -> Code {
     let ttl = Duration::from_millis(ttl_ms);
-    change(&mutex, |Settings { plain, watchdog }| Settings { plain: plain.ttl(ttl), watchdog })
+    change(&mutex, |settings| Settings { plain: settings.plain.ttl(ttl), ..settings })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_mutex_set_fenced(mutex: Lent<Mutex>, enabled: c_int) -> Code {
+    change(&mutex, |settings| Settings { is_fenced: enabled != 0, ..settings })
 }
 
 #[unsafe(no_mangle)]

@@ -33,6 +33,7 @@ impl Observer for Listener {
         self.tell(Event {
             waited: event.waited(),
             attempts: event.attempts(),
+            round_trips: event.round_trips(),
             ..Event::of(Kind::Acquired, event.resource())
         });
     }

@@ -225,7 +225,11 @@ typedef enum quorumlock_cause {
     /* The host name has no address. */
     QUORUMLOCK_CAUSE_UNKNOWN_HOST = 19,
     /* No route leads to the address. */
-    QUORUMLOCK_CAUSE_UNREACHABLE = 20
+    QUORUMLOCK_CAUSE_UNREACHABLE = 20,
+    /* What stands under the key was not written by a fenced lock. It is left as it is. */
+    QUORUMLOCK_CAUSE_FOREIGN = 21,
+    /* The node runs no scripts, or none for this user, and a fenced lock needs them. */
+    QUORUMLOCK_CAUSE_NO_SCRIPTS = 22
 } quorumlock_cause;
 
 /* Frees an error, its texts and its faults. NULL is allowed.
@@ -339,6 +343,11 @@ quorumlock_result quorumlock_config_set_restart_guard(quorumlock_config *config,
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_wake_ups(quorumlock_config *config, int enabled);
 
+/* How long nodes keep the key of a fenced lock, and with it the last number, after it was last used. Default: a day,
+ * and never less than the longest time to live.
+ * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
+quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
+
 /* For how long a thread that is alone with its client polls before it sleeps, in microseconds; 0 is not at all, which
  * is right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
@@ -424,6 +433,12 @@ quorumlock_result quorumlock_mutex_set_watchdog_at_most(quorumlock_mutex *mutex,
  * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_set_watchdog_at_most_for_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
+/* Whether each acquisition gets a number that is greater than those of all before: not if `enabled` is 0. Default:
+ * not. See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all
+ * programs must agree. Nodes need scripts for it. Goes for locks that are taken from now on.
+ * Any thread. In a child of fork: QUORUMLOCK_FORKED, or no effect. Not in a signal handler. */
+quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
+
 /* Takes the lock, waiting for as long as somebody else has it, but not for ever on nodes that are not there. Threads
  * that share a client queue up, first come, first served. `cancel` may be NULL; otherwise it ends the wait from
  * another thread.
@@ -499,6 +514,13 @@ quorumlock_str quorumlock_guard_name(const quorumlock_guard *guard);
  * Any thread. In a child of fork: 0. Not in a signal handler. */
 uint64_t quorumlock_guard_remaining_ms(const quorumlock_guard *guard);
 
+/* The number of this acquisition, greater than that of every acquisition before it: send it along with everything that
+ * is written under the lock, and let the resource refuse smaller ones than it has seen. In a database: UPDATE ... SET
+ * ..., fence = :fence WHERE id = 42 AND fence <= :fence. It stays true, and can be asked for, when the lock is gone.
+ * It is less than 2^53. 0 if the lock is not fenced, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+uint64_t quorumlock_guard_fencing_token(const quorumlock_guard *guard);
+
 /* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no
  * lock any more, whatever the result, and still is to be freed.
  * Gives QUORUMLOCK_OK when the lock was ours to the end, QUORUMLOCK_EXPIRED when it was not, QUORUMLOCK_NOT_HELD when
@@ -560,6 +582,10 @@ quorumlock_str quorumlock_lease_key(const quorumlock_lease *lease);
 /* How long the lock was last asked to last. 0 for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 uint64_t quorumlock_lease_ttl_ms(const quorumlock_lease *lease);
+
+/* The number of the acquisition, see quorumlock_guard_fencing_token. 0 if the lock is not fenced, and for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+uint64_t quorumlock_lease_fencing_token(const quorumlock_lease *lease);
 
 /* When the lock ends by the wall clock: milliseconds since 1970. 0 for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
@@ -701,7 +727,7 @@ const quorumlock_fault *quorumlock_nodes_last_fault(const quorumlock_nodes *node
  * message; the functions that belong to other kinds give 0, or an empty text. */
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
-    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts. */
+    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips. */
     QUORUMLOCK_EVENT_ACQUIRED = 1,
     /* An attempt was lost, and undone: name, attempts (which it was), granted, refused, faults. */
     QUORUMLOCK_EVENT_ATTEMPT_LOST = 2,
@@ -773,6 +799,11 @@ uint64_t quorumlock_event_waited_us(const quorumlock_event *event);
 /* How many attempts the call has made so far.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 uint32_t quorumlock_event_attempts(const quorumlock_event *event);
+
+/* How many round trips the winning attempt took: 1, or 2 where nodes had to be brought to one number for a fenced
+ * lock.
+ * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
+uint32_t quorumlock_event_round_trips(const quorumlock_event *event);
 
 /* How many nodes granted the lock.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */

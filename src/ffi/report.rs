@@ -54,6 +54,8 @@ pub(super) enum CauseNumber {
     TooManyClients = 18,
     UnknownHost = 19,
     Unreachable = 20,
+    Foreign = 21,
+    NoScripts = 22,
 }
 
 impl Report {
@@ -95,8 +97,10 @@ impl Fault {
             Cause::ClusterMode => CauseNumber::ClusterMode,
             Cause::Database => CauseNumber::Database,
             Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
+            Cause::Foreign => CauseNumber::Foreign,
             Cause::Loading => CauseNumber::Loading,
             Cause::NoPermission => CauseNumber::NoPermission,
+            Cause::NoScripts => CauseNumber::NoScripts,
             Cause::NotMaster => CauseNumber::NotMaster,
             Cause::OutOfMemory => CauseNumber::OutOfMemory,
             Cause::Protocol(_) => CauseNumber::Protocol,

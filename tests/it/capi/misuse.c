@@ -429,6 +429,63 @@ static void a_loss_is_told_to_event_loops_and_callbacks(void)
     quorumlock_client_free(client);
 }
 
+/* -- fencing --------------------------------------------------------------------------------------------------------- */
+
+static void numbers_grow_and_stay_known(void)
+{
+    quorumlock_client *client = client_of(urls, url_count);
+    quorumlock_mutex *mutex = mutex_of(client, "fenced"), *plain = mutex_of(client, "fenced");
+    quorumlock_guard *first, *second, *other;
+    quorumlock_lease *lease = NULL, *read = NULL;
+    quorumlock_secret *secret = NULL;
+    uint64_t numbers[3];
+
+    CHECK(quorumlock_mutex_set_fenced(mutex, 1) == QUORUMLOCK_OK);
+    first = take(mutex);
+    numbers[0] = quorumlock_guard_fencing_token(first);
+    MUST(quorumlock_guard_unlock(first, &error));
+    second = take(mutex);
+    numbers[1] = quorumlock_guard_fencing_token(second);
+    CHECK(numbers[0] > 0 && numbers[1] > numbers[0] && quorumlock_guard_fencing_token(first) == numbers[0]);
+    quorumlock_guard_free(first);
+    CHECK(is(quorumlock_guard_name(second), "fenced") && is(quorumlock_mutex_name(mutex), "fenced"));
+
+    /* Another lock, though it has the same name. */
+    other = take(plain);
+    CHECK(quorumlock_guard_fencing_token(other) == 0);
+    quorumlock_guard_free(other);
+
+    /* The number goes along. */
+    MUST(quorumlock_guard_detach(second, &lease, &error));
+    quorumlock_guard_free(second);
+    CHECK(quorumlock_lease_fencing_token(lease) == numbers[1]);
+    MUST(quorumlock_lease_into_text(lease, &secret, &error));
+    quorumlock_lease_free(lease);
+    MUST(quorumlock_lease_from_text(
+        quorumlock_secret_text(secret).data, quorumlock_secret_text(secret).length, &read, &error));
+    quorumlock_secret_free(secret);
+    MUST(quorumlock_client_attach(client, read, &second, &error));
+    quorumlock_lease_free(read);
+    CHECK(quorumlock_guard_fencing_token(second) == numbers[1]);
+    MUST(quorumlock_guard_extend(second, 20000, &error));
+    MUST(quorumlock_guard_unlock(second, &error));
+    quorumlock_guard_free(second);
+
+    CHECK(quorumlock_mutex_set_watchdog(mutex, 1) == QUORUMLOCK_OK);
+    first = take(mutex);
+    numbers[2] = quorumlock_guard_fencing_token(first);
+    CHECK(numbers[2] > numbers[1]);
+    quorumlock_guard_free(first);
+    CHECK(quorumlock_mutex_set_fenced(mutex, 0) == QUORUMLOCK_OK);
+    first = NULL;
+    MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &first, &error));
+    CHECK(quorumlock_guard_fencing_token(first) == 0);
+    quorumlock_guard_free(first);
+    quorumlock_mutex_free(mutex);
+    quorumlock_mutex_free(plain);
+    quorumlock_client_free(client);
+}
+
 /* -- handing over --------------------------------------------------------------------------------------------------- */
 
 static void a_lock_goes_to_another_client(void)
@@ -495,7 +552,7 @@ static void on_event(void *userdata, const quorumlock_event *event)
     quorumlock_kind kind = quorumlock_event_kind(event);
     CHECK(kind > 0 && kind < 32 && quorumlock_event_message(event).length > 0);
     if (kind == QUORUMLOCK_EVENT_ACQUIRED) {
-        CHECK(quorumlock_event_attempts(event) == 1 && quorumlock_event_waited_us(event) > 0);
+        CHECK(quorumlock_event_attempts(event) == 1 && quorumlock_event_round_trips(event) == 1 && quorumlock_event_waited_us(event) > 0);
         CHECK(contains(quorumlock_event_name(event), "observed"));
     } else if (kind == QUORUMLOCK_EVENT_NODE_DOWN) {
         CHECK(quorumlock_event_address_count(event) == 1 && quorumlock_event_fault_count(event) == 1);
@@ -603,6 +660,7 @@ static void *keep_all(void *unused)
     handles_outlive_the_calls_that_use_them();
     a_watchdog_is_switched_on_and_off();
     a_loss_is_told_to_event_loops_and_callbacks();
+    numbers_grow_and_stay_known();
     a_lock_goes_to_another_client();
     an_observer_is_told_and_given_back();
     a_callback_lets_the_last_handle_go();
