@@ -367,8 +367,8 @@ impl<'m> Acquisition<'m> {
                         }
                         // Nothing was missed before.
                         Ended::With(Some(Word::Listening)) if machine.attempts() == 0 => {}
-                        Ended::With(Some(_)) => machine.prompted(now),
-                        Ended::With(None) => machine.woken(now),
+                        Ended::With(Some(Word::Listening) | None) => machine.woken(now),
+                        Ended::With(Some(Word::Rung)) => machine.prompted(now),
                     }
                 }
                 Output::Done(Verdict::Acquired(lease)) => {

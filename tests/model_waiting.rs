@@ -94,6 +94,7 @@ use proto::subscription::Key;
 use proto::time::Timestamp;
 use relay::{Bell, Bells, Relay, World};
 use rounds::{Purpose, Rounds};
+use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -298,11 +299,19 @@ fn release(wire: &Wire, number: usize) {
                 wire.to_driver.notify_all();
             }
         }
+        dawdle();
+    }
+}
+
+/// Lets others go on for a while.
+fn dawdle() {
+    for _ in 0..shuttle::rand::thread_rng().gen_range(0..60) {
         shuttle::thread::yield_now();
     }
 }
 
-/// A program some of whose threads wait for a lock each that others hold; with `cancels`, they are not released.
+/// A program some of whose threads wait for a lock each that others hold; with `cancels`, the first of them
+/// waits in vain.
 fn scene(locks: usize, cancels: bool) {
     let wire = Arc::new(Wire::default());
     let world = Nodes {
@@ -316,25 +325,28 @@ fn scene(locks: usize, cancels: bool) {
         let wire = Arc::clone(&wire);
         shuttle::thread::spawn(move || serve(&wire))
     };
-    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let is_cancelled: Vec<_> = (0..locks).map(|_| Arc::new(AtomicBool::new(false))).collect();
     let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Alarm::new(&wire))).collect();
     let waiting: Vec<_> = alarms
         .iter()
         .enumerate()
         .map(|(number, alarm)| {
             let (relay, wire) = (Arc::clone(&relay), Arc::clone(&wire));
-            let (alarm, is_cancelled) = (Arc::clone(alarm), Arc::clone(&is_cancelled));
+            let (alarm, is_cancelled) = (Arc::clone(alarm), Arc::clone(&is_cancelled[number]));
             shuttle::thread::spawn(move || wait(&relay, &wire, number, &alarm, &is_cancelled))
         })
         .collect();
-    if cancels {
-        is_cancelled.store(true, Ordering::SeqCst);
-        alarms.iter().for_each(|alarm| alarm.ring());
-    } else {
-        (0..locks).for_each(|number| release(&wire, number));
+    let mut waiting = waiting.into_iter().enumerate();
+    if cancels && let Some((_, first)) = waiting.next() {
+        dawdle();
+        is_cancelled[0].store(true, Ordering::SeqCst);
+        alarms[0].ring();
+        assert!(!first.join().unwrap());
     }
-    for thread in waiting {
-        assert_eq!(thread.join().unwrap(), !cancels);
+    for (number, thread) in waiting {
+        dawdle();
+        release(&wire, number);
+        assert!(thread.join().unwrap());
     }
     relay.enter(|nodes, _, _| assert!(nodes.listening.topics.is_empty() && !nodes.listening.has_sleepers()));
     lock(&wire.state).closed = true;
@@ -357,5 +369,6 @@ fn no_release_is_slept_through_by_several() {
 #[test]
 fn no_cancellation_is_slept_through() {
     shuttle::check_random(|| scene(1, true), 5000);
+    shuttle::check_random(|| scene(LOCKS, true), 20_000);
     shuttle::check_pct(|| scene(LOCKS, true), 5000, 3);
 }

@@ -150,6 +150,8 @@ pub struct Acquire {
     is_prompted: bool,
     /// How many attempts in a row, after something was heard, got a part of it and no quorum.
     splits: u32,
+    /// Whether the last attempt found the lock held, and its holder will be heard.
+    is_told: bool,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
 }
@@ -181,6 +183,7 @@ impl Acquire {
             outlook: Outlook::NONE,
             is_prompted: false,
             splits: 0,
+            is_told: false,
             available_at: now,
         }
     }
@@ -363,9 +366,8 @@ impl Acquire {
         self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
         if is_split {
             self.terms.backoff.widen(now.since(t0));
-        } else if self.outlook.is_attentive && !was_prompted {
-            self.terms.backoff.settle();
         }
+        self.is_told = !is_split && self.outlook.is_attentive && !was_prompted;
         self.state = State::Lost { undo, then: self.after_loss(lost, now, random) };
     }
 
@@ -374,7 +376,8 @@ impl Acquire {
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
-        let mut delay = self.terms.backoff.next_delay(random);
+        let backoff = &mut self.terms.backoff;
+        let mut delay = if self.is_told { backoff.long_delay(random) } else { backoff.next_delay(random) };
         if self.splits > 0 {
             // It was free a moment ago, and nobody will tell when it is again.
             delay = delay.min(moments(random) * self.splits.min(4));

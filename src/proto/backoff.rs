@@ -36,9 +36,12 @@ impl Backoff {
         self.previous
     }
 
-    /// Goes on with delays of any length.
-    pub fn settle(&mut self) {
+    /// A delay from the longer half, for whoever will be told when it is of no use to wait any more.
+    pub fn long_delay(&mut self, random: u64) -> Duration {
+        let half = (self.max / 2).max(self.min);
+        let delay = Backoff { min: half, max: self.max, previous: self.max }.next_delay(random);
         self.previous = self.max;
+        delay
     }
 
     /// Goes on with delays that are spread over this time at least: that of contenders who collide takes so long.
