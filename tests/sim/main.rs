@@ -28,8 +28,9 @@
 //!
 //! # Within the bounds, and beyond
 //! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set back,
-//! nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of memory, load, turn into replicas; messages late, lost, cut,
-//! blocked in one direction, connections half-open; clients paused, asleep, killed. There no rule may ever be broken.
+//! nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of memory, load,
+//! turn into replicas; messages late, lost, cut, blocked in one direction, connections half-open; clients paused, asleep,
+//! killed. There no rule may ever be broken.
 //! Beyond, [`literature`] must find what is known to go wrong. [`mutants`] shows that the rules bite.
 //!
 //! # How to use it

@@ -393,6 +393,8 @@ fn hunt(copy: &Path) -> (String, String) {
         .args(["test", "--release", "--test", "sim", "--", "--ignored", "--exact", "hunt", "--nocapture"])
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
+        // Each fault is a small change.
+        .env("CARGO_INCREMENTAL", "1")
         .env("RUSTFLAGS", "-Awarnings")
         .output()
         .unwrap();

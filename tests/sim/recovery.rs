@@ -7,7 +7,7 @@
 use crate::campaign::run;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
-use quorumlock::embedded::Flavour;
+use quorumlock::embedded::{Condition, Flavour};
 
 /// Seeds of each kind.
 const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
@@ -43,6 +43,13 @@ fn with_machines_that_restart(mut plan: Plan) -> Plan {
     plan
 }
 
+/// The first node loads its data most of the time.
+fn with_a_node_that_loads(mut plan: Plan) -> Plan {
+    let kind = Kind::Condition { node: 0, condition: Condition::Loading, time: 4 * SECOND };
+    plan.faults.push(Fault { at: SECOND / 2, kind });
+    plan
+}
+
 /// The slowest of many recoveries.
 fn slowest(plan: impl Fn(u64) -> Plan) -> u64 {
     let recovery = |seed| {
@@ -65,5 +72,19 @@ fn nodes_whose_machines_went_off_are_soon_found_to_be_back() {
             recovery / MILLISECOND,
             baseline / MILLISECOND
         );
+    }
+}
+
+/// What it was owed before is owed still, and is not sent again as fast as the answers come.
+#[test]
+fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
+    for seed in 0..SEEDS / 5 {
+        let world = run(with_a_node_that_loads(quiet(seed, 3)), Trace::silent());
+        assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
+        let times = |kind: &str| -> u64 {
+            world.seen.iter().filter(|(what, _)| what.starts_with(kind)).map(|(_, times)| times).sum()
+        };
+        let (asked, released) = (times("a SET"), times("a release"));
+        assert!(released < 2 * asked, "seed {seed}: {released} releases for {asked} SETs");
     }
 }
