@@ -162,7 +162,7 @@ impl Fleet {
     /// Queues what is owed to a node, as much as it can take at once. Nothing is lost on a connection that is closed or that nothing can be released on: it goes on being owed.
     fn pay(&mut self, node: NodeId, now: Timestamp) {
         let link = &mut self.links[node.index()];
-        if link.is_closed() || link.is_loading() {
+        if link.is_closed() || link.is_loading(now) {
             return;
         }
         while link.session.backlog() < PAYMENT_LIMIT

@@ -44,6 +44,8 @@ const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long an answer may be overdue before the connection is given up. Long, as that does not cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+/// For how long a node that loads its data is sent none of the releases that it is owed.
+const LOADING_PAUSE: Duration = Duration::from_millis(100);
 /// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
 /// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
 const IDLE_CHECK: Duration = Duration::from_millis(1);
@@ -60,6 +62,8 @@ pub(super) struct Link {
     connection: Connection,
     health: Health,
     debts: VecDeque<Ticket>,
+    /// Before then, none of them is sent: the node loads its data, and would only say so.
+    pays_from: Timestamp,
     /// What the node spoke on the last connection, as a first guess for the next.
     dialect: Option<Dialect>,
     /// Addresses of a host name, the next one to try in front.
@@ -101,6 +105,7 @@ impl Link {
             connection: Connection::Closed,
             health: Health::new(),
             debts: VecDeque::new(),
+            pays_from: Timestamp::ORIGIN,
             dialect: None,
             addresses: VecDeque::new(),
             resolution: None,
@@ -226,9 +231,15 @@ impl Link {
         self.health.may_ask(now)
     }
 
-    /// Whether the server was still loading its data when it was asked.
-    pub(super) fn is_loading(&self) -> bool {
-        matches!(self.session.standing(), Standing::Rejected(Fault { cause: Cause::Loading, .. }))
+    /// A release came too early for a server that loads its data.
+    pub(super) fn loads(&mut self, now: Timestamp) {
+        self.pays_from = now.after(LOADING_PAUSE);
+    }
+
+    /// Whether the server was still loading its data when it was asked, a moment ago or in greeting.
+    pub(super) fn is_loading(&self, now: Timestamp) -> bool {
+        now < self.pays_from
+            || matches!(self.session.standing(), Standing::Rejected(Fault { cause: Cause::Loading, .. }))
     }
 
     /// Begins to connect.
@@ -239,6 +250,7 @@ impl Link {
         self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
         self.opened_at = now;
         self.checked_at = now;
+        self.pays_from = now;
         match self.endpoint.address().clone() {
             Address::Unix(path) => self.begin_connecting(Stream::connect_unix(&path), now),
             Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())

@@ -136,7 +136,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "what is owed is paid to a node that loads its data",
         file: "net/fleet.rs",
-        edits: &[("if link.is_closed() || link.is_loading() {", "if link.is_closed() {")],
+        edits: &[("if link.is_closed() || link.is_loading(now) {", "if link.is_closed() {")],
     },
     Mutant {
         name: "no release for a node that is away",

@@ -27,6 +27,7 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (plan.loss, plan.straggling, plan.window, plan.piece) = (0, 0, 64 * 1024, 0);
     (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
     (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
+    plan.is_fenced = false;
     (plan.storm, plan.faults) = (5 * SECOND, Vec::new());
     plan
 }

@@ -54,6 +54,7 @@ impl Fleet {
         }
         let purpose = self.rounds.vote(ticket, node, vote, bells);
         if purpose == Some(Purpose::Release) && super::is_too_early(vote) {
+            self.links[node.index()].loads(now);
             self.owe(node, ticket);
             return false;
         }
