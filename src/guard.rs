@@ -79,7 +79,7 @@ impl MutexGuard {
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.claim.fence
+        self.claim.fence.token()
     }
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most.
@@ -295,7 +295,7 @@ impl MutexGuard {
             key: self.key.as_bytes(),
             token: &self.claim.token,
             ttl_millis: ttl.millis(),
-            fence: self.claim.fence,
+            fence: self.claim.fence.token(),
         };
         // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;

@@ -137,7 +137,7 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = Content { key, ttl_millis, end_millis, fence: claim.fence, token: claim.token };
+        let content = Content { key, ttl_millis, end_millis, fence: claim.fence.token(), token: claim.token };
         Lease { content, end_here: Some(validity.end()) }
     }
 
@@ -202,7 +202,8 @@ mod tests {
 
     fn claim() -> Claim {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
-        Claim { token, t0: here(5_000), reached: NodeSet::EMPTY, setter: Setter::Here, has_waited: false, fence: None }
+        let (t0, reached, setter, fence) = (here(5_000), NodeSet::EMPTY, Setter::Here, None.into());
+        Claim { token, t0, reached, setter, has_waited: false, fence }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.

@@ -85,7 +85,7 @@ impl Watched {
         let loss_told = lease == Lease::LOST;
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
         let on_loss = Mutex::new(OnLoss::Waiting(Vec::new()));
-        let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence);
+        let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence.token());
         Watched { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
     }
 

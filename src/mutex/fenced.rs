@@ -89,7 +89,7 @@ impl Acquisition<'_> {
         let (mut claim, count, agreement) =
             engine.acquire_fenced(&order, floor, vigil.map(Vigil::listener), |t0| machine.attempt_deadline(t0));
         if let Some(agreement) = &agreement {
-            claim.fence = Some(agreement.fence());
+            claim.fence = Some(agreement.fence()).into();
         }
         let jitter = super::jitter(&count);
         *now = engine.now();

@@ -347,5 +347,5 @@ impl Drop for Listener<'_> {
 /// What is known of an attempt before it is begun.
 fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> Claim {
     let (t0, reached, setter) = (Timestamp::ORIGIN, NodeSet::EMPTY, Setter::Here);
-    Claim { token, t0, reached, setter, has_waited: listener.is_some(), fence }
+    Claim { token, t0, reached, setter, has_waited: listener.is_some(), fence: fence.into() }
 }

@@ -33,6 +33,7 @@
 
 use super::node::{NodeId, NodeSet};
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// A number that was given to one acquisition of a fenced lock: greater than that of every acquisition before it, and given
 /// out once.
@@ -85,6 +86,24 @@ impl From<FencingToken> for u64 {
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// The fence of a lock, if it has one, in no more space than a number: locks are held by the thousand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fencing(Option<NonZeroU64>);
+
+impl Fencing {
+    /// The fence.
+    pub fn token(self) -> Option<FencingToken> {
+        self.0.map(|number| FencingToken(number.get()))
+    }
+}
+
+impl From<Option<FencingToken>> for Fencing {
+    /// No node gives out a zero, and no floor need be one.
+    fn from(token: Option<FencingToken>) -> Fencing {
+        Fencing(token.map(|token| NonZeroU64::new(token.0).unwrap_or(NonZeroU64::MIN)))
     }
 }
 
@@ -212,5 +231,8 @@ mod tests {
     fn a_token_is_a_number_to_everybody_else() {
         let token = FencingToken::from(42);
         assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
+        assert_eq!([Some(token), None].map(|token| Fencing::from(token).token()), [Some(token), None]);
+        assert_eq!(Fencing::from(Some(FencingToken(0))).token(), Some(FencingToken(1)), "it is fenced all the same");
+        assert_eq!(size_of::<Fencing>(), 8);
     }
 }

@@ -7,7 +7,7 @@ use crate::net::relay::Bells;
 use crate::net::rounds::{Purpose, Straggler};
 use crate::proto::command;
 use crate::proto::fault::Fault;
-use crate::proto::fence::FencingToken;
+use crate::proto::fence::{Fencing, FencingToken};
 use crate::proto::fenced::{Ask, Deed};
 use crate::proto::hint::{self, Hint};
 use crate::proto::lease::OwnerToken;
@@ -48,7 +48,7 @@ pub(crate) struct Claim {
     /// Whether it was waited for, among others.
     pub(crate) has_waited: bool,
     /// Of a fenced lock: its fence, or while that is not known yet, the floor.
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) fence: Fencing,
 }
 
 /// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
@@ -109,7 +109,8 @@ impl Fleet {
         for node in self.nodes() {
             self.prepare_to_release(node, now, bells);
         }
-        Claim { token, t0: now, reached: self.nodes().collect(), setter: Setter::Elsewhere, has_waited: false, fence }
+        let (reached, setter, fence) = (self.nodes().collect(), Setter::Elsewhere, fence.into());
+        Claim { token, t0: now, reached, setter, has_waited: false, fence }
     }
 
     /// Queues an extension for every node that may be asked.
@@ -185,9 +186,10 @@ impl Fleet {
         bells: &mut Bells,
     ) -> Ticket {
         let Claim { token, t0, reached, setter, has_waited, fence } = claim;
+        let fence = fence.token();
         self.settle_posts(now, bells);
         self.rest(now);
-        let ticket = self.open_round(Purpose::Release, key, token, *fence);
+        let ticket = self.open_round(Purpose::Release, key, token, fence);
         let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;

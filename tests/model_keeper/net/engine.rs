@@ -9,7 +9,7 @@ use super::relay::Bells;
 pub(crate) use super::rounds::Count;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::proto::fault::{Cause, Fault, Phase};
-use crate::proto::fence::FencingToken;
+use crate::proto::fence::{Fencing, FencingToken};
 use crate::proto::lease::{OwnerToken, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
@@ -44,7 +44,7 @@ pub(crate) struct Claim {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Timestamp,
     pub(crate) reached: NodeSet,
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) fence: Fencing,
 }
 
 pub(crate) enum Stragglers {
@@ -198,7 +198,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        Claim { token, t0, reached: nodes, fence: None }
+        Claim { token, t0, reached: nodes, fence: Fencing::default() }
     }
 
     /// Counts from now on what is told of a lock's loss.
