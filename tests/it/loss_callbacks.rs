@@ -89,7 +89,8 @@ fn whoever_lets_go_first_is_not_called() {
 fn a_callback_may_use_the_client_and_panic() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), lasting(&client, "other"));
+    // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
+    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), lasting(&client, "other").watchdog(Watchdog::new()));
     guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
     guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), Release::Released)).unwrap();
     called_once(&calls(&guard), WATCHDOG);
