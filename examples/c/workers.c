@@ -143,7 +143,8 @@ static int connect_to(char **urls, int count)
     for (index = 0; index < count; index++) {
         quorumlock_config_add_node(config, urls[index], strlen(urls[index]));
     }
-    quorumlock_config_set_node_timeout_ms(config, 1000);
+    /* Far more than a node needs: that a machine is busy is no failure here. */
+    quorumlock_config_set_node_timeout_ms(config, 5000);
     result = quorumlock_client_new(config, &client, &error);
     quorumlock_config_free(config);
     if (result != QUORUMLOCK_OK) {

@@ -29,7 +29,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let mut number = || arguments.next().unwrap().parse::<usize>().unwrap();
     let (threads, pairs) = (number(), number());
-    let client = Redlock::builder().nodes(arguments).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let client = Redlock::builder().nodes(arguments).node_timeout(Duration::from_secs(5)).build().unwrap();
     let mut times: Vec<f64> = thread::scope(|scope| {
         let client = &client;
         let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(client, number, pairs))).collect();
