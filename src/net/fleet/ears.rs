@@ -60,6 +60,8 @@ impl Fleet {
         let ticket = self.rounds.open(Purpose::Wait, key, &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
         self.rounds.bear_with(ticket, true);
         self.tend_ears(now);
+        // Whoever drives has perhaps not watched them so far.
+        self.changed |= !self.listening.has_sleepers();
         if !self.listening.sleep(key, Sleeper::new(ticket, alarm)) {
             self.rounds.ring(ticket, bells);
         }
@@ -106,9 +108,10 @@ impl Fleet {
         }
     }
 
-    /// Says what to wait for.
+    /// Says what to wait for. What is said while nobody sleeps is heard when somebody does: an attempt that a hint has led to
+    /// is not held up by the same hint from other nodes.
     pub(super) fn watch_ears(&self, watch: &mut Watch) {
-        let ears = if self.listening.topics.is_empty() { &[] } else { &self.ears[..] };
+        let ears = if self.listening.has_sleepers() { &self.ears[..] } else { &[] };
         watch.ears.resize_with(ears.len(), || None);
         for (ear, interest) in ears.iter().zip(&mut watch.ears) {
             if !ear.is_interested_in(interest.as_ref()) {
