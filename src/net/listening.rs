@@ -20,7 +20,7 @@ use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
 use crate::proto::subscription::Key;
 use crate::proto::time::Timestamp;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,7 +50,8 @@ pub(super) struct Listening {
     /// Whether hints are sent and listened for.
     pub(super) is_on: bool,
     nodes: usize,
-    pub(super) topics: HashMap<Key, Topic>,
+    /// In order, so that a simulated run can be had again.
+    pub(super) topics: BTreeMap<Key, Topic>,
     /// How many sleep.
     sleepers: usize,
     /// Locks that others were waiting for when this client released them.
@@ -123,7 +124,7 @@ impl Listening {
         Listening {
             is_on,
             nodes,
-            topics: HashMap::new(),
+            topics: BTreeMap::new(),
             sleepers: 0,
             crowds: HashMap::new(),
             is_crowded: Arc::default(),
