@@ -49,6 +49,8 @@
 //! [restarted](#restarted-nodes). And for a lock that went to another process as text: it was attached once, and the wall
 //! clocks agree.
 //!
+//! [What we tested, and what we did not](docs), with figures and commands, is on a page of its own.
+//!
 //! # What it does not promise
 //!
 //! * **The lease may end while you work.** No client can stop your thread when its time is up. If something is lost when
@@ -124,6 +126,7 @@
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that programs in C link. README.md says how to build one.
 
+pub mod docs;
 #[doc(hidden)]
 pub mod proto;
 
