@@ -117,7 +117,8 @@ fn whoever_gives_up_leaves_no_subscription_and_no_connection() {
     let (mine, theirs) = (client(&servers), builder(&servers).build().unwrap());
     let held = take(&lasting(&theirs, "k"));
     for _ in 0..20 {
-        assert!(lasting(&mine, "k").lock_timeout(Duration::from_millis(20)).unwrap().is_none());
+        // On a busy machine it may not find out in so short a time.
+        assert!(!matches!(lasting(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
     }
     assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)));
     assert!(servers.iter().all(|server| listeners(server, "k") == 0));
