@@ -80,7 +80,7 @@ fn a_machine_that_sleeps_believes_in_a_lock_that_is_gone() {
 /// A restarted node that has lost its data gives the lock away a second time: A, B and C held; C forgets; C, D and E taken.
 #[test]
 fn a_node_that_forgets_gives_a_lock_away_twice() {
-    let plan = find(Bounds::Amnesia, "exclusion", 40);
+    let plan = find(Bounds::Amnesia, "exclusion", 79);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
     cured_by(&plan, "exclusion", |plan| plan.restart_guard = RestartGuard::Strict);
 }
@@ -102,7 +102,7 @@ fn a_node_that_evicts_keys_gives_locks_away() {
 /// Clocks that disagree by more than `drift_factor` allows.
 #[test]
 fn clocks_that_run_too_differently_end_a_lock_early() {
-    let plan = find(Bounds::WildClocks, "exclusion", 35);
+    let plan = find(Bounds::WildClocks, "exclusion", 59);
     cured_by(&plan, "exclusion", |plan| plan.drift_factor = 500);
 }
 
@@ -128,7 +128,7 @@ fn fences_grow_beyond_every_bound_of_time() {
 /// lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too late.
 #[test]
 fn a_client_that_stands_still_writes_too_late() {
-    let plan = find(Bounds::Writes, "late write", 2456);
+    let plan = find(Bounds::Writes, "late write", 4009);
     assert!(
         plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
             || plan.pause_rarity + plan.preemption_rarity > 0
