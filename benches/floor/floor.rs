@@ -9,6 +9,7 @@
 
 use crate::contest::{Pair, timed};
 use quorumlock::proto::command::{self, Dialect};
+use quorumlock::proto::hint::{self, Hint};
 use quorumlock::proto::lease::OwnerToken;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
@@ -41,6 +42,19 @@ impl Floor {
     /// Connects. `owner` makes a token that differs from those of other floors.
     pub(crate) fn connect(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
         let (take, release) = requests(dialect, resource, owner);
+        Floor::with(addresses, take, release)
+    }
+
+    /// Connects, and tells those who listen of each release: by this digit.
+    pub(crate) fn telling(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
+        let (take, mut release) = requests(dialect, resource, owner);
+        release.clear();
+        let hint = Hint { crowd: owner, has_waited: false };
+        hint::release_and_tell(&mut release, dialect, resource.as_bytes(), &token(owner), hint);
+        Floor::with(addresses, take, release)
+    }
+
+    fn with(addresses: &[SocketAddr], take: Vec<u8>, release: Vec<u8>) -> Floor {
         let node = |stream| Node {
             stream,
             buffer: [0; 1024],
@@ -159,7 +173,7 @@ impl Node {
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) count: u64,
-    /// Whether the last one was `+OK` or `:1`.
+    /// Whether the last one was `+OK`, or a number that is not zero.
     pub(crate) consent: bool,
     line: u8,
 }
@@ -176,7 +190,7 @@ impl Answers {
                 (0, b'+') => self.consent = true,
                 (0, b'-') => panic!("a server reports an error"),
                 (0, _) => self.consent = false,
-                (1, b'1') => self.consent = true,
+                (1, b'1'..=b'9') => self.consent = true,
                 _ => {}
             }
             // `$-1` has its 1 in the third place, and is no consent.
@@ -187,11 +201,14 @@ impl Answers {
 
 /// The bytes that take a lock and release it.
 pub(crate) fn requests(dialect: Dialect, resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
-    let token = OwnerToken::from_entropy([owner; OwnerToken::ENTROPY]);
     let (mut take, mut release) = (Vec::new(), Vec::new());
-    command::acquire(&mut take, resource.as_bytes(), &token, 600_000);
-    command::release(&mut release, dialect, resource.as_bytes(), &token);
+    command::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
+    command::release(&mut release, dialect, resource.as_bytes(), &token(owner));
     (take, release)
+}
+
+fn token(owner: u8) -> OwnerToken {
+    OwnerToken::from_entropy([owner; OwnerToken::ENTROPY])
 }
 
 /// A non-blocking connection to each node.

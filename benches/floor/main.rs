@@ -21,6 +21,7 @@
 // A program of its own, that prints, and that has nothing better to do on a failure than to end with it.
 #![allow(clippy::expect_used, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod bare;
 mod contest;
 mod cost;
 mod fenced;
@@ -32,6 +33,7 @@ mod limit;
 mod machine;
 mod ours;
 mod probe;
+mod rival;
 mod rivals;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
@@ -81,8 +83,8 @@ fn main() -> ExitCode {
         probe::run(order);
         return ExitCode::SUCCESS;
     }
-    if let [rivals::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        rivals::run(order);
+    if let [rival::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        rival::run(order);
         return ExitCode::SUCCESS;
     }
     let has = |option: &str| arguments.iter().any(|argument| argument == option);

@@ -3,37 +3,29 @@
 //! Each rival is this program again, as a child. The children share the client's core, as programs of one machine do. They
 //! write down when they had the lock, by the clock that all processes of a machine share; who waited for how long, and how
 //! long the lock lay free between two of them, follows from that. What is to be compared takes turns: with wake-ups, and
-//! without, where only the delay between attempts brings the lock to somebody else.
+//! without, where only the delay between attempts brings the lock to somebody else. Two of them are also compared with two
+//! [bare programs](crate::bare): it takes a release, a hint and an attempt to hand a lock on, and so much more than an attempt.
 
 use crate::Setting;
 use crate::contest::{self, Times, interleave, take_turns};
 use crate::ours;
+use crate::rival::{MARK, Means, now};
 use crate::stand::Stand;
 use crate::table::{Goal, Row};
-use quorumlock::{Acquired, Observer, Redlock};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
-
-/// The first argument of a rival.
-pub(crate) const MARK: &str = "--rival";
 
 /// How long from the parent's word until all begin.
 const HEAD_START: Duration = Duration::from_millis(30);
-/// Between two starts at the same instant, for each rival: all of them have had the lock by then.
-const PERIOD: Duration = Duration::from_millis(20);
 
 /// What rivals do, and for how long.
 #[derive(Clone, Copy)]
 struct Game {
     rivals: usize,
-    wake_ups: bool,
+    means: Means,
     held: Duration,
     /// Over and over for so long, or so many times with all starting at the same instant.
     length: Length,
@@ -114,22 +106,29 @@ impl Outcome {
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let stand = Stand::start(setting, 5);
     let addresses = stand.addresses(5);
+    // For the bare programs.
+    stand.load_script();
     let uncontended = uncontended(setting, &addresses);
     let mut rows = Vec::new();
     let time = Length::Time(Duration::from_millis(setting.choose(1000, 200)));
     for (name, rivals) in [("2 programs alternate", 2), ("8 programs", 8)] {
-        let game = |wake_ups| Game { rivals, wake_ups, held: Duration::from_millis(1), length: time };
-        let played = take_turns(
-            setting.choose((7, 1), (2, 1)),
-            &mut [&mut || play(&stand, &addresses, game(true)), &mut || play(&stand, &addresses, game(false))],
-        );
-        let [with, without] = &played[..] else { continue };
+        let play =
+            |means| play(&stand, &addresses, Game { rivals, means, held: Duration::from_millis(1), length: time });
+        let players: &mut [&mut dyn FnMut() -> Outcome] =
+            &mut [&mut || play(Means::WakeUps), &mut || play(Means::Delay), &mut || play(Means::Bare)];
+        // The bare ones are two.
+        let players = if rivals == 2 { players } else { &mut players[..2] };
+        let played = take_turns(setting.choose((7, 1), (2, 1)), players);
+        let [with, without, bare @ ..] = &played[..] else { continue };
         rows.extend(rows_of((name, rivals), with, without, uncontended));
+        for bare in bare {
+            rows.extend(floor_of(name, with, bare, uncontended));
+        }
     }
     for nodes in [3, 4, 5] {
         for rivals in setting.choose(&[2, 8, 32][..], &[8]) {
             let length = Length::Rounds(setting.choose(30, 4));
-            let game = Game { rivals: *rivals, wake_ups: true, held: Duration::ZERO, length };
+            let game = Game { rivals: *rivals, means: Means::WakeUps, held: Duration::ZERO, length };
             let outcome = play(&stand, &addresses[..nodes], game);
             let (times, attempts) = outcome.firsts();
             let name = |what: &str| format!("{rivals} programs start at once, {nodes} nodes: {what}");
@@ -174,6 +173,22 @@ fn rows_of((name, rivals): (&str, usize), with: &[Outcome], without: &[Outcome],
     ]
 }
 
+/// What a bare program's hand-off is, of an uncontended lock, and ours of that.
+fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) -> Vec<Row> {
+    let gap = |what: &str, part: f64| {
+        Row::ratio(format!("{name}: {what}"), "µs", with, ("floor", bare), move |outcome| {
+            outcome.gaps().quantile(part)
+        })
+    };
+    let floor = contest::Spread::over(bare, |outcome| outcome.gaps().quantile(0.5)).median;
+    vec![
+        gap("gap p50, of a bare program's", 0.5),
+        gap("gap p99, of a bare program's", 0.99),
+        Row::value(format!("{name}: a bare program's gap p50, of an uncontended lock"), "µs", floor)
+            .against("uncontended", uncontended),
+    ]
+}
+
 /// The median of a lock that nobody else wants, in microseconds.
 fn uncontended(setting: &Setting, addresses: &[SocketAddr]) -> f64 {
     let client = ours::client(addresses);
@@ -191,14 +206,15 @@ fn play(stand: &Stand, addresses: &[SocketAddr], game: Game) -> Outcome {
         Length::Time(time) => ("time", time.as_millis().to_string()),
     };
     let mut children: Vec<Child> = (0..game.rivals)
-        .map(|_| {
+        .map(|index| {
             let mut command = Command::new(&program);
             command.args([
                 MARK,
                 kind,
                 &length,
                 &game.rivals.to_string(),
-                &game.wake_ups.to_string(),
+                &index.to_string(),
+                game.means.name(),
                 &game.held.as_micros().to_string(),
             ]);
             command.args(addresses.iter().map(ToString::to_string));
@@ -233,78 +249,4 @@ fn play(stand: &Stand, addresses: &[SocketAddr], game: Game) -> Outcome {
     let end = outcome.turns.last().map_or(start, |turn| turn.released);
     outcome.seconds = end.saturating_sub(start) as f64 / 1e9;
     outcome
-}
-
-/// Counts the attempts of the last acquisition.
-#[derive(Default)]
-struct Attempts(AtomicU32);
-
-impl Observer for Attempts {
-    fn acquired(&self, event: &Acquired) {
-        self.0.store(event.attempts(), Ordering::Relaxed);
-    }
-}
-
-/// Does what the rest of the command line says.
-pub(crate) fn run(order: &[&str]) {
-    let [kind, length, rivals, wake_ups, held, addresses @ ..] = order else {
-        panic!("--rival kind length rivals wake-ups held …")
-    };
-    let period = PERIOD * rivals.parse().expect("a number");
-    let held = Duration::from_micros(held.parse().expect("a number"));
-    let length: u64 = length.parse().expect("a number");
-    let attempts = Arc::new(Attempts::default());
-    let client = Redlock::builder()
-        .nodes(addresses.iter().map(|address| format!("redis://{address}")))
-        .node_timeout(Duration::from_secs(1))
-        .wake_ups(*wake_ups == "true")
-        .observer(Arc::clone(&attempts))
-        .build()
-        .expect("a client");
-    // The connections are made before it begins.
-    drop(client.mutex(format!("rivals/warm-up/{}", std::process::id())).lock());
-    println!("ready");
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).expect("when to begin");
-    let start: u64 = line.trim().parse().expect("a time");
-    let mutex = ours::mutex(&client, "rivals");
-    let mut turns = Vec::new();
-    let mut turn = |wanted: u64| {
-        let Ok(guard) = mutex.lock() else { return };
-        let had = now();
-        if !held.is_zero() {
-            thread::sleep(held);
-        }
-        let released = now();
-        let _ = guard.unlock();
-        turns.push([wanted, had, released, attempts.0.load(Ordering::Relaxed).into()]);
-    };
-    if *kind == "rounds" {
-        for round in 0..length {
-            let at = start + round * period.as_nanos() as u64;
-            wait_until(at);
-            turn(at);
-        }
-    } else {
-        wait_until(start);
-        let end = start + length * 1_000_000;
-        while now() < end {
-            turn(now());
-        }
-    }
-    let mut text = String::new();
-    for turn in turns {
-        text += &format!("{} {} {} {}\n", turn[0], turn[1], turn[2], turn[3]);
-    }
-    print!("{text}");
-}
-
-fn wait_until(at: u64) {
-    thread::sleep(Duration::from_nanos(at.saturating_sub(now())));
-}
-
-/// The clock that all processes share, in nanoseconds.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

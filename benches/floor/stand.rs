@@ -30,10 +30,15 @@ impl Stand {
         } else if knows(&["DELEX", "none", "IFEQ", "none"]) {
             Dialect::Delex
         } else {
-            for server in &self.servers {
-                server.command(&["SCRIPT", "LOAD", script::RELEASE]).expect("a server that takes a script");
-            }
+            self.load_script();
             Dialect::Evalsha
+        }
+    }
+
+    /// Makes the script that releases known to all servers.
+    pub(crate) fn load_script(&self) {
+        for server in &self.servers {
+            server.command(&["SCRIPT", "LOAD", script::RELEASE]).expect("a server that takes a script");
         }
     }
 

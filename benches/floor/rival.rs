@@ -1,0 +1,154 @@
+//! A rival, as a child of this program: does what it was told to, and writes down when it had the lock.
+
+use crate::bare::Bare;
+use crate::ours;
+use quorumlock::{Acquired, Mutex, Observer, Redlock};
+use rustix::time::{ClockId, clock_gettime};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// The first argument of a rival.
+pub(crate) const MARK: &str = "--rival";
+
+/// Between two starts at the same instant, for each rival: all of them have had the lock by then.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// How they learn that the lock is free.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    WakeUps,
+    Delay,
+    Bare,
+}
+
+impl Means {
+    const ALL: [(&'static str, Means); 3] =
+        [("wake-ups", Means::WakeUps), ("delay", Means::Delay), ("bare", Means::Bare)];
+
+    pub(crate) fn name(self) -> &'static str {
+        Means::ALL.iter().find(|(_, means)| *means == self).map_or("", |(name, _)| name)
+    }
+
+    pub(crate) fn named(name: &str) -> Means {
+        Means::ALL.iter().find(|(known, _)| *known == name).expect("a means").1
+    }
+}
+
+/// Does what the rest of the command line says.
+pub(crate) fn run(order: &[&str]) {
+    let [kind, length, rivals, index, means, held, addresses @ ..] = order else {
+        panic!("--rival kind length rivals index means held …")
+    };
+    let period = PERIOD * rivals.parse().expect("a number");
+    let held = Duration::from_micros(held.parse().expect("a number"));
+    let length: u64 = length.parse().expect("a number");
+    let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+    let mut turns = Vec::new();
+    match Means::named(means) {
+        Means::Bare => {
+            let index: u8 = index.parse().expect("a number");
+            let mut bare = Bare::connect(&addresses, "rivals/bare", index);
+            let end = wait_for_start() + length * 1_000_000;
+            let mut is_next = index == 0;
+            while now() < end {
+                let wanted = now();
+                if std::mem::take(&mut is_next) || bare.listen() {
+                    let attempts = bare.take();
+                    turns.push(hold([wanted, now()], held, || bare.release(), attempts));
+                }
+            }
+        }
+        means => {
+            let mut rival = Rival::new(&addresses, means == Means::WakeUps);
+            let start = wait_for_start();
+            if *kind == "rounds" {
+                for round in 0..length {
+                    let at = start + round * period.as_nanos() as u64;
+                    wait_until(at);
+                    turns.extend(rival.turn(at, held));
+                }
+            } else {
+                while now() < start + length * 1_000_000 {
+                    turns.extend(rival.turn(now(), held));
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    for turn in turns {
+        text += &format!("{} {} {} {}\n", turn[0], turn[1], turn[2], turn[3]);
+    }
+    print!("{text}");
+}
+
+/// One who uses the library.
+struct Rival {
+    mutex: Mutex,
+    attempts: Arc<Attempts>,
+}
+
+impl Rival {
+    fn new(addresses: &[SocketAddr], wake_ups: bool) -> Rival {
+        let attempts = Arc::new(Attempts::default());
+        let client = Redlock::builder()
+            .nodes(addresses.iter().map(|address| format!("redis://{address}")))
+            .node_timeout(Duration::from_secs(1))
+            .wake_ups(wake_ups)
+            .observer(Arc::clone(&attempts))
+            .build()
+            .expect("a client");
+        // The connections are made before it begins.
+        drop(client.mutex(format!("rivals/warm-up/{}", std::process::id())).lock());
+        Rival { mutex: ours::mutex(&client, "rivals"), attempts }
+    }
+
+    fn turn(&mut self, wanted: u64, held: Duration) -> Option<[u64; 4]> {
+        let guard = self.mutex.lock().ok()?;
+        let had = now();
+        let attempts = self.attempts.0.load(Ordering::Relaxed);
+        Some(hold([wanted, had], held, || drop(guard.unlock()), attempts))
+    }
+}
+
+/// Counts the attempts of the last acquisition.
+#[derive(Default)]
+struct Attempts(AtomicU32);
+
+impl Observer for Attempts {
+    fn acquired(&self, event: &Acquired) {
+        self.0.store(event.attempts(), Ordering::Relaxed);
+    }
+}
+
+/// Holds the lock for so long, and gives when everything was.
+fn hold([wanted, had]: [u64; 2], held: Duration, release: impl FnOnce(), attempts: u32) -> [u64; 4] {
+    if !held.is_zero() {
+        thread::sleep(held);
+    }
+    let released = now();
+    release();
+    [wanted, had, released, attempts.into()]
+}
+
+/// Says that it is ready, and begins when it is told to.
+fn wait_for_start() -> u64 {
+    println!("ready");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).expect("when to begin");
+    let start = line.trim().parse().expect("a time");
+    wait_until(start);
+    start
+}
+
+fn wait_until(at: u64) {
+    thread::sleep(Duration::from_nanos(at.saturating_sub(now())));
+}
+
+/// The clock that all processes share, in nanoseconds.
+pub(crate) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
