@@ -5,6 +5,7 @@
 
 use crate::contest::{Spread, repeat};
 use crate::probe::{self, Subject};
+use crate::server::Answer;
 use crate::stand::Stand;
 use crate::table::{Goal, Row};
 use crate::{ALLOCATOR, Setting, ours};
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
 
 const NODES: usize = 5;
 
@@ -32,6 +36,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     vec![
         allocations(&addresses, setting.choose(2000, 100)),
         held_bytes(&addresses, setting.choose(10_000, 1000)),
+        waited_bytes(&stand, &addresses, setting.choose(1000, 100)),
         system_calls_one_by_one(&watch(1, few, many)),
         system_calls(&watch(1, few, many)),
         system_calls(&watch(64, few / 10, many / 10)),
@@ -54,10 +59,6 @@ fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
 
 fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
     let client = ours::client(addresses);
-    let live = || {
-        let stats = ALLOCATOR.stats();
-        stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
-    };
     ours::pair(&ours::mutex(&client, "cost/warm"));
     let mut held = Vec::with_capacity(number);
     let before = live();
@@ -68,6 +69,45 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
     Row::value(format!("a held guard, of {number}"), "bytes", heap + inline as f64)
         .goal(Goal::ValueAtMost(200.0))
         .note(format!("{inline} in the guard, {heap:.0} on the heap"))
+}
+
+/// What it takes to wait for so many locks at once, besides the threads that wait.
+fn waited_bytes(stand: &Stand, addresses: &[SocketAddr], number: usize) -> Row {
+    let (mine, theirs) = (ours::client(addresses), ours::client(addresses));
+    ours::pair(&ours::mutex(&mine, "cost/warm"));
+    let name = |index: usize| format!("cost/waited/{index}");
+    let held: Vec<_> = (0..number).map(|index| ours::lock(&ours::mutex(&theirs, &name(index)))).collect();
+    let gate = Barrier::new(number + 1);
+    let each = thread::scope(|scope| {
+        for index in 0..number {
+            let (mutex, gate) = (ours::mutex(&mine, &name(index)), &gate);
+            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
+                gate.wait();
+                gate.wait();
+                drop(ours::lock(&mutex));
+            });
+            waiting.expect("a thread");
+        }
+        gate.wait();
+        let before = live();
+        gate.wait();
+        while !stand.servers.iter().all(|server| {
+            matches!(server.command(&["PUBSUB", "CHANNELS"]), Ok(Answer::List(channels)) if channels.len() == number)
+        }) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let each = (live() - before) / number as f64;
+        drop(held);
+        each
+    });
+    Row::value(format!("waiting for a lock, of {number} at once"), "bytes", each)
+        .note("besides its thread, with the subscriptions to five nodes")
+}
+
+/// How many bytes are allocated.
+fn live() -> f64 {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }
 
 /// Stopped at each call, the program finds more answers in each poll than it does when left alone, and polls less often.

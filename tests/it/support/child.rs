@@ -76,6 +76,11 @@ impl Child {
         self.ear.write_all(b".").expect("a child that listens");
     }
 
+    /// Ends it by SIGKILL, whatever it is at.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+
     /// Waits until it has ended, and gives all that it has said and nobody has heard. Fails when it hangs or ends badly.
     #[track_caller]
     pub(crate) fn end(mut self, limit: Duration) -> String {
