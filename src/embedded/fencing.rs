@@ -55,7 +55,8 @@ pub(super) fn run(
     if matches!(*what, b"acquire" | b"extend") {
         let is_held = !owner.is_empty() && deadline >= now;
         if is_held && !is_ours {
-            return Ok(Returned::Integer(-1));
+            let left = i64::try_from(deadline - now).unwrap_or(i64::MAX - 3);
+            return Ok(Returned::Integer(if *what == b"acquire" { -3 - left } else { -1 }));
         }
         if *what == b"extend" && !is_held {
             return Ok(Returned::Integer(0));

@@ -284,6 +284,10 @@ impl Fleet {
                     answered |= self.count(ticket, node, (vote, None), now, bells);
                 }
                 Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
+                Event::Held(ticket, left) => {
+                    answered |= self.count(ticket, node, (Vote::Refused, None), now, bells);
+                    self.rounds.note_end(ticket, node, now.after(left));
+                }
                 Event::Fenced(ticket, fence) => {
                     answered |= self.count(ticket, node, (Vote::Granted, Some(fence)), now, bells);
                 }

@@ -4,7 +4,7 @@
 //!    the key is              acquire    extend     raise, release     its reply is
 //!    nobody's, or has ended  Fence      Absent     Refused            the fence; :0
 //!    ours                    Fence      Granted    Granted            the fence; :1, or more when others were told
-//!    somebody else's         Refused    Refused    Refused            :-1
+//!    somebody else's         Held       Refused    Refused            :-3 - n, for n milliseconds more; :-1
 //!    not a fenced lock       Foreign    Foreign    Foreign            :-2; what stands there is not touched
 //! ```
 //!
@@ -20,6 +20,7 @@ use super::lease::OwnerToken;
 use super::resp::{self, ProtocolError, Reply};
 use super::script;
 use super::vote::Vote;
+use std::time::Duration;
 
 /// What stands between the prefix and the resource in the key of a fenced lock. No name of a plain lock begins with it.
 pub const MARK: &str = "quorumlock-fence:";
@@ -68,6 +69,8 @@ impl Deed {
 pub enum Said {
     /// The key is ours, with this fence.
     Fence(FencingToken),
+    /// Somebody else holds the key, for so long at most, counted from now.
+    Held(Duration),
     /// It does not know the script by its hash, or does not let us call it so: worth asking again by its text.
     NotByHash,
     /// Anything else.
@@ -102,7 +105,7 @@ impl Memory {
             // Of several that were under way together, one counts.
             Said::NotByHash if self.has_run => (self.has_run, self.refusals) = (false, self.refusals.saturating_add(1)),
             Said::NotByHash | Said::Vote(Vote::Fault(_)) => {}
-            Said::Fence(_) | Said::Vote(_) => self.has_run |= !by_hash,
+            Said::Fence(_) | Said::Held(_) | Said::Vote(_) => self.has_run |= !by_hash,
         }
     }
 }
@@ -157,7 +160,9 @@ pub fn reply(by_hash: bool, deed: Deed, reply: Reply<'_>) -> Result<Said, Protoc
         Reply::Integer(1) if !is_acquire => Said::Vote(Vote::Granted),
         Reply::Integer(0) if matches!(deed, Deed::Extend { .. }) => Said::Vote(Vote::Absent),
         Reply::Integer(0) if !is_acquire => Said::Vote(Vote::Refused),
-        Reply::Integer(-1) => Said::Vote(Vote::Refused),
+        // It is held through the last millisecond of its time.
+        Reply::Integer(left @ ..=-3) if is_acquire => Said::Held(Duration::from_millis(left.unsigned_abs() - 2)),
+        Reply::Integer(-1) if !is_acquire => Said::Vote(Vote::Refused),
         // Whatever it is, it is not held with our token.
         Reply::Integer(-2) if matches!(deed, Deed::Release(_)) => Said::Vote(Vote::Refused),
         Reply::Integer(-2) => fault(Cause::Foreign),
@@ -231,16 +236,19 @@ mod tests {
         let [foreign, no_scripts] = [Cause::Foreign, Cause::NoScripts].map(fault);
         let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(fault);
         let fence = Ok(Said::Fence(1_700_000_000_000_000.into()));
+        let held = |millis| Ok(Said::Held(Duration::from_millis(millis)));
         let all = |meaning| [meaning; 4];
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
-        let table: [(Reply<'_>, [Result<Said, ProtocolError>; 4]); 16] = [
+        let table: [(Reply<'_>, [Result<Said, ProtocolError>; 4]); 18] = [
             (Reply::Bulk(Some(b"1700000000000000")), [fence, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Bulk(Some(b"9007199254740992")), all(UNEXPECTED)),
             (Reply::Bulk(Some(b"1.7e+15")), all(UNEXPECTED)),
             (Reply::Bulk(None), all(UNEXPECTED)),
             (Reply::Integer(1), [UNEXPECTED, granted, granted, granted]),
             (Reply::Integer(0), [UNEXPECTED, absent, refused, refused]),
-            (Reply::Integer(-1), all(refused)),
+            (Reply::Integer(-1), [UNEXPECTED, refused, refused, refused]),
+            (Reply::Integer(-3), [held(1), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+            (Reply::Integer(i64::MIN), [held(i64::MAX as u64 - 1), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Integer(-2), [foreign, foreign, foreign, refused]),
             (Reply::Integer(2), all(UNEXPECTED)),
             (Reply::Simple(b"OK"), all(UNEXPECTED)),

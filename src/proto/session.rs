@@ -55,6 +55,8 @@ pub enum Event {
     Answered(Ticket, Vote),
     /// For how long the key that an attempt was refused for lives at most, counted from now.
     EndsWithin(Ticket, Duration),
+    /// A node's vote in a round: the key is somebody else's, and held for so long at most, counted from now.
+    Held(Ticket, Duration),
     /// So many were told of the release of a round.
     Told(Ticket, u8),
     /// A node's vote in a round: the key is ours, with this fence.

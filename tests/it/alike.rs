@@ -53,7 +53,14 @@ impl Raw {
 /// A reply, and only the first word of an error: what follows names the script or the arguments.
 fn in_short(reply: &[u8]) -> String {
     let text = String::from_utf8_lossy(reply);
-    if text.starts_with('-') { text.split_whitespace().next().unwrap_or_default().into() } else { text.into_owned() }
+    if text.starts_with('-') {
+        text.split_whitespace().next().unwrap_or_default().into()
+    } else if text.starts_with(":-") && text.len() > ":-3\r\n".len() {
+        // For how long a fenced lock is held still. The two are not asked in the same millisecond.
+        ":-3 and more".into()
+    } else {
+        text.into_owned()
+    }
 }
 
 /// What the library asks in the life of a key, and around it.

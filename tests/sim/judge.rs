@@ -237,7 +237,9 @@ impl World {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, key);
                     }
-                    b"$-1\r\n" | b":-1\r\n" => present.refused = true,
+                    // Held by somebody else, for so long; `:-2` is no answer to that.
+                    b":-2\r\n" => {}
+                    b"$-1\r\n" | [b':', b'-', ..] => present.refused = true,
                     _ => {}
                 }
                 if is_too_late {
@@ -312,6 +314,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
         _ if words.get(4) == Some(&&b"raise"[..]) => "a fence that is raised",
         _ if words.len() > 6 && words[2] == b"1" => match (words[4], reply) {
             (b"acquire", [b'$', ..]) => "a fence that is given",
+            (b"acquire", [b':', ..]) => "a fenced lock that is somebody else's",
             (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
             _ => "something else of a fenced lock",
         },

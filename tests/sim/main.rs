@@ -213,6 +213,7 @@ fn everything_happens() {
         "a call that finds too few nodes",
         "a connection that is made",
         "a fence that is given",
+        "a fenced lock that is somebody else's",
         "a fence that is raised",
         "a connection that is refused",
         "a log-in",

@@ -15,7 +15,8 @@
 --          release: what they are told
 -- returns  acquire: the fence as a bulk string; otherwise 1: done (release: 2 when we may tell nobody, 2 and the number of
 --          those who were told)
---          0: nobody holds it (extend: it may be taken again), -1: somebody else holds it, -2: the value cannot be read
+--          0: nobody holds it (extend: it may be taken again), -1: somebody else holds it, -2: the value cannot be read,
+--          -3 - n: somebody else holds it (acquire), through the nth millisecond from now
 local most = 9007199254740991
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
@@ -43,7 +44,7 @@ if what == 'acquire' or what == 'extend' then
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local is_held = owner ~= '' and deadline >= now
   if is_held and not ours then
-    return -1
+    return what == 'acquire' and now - deadline - 3 or -1
   end
   if what == 'extend' and not is_held then
     return 0

@@ -25,6 +25,7 @@ impl Said {
             (Said::NotByHash, _) => Event::UnknownScript(ticket, ask),
             (_, Standing::Rejected(fault)) => Event::Answered(ticket, Vote::Fault(fault)),
             (Said::Fence(fence), _) => Event::Fenced(ticket, fence),
+            (Said::Held(left), _) => Event::Held(ticket, left),
             (Said::Vote(vote), _) => Event::Answered(ticket, vote),
         }
     }
