@@ -270,9 +270,12 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Others should go first: in place of the first attempt, wait for a moment.
+    /// Others should go first: before the first attempt, wait for a moment, if there is time for that.
     pub fn yields(&mut self, now: Timestamp, random: u64) {
-        self.state = State::Waiting { until: now.after(moments(random) * 2), last: Verdict::Held };
+        let until = now.after(moments(random) * 2);
+        if !matches!(self.terms.patience, Patience::Until(deadline) if deadline <= until) {
+            self.state = State::Waiting { until, last: Verdict::Held };
+        }
     }
 
     /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
@@ -303,7 +306,8 @@ impl Acquire {
         }
         if let State::Waiting { last, .. } = self.state {
             self.state = match self.terms.patience {
-                Patience::Until(deadline) if now >= deadline => State::Done(last),
+                // Nobody gives up without having asked.
+                Patience::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
                 _ => State::Attempting,
             };
         }

@@ -273,12 +273,22 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 }
 
 #[test]
-fn whoever_yields_does_not_begin_with_an_attempt_and_keeps_to_his_deadline() {
-    let mut machine = acquire(Patience::Until(at(4)));
+fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
+    let mut machine = acquire(Patience::Until(at(5)));
     machine.yields(at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
-    machine.woken(at(4));
-    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
+    // A machine that is busy wakes him late: still nobody has asked.
+    machine.woken(at(5));
+    assert!(matches!(attempt(&mut machine, "ggg", 5, 6), Output::Done(Verdict::Acquired(_))));
+}
+
+#[test]
+fn whoever_has_no_time_to_yield_does_not() {
+    for deadline in [0, 3, 4] {
+        let mut machine = acquire(Patience::Until(at(deadline)));
+        machine.yields(at(0), 0);
+        assert_eq!(machine.poll(), Output::Attempt, "{deadline}");
+    }
 }
 
 /// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.
