@@ -75,15 +75,14 @@ impl Round {
         &self.tally
     }
 
-    /// A quorum may be had when that many nodes have no key but ours.
+    /// A quorum may be had when that many nodes have no key but ours. A verdict may be there before so many have said: the keys of
+    /// one lock end together, so that what is known stands for the rest.
     fn free_at(&self) -> Timestamp {
         let missing = self.tally.quorum().saturating_sub(self.tally.granted().len());
-        if self.ends.len() < missing.max(1) {
-            return Timestamp::NEVER;
-        }
         let mut ends = self.ends.clone();
         ends.sort_unstable();
-        missing.checked_sub(1).map_or(Timestamp::NEVER, |last| ends[last])
+        let last = missing.min(ends.len()).checked_sub(1);
+        last.and_then(|last| ends.get(last)).copied().unwrap_or(Timestamp::NEVER)
     }
 
     /// Whether it is about the key of a fenced lock.
@@ -407,6 +406,25 @@ mod tests {
         assert!(!rounds.is_decided(fresh));
         assert_eq!(rounds.round(fresh).unwrap().key(), b"other");
         assert_eq!(rounds.round(fresh).unwrap().tally().undecided().len(), 3);
+    }
+
+    #[test]
+    fn the_end_of_one_key_is_known_where_no_more_nodes_have_said_when_the_verdict_is_there() {
+        let at = |millis| Timestamp::ORIGIN.after(std::time::Duration::from_millis(millis));
+        for (faults, ends, free_at) in [(1, &[500][..], at(500)), (0, &[700, 500], at(700)), (0, &[], Timestamp::NEVER)]
+        {
+            let (mut rounds, ticket) = rounds();
+            for index in 0..faults {
+                let fault = Fault::new(Phase::Connect, Cause::Refused);
+                rounds.vote(ticket, NodeId::new(index), Vote::Fault(fault), &mut Bells::default());
+            }
+            for (index, &end) in ends.iter().enumerate() {
+                let node = NodeId::new(faults + index);
+                rounds.vote(ticket, node, Vote::Refused, &mut Bells::default());
+                rounds.note_end(ticket, node, at(end));
+            }
+            assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
+        }
     }
 
     #[test]
