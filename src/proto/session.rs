@@ -24,6 +24,7 @@
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 mod fencing;
+mod telling;
 
 use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Dialect};
@@ -151,7 +152,7 @@ impl Session {
     /// Queues a `SET NX PX`, as [`command::acquire`] wrote it: it is the same for every node of a round.
     pub fn acquire(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.end().extend_from_slice(request);
-        self.expect(Request::Acquire(ticket), now);
+        self.await_reply(Request::Acquire(ticket), now);
     }
 
     /// Queues a compare-and-extend.
@@ -168,31 +169,9 @@ impl Session {
         self.expect_release(ticket, tried, false, now);
     }
 
-    /// [`release`](Session::release), as [`hint::release_and_tell`] wrote it: those who wait for the lock are told.
-    pub fn release_and_tell(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
-        self.outgoing.end().extend_from_slice(request);
-        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
-        self.expect_release(ticket, tried, true, now);
-    }
-
     /// Says that the `SET` queued last has [`command::remaining`] behind it.
     pub fn remaining(&mut self, ticket: Ticket, now: Timestamp) {
-        self.expect(Request::Remaining(ticket), now);
-    }
-
-    /// Why those who wait cannot be told of a release on this connection, if that was found out and not asked since.
-    pub fn newly_mute(&mut self) -> Option<Fault> {
-        self.voice.take_refusal()
-    }
-
-    /// How many were told of a release within the answer to it that was the last event.
-    pub fn audience(&mut self) -> u8 {
-        std::mem::take(&mut self.audience)
-    }
-
-    /// Whether those who wait can be told of a release on this connection, as far as is known.
-    pub fn may_tell(&self) -> bool {
-        self.voice.may_tell()
+        self.await_reply(Request::Remaining(ticket), now);
     }
 
     /// Queues a compare-and-delete that an earlier connection left unanswered.
@@ -221,7 +200,7 @@ impl Session {
                 return self.expect_release(again.ticket, *tried, *tells, now);
             }
         }
-        self.expect(Request::Wish(again.ticket, wish), now);
+        self.await_reply(Request::Wish(again.ticket, wish), now);
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -334,9 +313,9 @@ impl Session {
                     command::remaining_reply(reply)?.map(|left| Event::EndsWithin(ticket, left))
                 }
             };
-            self.incoming.taken(length);
-            self.expected.pop_front();
+            self.taken(length);
             if event.is_some() {
+                self.overhear();
                 return Ok(event);
             }
         }
@@ -378,15 +357,13 @@ impl Session {
         None
     }
 
-    /// What a release is answered with, and in some dialects another reply for having told of it.
-    fn expect_release(&mut self, ticket: Ticket, tried: Tried<Dialect>, tells: bool, now: Timestamp) {
-        self.expect(Request::Wish(ticket, Wish::Release { tried, tells }), now);
-        if tells && tried.last().publishes_apart() {
-            self.expect(Request::Publish(ticket), now);
-        }
+    /// The reply that was expected first has been understood.
+    fn taken(&mut self, length: usize) {
+        self.incoming.taken(length);
+        self.expected.pop_front();
     }
 
-    fn expect(&mut self, request: Request, asked_at: Timestamp) {
+    fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
         self.expected.push_back(Expected { request, asked_at });
     }
 }

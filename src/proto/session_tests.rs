@@ -1,6 +1,7 @@
 //! Tests of one connection's conversation: a scripted server, no socket.
 
 use super::*;
+use crate::proto::fenced::Deed;
 use crate::proto::vote::Vote;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
@@ -368,6 +369,44 @@ fn an_extension_counts_only_where_the_node_may_vote() {
         session.reject(fault);
         assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
     }
+}
+
+#[test]
+fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
+    let told = |session: &mut Session, pieces: &[&str]| {
+        let mut request = Vec::new();
+        hint::release_and_tell(&mut request, Dialect::Delifeq, b"k", &token(1), Hint::default());
+        session.release_and_tell(ticket(1), &request, NOW);
+        let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
+        (events, session.audience())
+    };
+    let mut session = member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
+    let released = Event::Answered(ticket(1), Vote::Granted);
+    assert_eq!(session.dialect(), Dialect::Delifeq);
+    assert_eq!(told(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
+    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Told(ticket(1), 2)], 0));
+    assert_eq!(told(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
+    assert_eq!(told(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
+    assert!(session.newly_mute().is_some());
+    // What is no answer to that shows at the next look.
+    assert_eq!(told(&mut session, &[":1\r\n"]).0, [released]);
+    feed(&mut session, b"+OK\r\n");
+    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
+}
+
+#[test]
+fn an_extension_of_a_fenced_lock_always_goes_by_text() {
+    let mut session = member(INFO);
+    let mut asked = |deed, reply: &str| {
+        session.fenced(ticket(1), Ask { deed, retention_millis: 1000 }, b"k", &token(1), NOW);
+        events(&mut session, reply);
+        sent(&mut session).lines().nth(2).unwrap().to_owned()
+    };
+    let (acquire, extend) = (Deed::Acquire { ttl_millis: 10, floor: 1.into() }, Deed::Extend { ttl_millis: 10 });
+    assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
+    assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
+    assert_eq!(asked(extend, ":1\r\n"), "EVAL");
+    assert_eq!(asked(Deed::Release(None), ":1\r\n"), "EVALSHA");
 }
 
 #[test]

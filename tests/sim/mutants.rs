@@ -105,8 +105,8 @@ const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "proto/session.rs",
         edits: &[(
-            "        self.outgoing.end().extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
-            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.end().extend_from_slice(request);\n        self.expect(Request::Acquire(ticket), now);",
+            "        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
+            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
         )],
     },
     Mutant {

@@ -4,7 +4,7 @@
 //! at all: one that takes the key must not go out behind the release of an attempt that was given up meanwhile.
 
 use super::{Event, Expected, Request, Session, Standing, Ticket};
-use crate::proto::fenced::{self, Ask, Said};
+use crate::proto::fenced::{self, Ask, Deed, Said};
 use crate::proto::lease::OwnerToken;
 use crate::proto::time::Timestamp;
 use crate::proto::vote::Vote;
@@ -12,7 +12,8 @@ use crate::proto::vote::Vote;
 impl Session {
     /// Queues a request about the key of a fenced lock.
     pub fn fenced(&mut self, ticket: Ticket, ask: Ask, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let by_hash = self.fence_memory.by_hash();
+        // An extension is never said twice: behind a later one, it would shorten what that has gained.
+        let by_hash = self.fence_memory.by_hash() && !matches!(ask.deed, Deed::Extend { .. });
         fenced::ask(self.outgoing.end(), by_hash, key, token, &ask);
         self.expected.push_back(Expected { request: Request::Fenced { ticket, ask, by_hash }, asked_at: now });
     }
