@@ -192,7 +192,9 @@ impl World for Nodes {
         for said in said {
             let topic = match said {
                 Said::Confirmed(lock, node) => self.listening.confirmed(&key(lock), NodeId::new(node)),
-                Said::Released(lock, node) => self.listening.heard(&key(lock), NodeId::new(node), HINT),
+                Said::Released(lock, node) => {
+                    self.listening.heard(&key(lock), NodeId::new(node), HINT, Timestamp::ORIGIN)
+                }
             };
             ring(&mut self.rounds, topic, bells);
         }

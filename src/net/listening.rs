@@ -11,7 +11,7 @@
 //!    has seen fewer of them come and go since he began to wait holds back for a moment, and leaves it to those who have waited
 //!    for longer. Only for a moment: hints decide who asks first, and never who gets it.
 //! 5. A program that wants a lock again that it has just released lets others go first, if they wait; and now and then, if its
-//!    own threads pass it on among themselves.
+//!    own threads pass it on among themselves. If nobody has taken it then, those who listen do not want it.
 
 use super::alarm::Alarm;
 use crate::proto::acquire::Turn;
@@ -31,6 +31,9 @@ const CROWD_LASTS: Duration = Duration::from_millis(100);
 const CROWDS: usize = 1024;
 /// How long those who wait are given to take a lock that was released, before the one who released it may take it again.
 const TIME_TO_TAKE: Duration = Duration::from_millis(3);
+/// How long after the first node has told of a release the others may: what is told later is of another one, by nodes that
+/// did not take part in the one before.
+const STRAGGLERS: Duration = Duration::from_millis(10);
 /// How often the threads of a program pass a lock on that others wait for, before they let those go first.
 const RUN: u32 = 8;
 
@@ -71,8 +74,9 @@ pub(super) struct Topic {
     pub(super) live: NodeSet,
     /// The nodes that were heard, and may have told something since that was lost.
     missed: NodeSet,
-    /// The nodes that have told of the last release.
+    /// The nodes that have told of the last release, and when the first of them did.
     told: NodeSet,
+    told_at: Timestamp,
     /// How many have had the lock meanwhile who had waited for it.
     departed: u8,
     /// How many waited, as far as was said.
@@ -96,6 +100,9 @@ impl Sleeper {
 
 struct Crowd {
     listeners: u8,
+    /// How many of them have not taken the lock when they were let go first: others than those who wait may listen, for all
+    /// keys, or for one of this name in another database of the server.
+    idle: u8,
     seen: Timestamp,
     /// When this client last let them go first.
     yielded_at: Timestamp,
@@ -104,10 +111,12 @@ struct Crowd {
 
 impl Topic {
     /// A node tells of a release: does that end a wait?
-    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize) -> Option<Word> {
-        let is_another = self.told.is_empty() || !self.told.insert(node);
+    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize, now: Timestamp) -> Option<Word> {
+        let is_late = now.since(self.told_at) > STRAGGLERS;
+        let is_another = self.told.is_empty() || is_late || !self.told.insert(node);
         if is_another {
             self.told = NodeSet::from_iter([node]);
+            self.told_at = now;
             // Whoever takes a lock without having waited leaves nobody's place.
             self.departed = self.departed.saturating_add(hint.has_waited.into());
             // Others may know better, and those who knew leave.
@@ -195,10 +204,13 @@ impl Listening {
     }
 
     /// A node tells of a release. The sleepers that this wakes are in the topic.
-    pub(super) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint) -> Option<&Topic> {
+    pub(super) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&Topic> {
         let quorum = self.quorum();
+        if let Some(crowd) = self.crowds.get_mut(key) {
+            crowd.idle = 0;
+        }
         let topic = self.topics.get_mut(key)?;
-        let word = topic.hear(node, hint, quorum)?;
+        let word = topic.hear(node, hint, quorum, now)?;
         Some(topic.note(word))
     }
 
@@ -219,13 +231,14 @@ impl Listening {
     pub(super) fn note_crowd(&mut self, key: &[u8], listeners: u8, now: Timestamp) {
         if let Some(crowd) = self.crowds.get_mut(key) {
             (crowd.listeners, crowd.seen) = (listeners, now);
+            crowd.idle = crowd.idle.min(listeners);
             return;
         }
         if self.crowds.len() >= CROWDS {
             self.crowds.clear();
         }
         self.is_crowded.store(true, Ordering::Relaxed);
-        self.crowds.insert(key.into(), Crowd { listeners, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
+        self.crowds.insert(key.into(), Crowd { listeners, idle: 0, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
     }
 
     /// How many waited for the key when this client last released it.
@@ -245,9 +258,13 @@ impl Listening {
         }
         crowd.run += 1;
         let had_no_time = now.since(crowd.seen) < TIME_TO_TAKE;
-        let must = had_no_time && crowd.seen > crowd.yielded_at && (!is_handed_on || crowd.run > RUN);
+        let is_new = crowd.seen > crowd.yielded_at;
+        let was_in_vain = crowd.listeners <= crowd.idle && now.since(crowd.yielded_at) < CROWD_LASTS;
+        let must = had_no_time && is_new && !was_in_vain && (!is_handed_on || crowd.run > RUN);
         if must {
             crowd.yielded_at = now;
+            // In vain, unless a release by one of them is heard of.
+            crowd.idle = crowd.listeners;
         }
         must
     }
@@ -290,10 +307,18 @@ mod tests {
         Key::from(b"k".as_slice())
     }
 
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::ORIGIN.after(Duration::from_millis(millis))
+    }
+
     /// The word that there is after some hints, by node.
     fn word_of(listening: &mut Listening, nodes: &[usize]) -> Option<Word> {
+        word_at(listening, nodes, at(1))
+    }
+
+    fn word_at(listening: &mut Listening, nodes: &[usize], now: Timestamp) -> Option<Word> {
         for &node in nodes {
-            listening.heard(&key(), NodeId::new(node), HINT);
+            listening.heard(&key(), NodeId::new(node), HINT, now);
         }
         listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
     }
@@ -316,9 +341,20 @@ mod tests {
     }
 
     #[test]
+    fn a_release_by_the_nodes_that_did_not_tell_of_the_last_one_is_another() {
+        let mut listening = of(3);
+        assert_eq!(word_at(&mut listening, &[0, 1], at(5)), RELEASED);
+        assert_eq!(word_at(&mut listening, &[2], at(15)), None, "late");
+        let mut listening = of(3);
+        assert_eq!(word_at(&mut listening, &[0, 1], at(5)), RELEASED);
+        // The next holder had one of them, which hangs, and the third.
+        assert_eq!(word_at(&mut listening, &[2], at(16)), RELEASED);
+    }
+
+    #[test]
     fn an_attempt_looks_into_what_was_heard_before_it() {
         let mut listening = of(3);
-        listening.heard(&key(), NodeId::new(0), HINT);
+        listening.heard(&key(), NodeId::new(0), HINT, at(1));
         listening.look_into(&key());
         assert_eq!(word_of(&mut listening, &[]), None);
         assert_eq!(word_of(&mut listening, &[0]), RELEASED);
@@ -342,7 +378,7 @@ mod tests {
     fn places_go_by_those_who_had_waited() {
         let mut listening = of(1);
         let turn = |has_waited| {
-            listening.heard(&key(), NodeId::new(0), Hint { crowd: 3, has_waited });
+            listening.heard(&key(), NodeId::new(0), Hint { crowd: 3, has_waited }, at(1));
             listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
         };
         let turns = [false, true, false, true, true].map(turn);
@@ -352,7 +388,6 @@ mod tests {
 
     #[test]
     fn others_are_let_in_once_for_each_time_that_they_were_seen() {
-        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
         let mut listening = Listening::new(3, true);
         assert!(!listening.must_yield(b"k", false, at(1)));
         listening.note_crowd(b"k", 2, at(10));
@@ -364,11 +399,32 @@ mod tests {
         // Threads that hand it on do so a few times.
         let yields = (0..30).filter(|&time| {
             listening.note_crowd(b"k", 1, at(200 + time));
+            listening.heard(&key(), NodeId::new(0), HINT, at(200 + time));
             listening.must_yield(b"k", true, at(200 + time))
         });
         assert_eq!(yields.count(), 30 - RUN as usize, "until one of them waits, which begins a new run");
         listening.enter(&key());
         listening.note_crowd(b"k", 1, at(300));
         assert!(!listening.must_yield(b"k", true, at(300)));
+    }
+
+    #[test]
+    fn those_who_listen_and_take_nothing_are_let_in_seldom() {
+        let mut listening = Listening::new(3, true);
+        let mut yields = |times: std::ops::Range<u64>, hears: bool, audience| {
+            let must = |&time: &u64| {
+                listening.note_crowd(b"k", audience, at(time));
+                let must = listening.must_yield(b"k", false, at(time));
+                if hears {
+                    listening.heard(&key(), NodeId::new(0), HINT, at(time));
+                }
+                must
+            };
+            times.filter(must).count()
+        };
+        assert_eq!(yields(200..300, false, 1), 1, "a monitor that listens to all");
+        assert_eq!(yields(300..400, false, 1), 1, "once in a while");
+        assert_eq!(yields(400..401, false, 2), 1, "one more");
+        assert_eq!(yields(401..411, true, 2), 9, "whoever takes it is let in again");
     }
 }
