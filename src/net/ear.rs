@@ -8,7 +8,7 @@ use super::connection::{Connection, Interest};
 use super::link::Link;
 use super::stream::{self, Stream};
 use crate::proto::fault::{Cause, Fault, Phase};
-use crate::proto::health::Health;
+use crate::proto::health::{Health, LAST_DELAY};
 use crate::proto::node::NodeId;
 use crate::proto::subscription::{Event, Key, Subscription};
 use crate::proto::time::Timestamp;
@@ -20,6 +20,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(3);
 /// For how long a server is left alone that will not let us listen.
 const DEAF: Duration = Duration::from_secs(60);
+/// How often one connection is read from before others have their turn.
+const READS: usize = 8;
 
 /// One node's subscriber connection.
 pub(super) struct Ear {
@@ -70,6 +72,14 @@ impl Ear {
         is_late
     }
 
+    /// When to [`tend`](Ear::tend) to it because the connection may be made then that is missing.
+    pub(super) fn due(&self, link: &Link) -> Timestamp {
+        match self.connection {
+            Connection::Closed if link.is_open() => self.not_before.max(self.health.not_before()),
+            _ => Timestamp::NEVER,
+        }
+    }
+
     /// Listens for a key, if there is a connection.
     pub(super) fn subscribe(&mut self, key: &Key, now: Timestamp) {
         if !matches!(self.connection, Connection::Closed) {
@@ -89,7 +99,8 @@ impl Ear {
     /// The stream is ready for something. Takes in what there is; false when the connection was lost.
     pub(super) fn ready(&mut self, now: Timestamp, mut hear: impl FnMut(Event)) -> bool {
         self.advance(now);
-        while let Connection::Open(stream) = &self.connection {
+        for _ in 0..READS {
+            let Connection::Open(stream) = &self.connection else { break };
             let space = self.subscription.space();
             let size = space.len();
             let count = match stream.read(space) {
@@ -115,7 +126,10 @@ impl Ear {
                         return false;
                     }
                     Ok(Some(event)) => {
-                        self.health.answered();
+                        // A connection that works is one that lasts.
+                        if now.since(self.opened_at) >= LAST_DELAY {
+                            self.health.answered();
+                        }
                         hear(event);
                     }
                     Err(error) => {
@@ -129,6 +143,11 @@ impl Ear {
             }
         }
         !matches!(self.connection, Connection::Closed)
+    }
+
+    /// Closes the connection, if there is one. What is known of the server stays.
+    pub(super) fn close(&mut self) {
+        self.connection = Connection::Closed;
     }
 
     /// Whether there is no connection, nor one being made.

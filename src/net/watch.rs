@@ -23,6 +23,8 @@ pub(super) struct Watch {
     pub(super) readable: NodeSet,
     pub(super) writable: NodeSet,
     pub(super) woken: bool,
+    /// When to look in any case, from now on.
+    pub(super) limit: Duration,
     /// For how long to poll without sleeping, and whether that was enough.
     pub(super) spin: Duration,
     pub(super) spun: bool,
@@ -38,6 +40,7 @@ impl Watch {
             readable: NodeSet::EMPTY,
             writable: NodeSet::EMPTY,
             woken: false,
+            limit: Duration::MAX,
             spin: Duration::ZERO,
             spun: false,
         }
@@ -45,6 +48,7 @@ impl Watch {
 
     /// Waits until something is ready or the time is up.
     pub(super) fn poll(&mut self, patience: Duration) {
+        let patience = patience.min(self.limit);
         match self.streams.len() + self.ears.len() {
             ..=7 => self.poll_some::<8>(patience),
             8..=15 => self.poll_some::<16>(patience),

@@ -46,6 +46,11 @@ impl Health {
         }
     }
 
+    /// When it may be asked again.
+    pub fn not_before(&self) -> Timestamp {
+        self.fault.map_or(Timestamp::ORIGIN, |_| self.not_before)
+    }
+
     /// It answered: nothing bad is known of it any more.
     pub fn answered(&mut self) {
         if self.fault.is_some() {

@@ -26,6 +26,8 @@ use std::time::Duration;
 
 /// How long connections are kept that nobody listens on.
 const LINGER: Duration = Duration::from_millis(100);
+/// How long nobody looks after a connection at least that is to be made now.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
 impl Fleet {
     /// Somebody is about to wait for a key.
@@ -97,10 +99,10 @@ impl Fleet {
     /// Closes connections on which nobody has listened for a moment.
     pub(super) fn rest(&mut self, now: Timestamp) {
         let is_recent = self.idle_since > Timestamp::ORIGIN && now.since(self.idle_since) < LINGER;
-        if self.ears.is_empty() || !self.listening.topics.is_empty() || is_recent {
+        if !self.listening.topics.is_empty() || is_recent || self.ears.iter().all(Ear::is_closed) {
             return;
         }
-        self.ears = Vec::new();
+        self.ears.iter_mut().for_each(Ear::close);
         match &mut self.watch {
             Some(watch) => watch.ears = Vec::new(),
             // The driver has a hold on them, and lets go when it looks.
@@ -112,6 +114,11 @@ impl Fleet {
     /// is not held up by the same hint from other nodes.
     pub(super) fn watch_ears(&self, watch: &mut Watch) {
         let ears = if self.listening.has_sleepers() { &self.ears[..] } else { &[] };
+        let due = ears.iter().zip(&self.links).map(|(ear, link)| ear.due(link)).min();
+        watch.limit = match due {
+            None | Some(Timestamp::NEVER) => Duration::MAX,
+            Some(due) => due.since(self.clock.now()).max(SHORTEST_LOOK),
+        };
         watch.ears.resize_with(ears.len(), || None);
         for (ear, interest) in ears.iter().zip(&mut watch.ears) {
             if !ear.is_interested_in(interest.as_ref()) {
@@ -143,7 +150,7 @@ impl Fleet {
             let mut refusal = None;
             let is_there = ear.ready(now, |event| match event {
                 Event::Confirmed(key) => ring(rounds, listening.confirmed(&key, node), bells),
-                Event::Heard(key, hint) => ring(rounds, listening.heard(&key, node, hint), bells),
+                Event::Heard(key, hint) => ring(rounds, listening.heard(&key, node, hint, now), bells),
                 Event::Refused(fault) => refusal = Some(fault),
             });
             if !is_there {

@@ -70,7 +70,7 @@ impl Fleet {
     /// was met, and its data are another's now.
     pub(super) fn weigh(&mut self, node: NodeId, ticket: Ticket, vote: Vote, now: Timestamp) -> Vote {
         let link = &mut self.links[node.index()];
-        if let Vote::Fault(fault @ Fault { cause: Cause::ReadOnly, .. }) = vote
+        if let Vote::Fault(fault @ Fault { cause: Cause::ReadOnly | Cause::Server("MASTERDOWN"), .. }) = vote
             && link.session.standing() == Standing::Member
         {
             link.quarantine.turn_replica();

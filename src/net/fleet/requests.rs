@@ -116,6 +116,7 @@ impl Fleet {
     /// Queues an extension for every node that may be asked.
     pub(in crate::net) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
         self.settle_posts(now, bells);
+        self.rest(now);
         let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
         let asked = self.prepare_all(ticket, now, bells);
         if order.fence.is_some() {

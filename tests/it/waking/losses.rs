@@ -2,8 +2,9 @@
 
 use super::{ARRIVAL, LONG, PROMPT, listeners, patient, subscribers, time_to_wake};
 use crate::clients::{SOON, builder, client, gone_for_good, lasting, take};
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, Observer, Redlock, Release, WakeUpsRefused};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -46,6 +47,26 @@ fn connections_that_are_cut_are_made_again() {
 }
 
 #[test]
+fn a_node_that_closes_them_each_time_is_not_stormed() {
+    let node = Fake::on_command(|command| match &*command[0] {
+        "SUBSCRIBE" => {
+            let channel = &command[1];
+            let answer = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
+            vec![say(&answer), Act::Close]
+        }
+        "SET" => vec![say("$-1\r\n")],
+        "PTTL" => vec![say(":600000\r\n")],
+        _ => vec![Act::Say(healthy(command))],
+    });
+    let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).build().unwrap();
+    assert!(lasting(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+    // 10 ms, 20 ms, and so on, less a quarter at most.
+    let (connections, commands) = (node.connections(), node.commands().len());
+    assert!(connections > 3, "it is tried again");
+    assert!(connections < 16 && commands < 80, "{connections} connections, {commands} commands");
+}
+
+#[test]
 fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), builder(&servers).wake_ups(false).build().unwrap());
@@ -75,8 +96,17 @@ fn a_user_who_may_not_subscribe_waits_by_the_clock_and_is_told_once() {
         let held = take(&lasting(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || drop(held));
         assert!(took < BOUND, "{took:?}");
+        // What has been kept for whoever comes back is closed with this.
+        thread::sleep(ARRIVAL + ARRIVAL / 2);
+        drop(take(&lasting(&mine, "k")));
     }
     assert!(servers.iter().all(|server| subscribers(server) == 0));
+    // A server that does not let us listen is left alone for longer than a wait.
+    for server in &servers {
+        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+        let line = statistics.lines().find(|line| line.starts_with("cmdstat_subscribe:")).unwrap();
+        assert!(line.contains("rejected_calls=1,"), "{line}");
+    }
     told_once(&refusals, &servers, false);
 }
 

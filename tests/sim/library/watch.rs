@@ -15,6 +15,7 @@ pub(super) struct Watch {
     pub(super) readable: NodeSet,
     pub(super) writable: NodeSet,
     pub(super) woken: bool,
+    pub(super) limit: Duration,
     pub(super) spin: Duration,
     pub(super) spun: bool,
 }
@@ -29,12 +30,14 @@ impl Watch {
             readable: NodeSet::EMPTY,
             writable: NodeSet::EMPTY,
             woken: false,
+            limit: Duration::MAX,
             spin: Duration::ZERO,
             spun: false,
         }
     }
 
     pub(super) fn poll(&mut self, patience: Duration) {
+        let patience = patience.min(self.limit);
         kernel::may_be_interrupted();
         self.look();
         let is_ready = !self.readable.union(self.writable).union(self.attentive).is_empty();
