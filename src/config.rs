@@ -30,6 +30,8 @@ const SPIN: Duration = Duration::from_micros(100);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 /// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks disagree.
+const FENCE_MARGIN: Duration = Duration::from_secs(120);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -139,7 +141,8 @@ impl Builder {
         self
     }
 
-    /// How long each node has to answer one attempt; no attempt takes longer. Default: 50 ms. At least 1 ms. Keep it a
+    /// How long each node has to answer one attempt; no attempt takes longer, but that of a [fenced](crate::Mutex::fenced)
+    /// lock, which may take twice as long. Default: 50 ms. At least 1 ms. Keep it a
     /// small part of the times to live: what an attempt takes is missing from the lease.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
@@ -216,10 +219,12 @@ impl Builder {
     }
 
     /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or released.
-    /// Default: 24 h, and never less than [`max_ttl`](Builder::max_ttl). At most 366 days.
+    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366 days. Give
+    /// all clients the same: the last one that uses a key says how long it stays.
     ///
     /// The key holds the last fence. Without it, the next one is told by the wall clocks of client and server, and grows all
-    /// the same unless they have been set back by more than the time that the lock was not used for.
+    /// the same unless they disagree, or have been set back, by more than the time that the lock was not used for. Two minutes are
+    /// what a fence can be ahead of a server's clock, and a minute for the clocks of servers and clients among themselves.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;
@@ -241,12 +246,12 @@ impl Builder {
     /// Whether those who wait for a lock are woken when another program releases it. Default: yes.
     ///
     /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key, and whoever waits subscribes to
-    /// that: on a connection of its own to each node, one for all locks that are waited for, which is there only while somebody
-    /// waits. A hint ends a wait early and nothing else; where hints are refused or lost, waits end by
+    /// that: on a connection of its own to each node, one for all locks that are waited for. It is closed when nobody waits any
+    /// more; after a wait that was won, with the first attempt, extension or release a tenth of a second later. A hint ends a wait early and nothing else; where hints are refused or lost, waits end by
     /// [`retry_delay`](Builder::retry_delay). While hints can be heard, a thread that waits asks the servers seldom.
     ///
     /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
-    /// `+publish +subscribe &quorumlock:*`; one that may do neither is told to the
+    /// `+publish +subscribe +unsubscribe &quorumlock:*`; one that may do neither is told to the
     /// [`Observer`](crate::Observer::wake_ups_refused) once, and locks as well.
     ///
     /// ```
@@ -304,7 +309,7 @@ impl Builder {
         };
         let records = endpoints.into_iter().zip(self.nodes.iter().map(quarantine)).collect();
         let (spin, news) = (self.spinning(), report.news());
-        let retention = self.fence_retention.max(self.max_ttl);
+        let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
         let engine =
             Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups, retention).map_err(|error| {
                 Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {}", error.kind()))

@@ -107,7 +107,8 @@ impl Mutex {
         }
     }
 
-    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes. `None` when
+    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, or two for a
+    /// [fenced](Mutex::fenced) lock. `None` when
     /// somebody else holds the lock, or so many tried at once that nobody got a quorum.
     ///
     /// # Errors

@@ -344,7 +344,7 @@ quorumlock_result quorumlock_config_set_restart_guard(quorumlock_config *config,
 quorumlock_result quorumlock_config_set_wake_ups(quorumlock_config *config, int enabled);
 
 /* How long nodes keep the key of a fenced lock, and with it the last number, after it was last used. Default: a day,
- * and never less than the longest time to live.
+ * and never less than the longest time to live and two minutes more. Give all clients the same.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
@@ -449,9 +449,9 @@ quorumlock_result quorumlock_mutex_lock(
     const quorumlock_mutex *mutex, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
     quorumlock_error **error);
 
-/* Makes one attempt, and waits for no holder and in no queue: a node timeout at most passes.
+/* Makes one attempt, and waits for no holder and in no queue: a node timeout at most passes, or two for a fenced lock.
  * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD; or QUORUMLOCK_UNAVAILABLE, _CONFIG, _ENTROPY, _FORKED.
- * Any thread; blocks it for a node timeout at most. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
+ * Any thread; blocks it for no longer. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_try_lock(
     const quorumlock_mutex *mutex, quorumlock_guard **guard, quorumlock_error **error);
 

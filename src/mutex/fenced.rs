@@ -39,10 +39,10 @@ impl Mutex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The numbers grow whatever clocks, networks and clients do, as long as no quorum of nodes forgets what it has written.
+    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written.
     /// If nodes do forget, the numbers go on from the wall clocks: they are microseconds since 1970, or more. One acquisition
-    /// takes one round trip, as that of a plain lock, unless clients compete for it in that very moment: then it may take
-    /// two, each with the node timeout.
+    /// takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or this
+    /// machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
     ///
     /// **A fenced lock and a plain lock of the same name are two different locks: neither keeps anybody out of the other.** All
     /// programs that use a resource must agree on which it is. The key of a fenced lock is the prefix, `quorumlock-fence:`

@@ -272,6 +272,22 @@ fn what_was_asked_in_one_flight_with_the_greeting_is_judged_by_it() {
 }
 
 #[test]
+fn a_replica_that_has_lost_its_master_gives_itself_away_to_a_script_too() {
+    let node = [Server::start().unwrap()];
+    let client = brief(&node).build().unwrap();
+    let mutex = client.mutex(KEY).ttl(MAX_TTL).fenced();
+    drop(take(&mutex));
+    node[0].command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]).unwrap();
+    // Nobody is there.
+    node[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    assert_eq!(causes(&failure(&mutex)), [(node[0].address(), Phase::Reply, Cause::Server("MASTERDOWN"))]);
+    node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();
+    let promoted = Instant::now();
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    assert!(promoted.elapsed() >= MAX_TTL, "its data may be another's");
+}
+
+#[test]
 fn a_node_that_turns_out_to_be_a_replica_is_sent_away_and_does_not_count_when_it_is_a_master_again() {
     let master = Server::start().unwrap();
     let node = [Server::start().unwrap()];
