@@ -341,6 +341,8 @@ impl World {
                 continue;
             }
             match parcel.content {
+                // What a node has written before it learnt of the end comes behind it, and is nobody's.
+                Content::Bytes(_) if connection.inbox_end.is_some() => {}
                 Content::Bytes(bytes) => connection.inbox.extend(bytes),
                 Content::End(end) => connection.inbox_end = connection.inbox_end.or(Some(end)),
             }
