@@ -318,7 +318,7 @@ impl<'m> Acquisition<'m> {
         let mut now = self.started;
         let mut is_lost = false;
         let mut round_trips = 1;
-        if place.is_some() && engine.must_yield(key, self.is_handed_on) {
+        if place.is_some() && machine.may_yield(now) && engine.must_yield(key, self.is_handed_on) {
             machine.yields(now, token::draw_jitter(&mut SysRng).unwrap_or_default());
         }
         loop {

@@ -270,12 +270,14 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Others should go first: before the first attempt, wait for a moment, if there is time for that.
+    /// Whether there is time to [`yield`](Acquire::yields), and for an attempt after that.
+    pub fn may_yield(&self, now: Timestamp) -> bool {
+        !matches!(self.terms.patience, Patience::Until(deadline) if deadline <= now.after(moments(u64::MAX) * 2))
+    }
+
+    /// Others should go first: before the first attempt, wait for a moment.
     pub fn yields(&mut self, now: Timestamp, random: u64) {
-        let until = now.after(moments(random) * 2);
-        if !matches!(self.terms.patience, Patience::Until(deadline) if deadline <= until) {
-            self.state = State::Waiting { until, last: Verdict::Held };
-        }
+        self.state = State::Waiting { until: now.after(moments(random) * 2), last: Verdict::Held };
     }
 
     /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the

@@ -284,11 +284,13 @@ fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
 
 #[test]
 fn whoever_has_no_time_to_yield_does_not() {
-    for deadline in [0, 3, 4] {
+    for (deadline, may) in [(0, false), (6, false), (7, true)] {
         let mut machine = acquire(Patience::Until(at(deadline)));
-        machine.yields(at(0), 0);
-        assert_eq!(machine.poll(), Output::Attempt, "{deadline}");
+        assert_eq!(machine.may_yield(at(0)), may, "{deadline}");
+        machine.yields(at(0), u64::MAX);
+        assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
     }
+    assert!(acquire(Patience::WhileAvailable(Duration::ZERO)).may_yield(at(0)));
 }
 
 /// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.

@@ -314,8 +314,10 @@ impl Session {
                 }
             };
             self.taken(length);
-            if event.is_some() {
+            if let Some(Event::Answered(..)) = event {
                 self.overhear();
+            }
+            if event.is_some() {
                 return Ok(event);
             }
         }

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// How long connections are kept that nobody listens on.
 const LINGER: Duration = Duration::from_millis(100);
 /// How long nobody looks after a connection at least that is to be made now.
-const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 
 impl Fleet {
     /// Somebody is about to wait for a key.
