@@ -261,7 +261,8 @@ impl World {
             Action::Release => {
                 // Whether it was there or not: what comes after this on another connection comes too late.
                 match reply {
-                    [b':', b'0'..=b'9', b'\r', b'\n'] | b":-1\r\n" => present.deleted_at[node] = Some(now),
+                    // With many listeners the number is a long one.
+                    [b':', b'0'..=b'9', ..] | b":-1\r\n" => present.deleted_at[node] = Some(now),
                     // A node that answers so is not asked again: the key goes with its time to live.
                     [b'-', b'L' | b'O' | b'R', ..] => present.is_excused = true,
                     _ => {}
