@@ -96,6 +96,9 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
         add(&|out| fenced::ask(out, true, key, token, &Ask { deed, retention_millis: TTL }));
     }
+    // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
+    let deed = Deed::Acquire { ttl_millis: 0, floor: 3.into() };
+    add(&|out| fenced::ask(out, false, b"short", &ours, &Ask { deed, retention_millis: TTL }));
     requests
 }
 
@@ -133,8 +136,6 @@ fn fenced_deeds<'t>(ours: &'t OwnerToken, theirs: &'t OwnerToken) -> Vec<(&'stat
         (f, ours, Deed::Release(None)),
         (f, ours, acquire(1)),
         (f, ours, Deed::Release(None)),
-        // No time at all: it is held through this millisecond.
-        (b"short", ours, Deed::Acquire { ttl_millis: 0, floor: 3.into() }),
     ];
     // "k" holds what a plain lock left there: nothing, or the token of one that could not be released.
     deeds.extend([acquire(3), extend, raise(9), Deed::Release(None)].map(|deed| (b"k".as_slice(), ours, deed)));
