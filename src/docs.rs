@@ -32,8 +32,8 @@
 //! Its judge knows the specification and nothing of the library: one valid holder in true time; a quorum behind every lock; no key
 //! after its time; no reply to another's request; no key left behind; fences grow; losses told once and in time; progress after healing.
 //!
-//! 50 000 seeds ran without a finding on the present engine: 2.2 million simulated seconds, 5.3 million locks taken, 727 000 faults,
-//! 546 million events, 1.2 million a second when nothing else runs. Among what it had found before: a node that loads its data
+//! 200 659 seeds ran without a finding on the present library: 9.0 million simulated seconds, 21 million locks taken, 2.9 million faults,
+//! 2.25 billion events, 1.2 million a second when nothing else runs. Among what it had found before: a node that loads its data
 //! being flooded with the releases that it was owed, and a renewal that counted as later than what was sent behind it.
 //!
 //! ```text
@@ -46,26 +46,41 @@
 //! ## Faults that we planted
 //!
 //! A check that never fails proves nothing. So faults are put into a copy of the library, one at a time, and the table says how
-//! many seeds it took to find each, and which rule was seen broken. A part of it, the last three rows as an earlier version had
-//! them:
+//! many seeds it took to find each, and which rule was seen broken:
 //!
 //! | Planted fault | Seeds | Caught by the rule |
 //! |---|---|---|
+//! | Quorum off by one | 1 | a true quorum behind every lock |
+//! | No undo | 3 | nothing is left behind |
+//! | Undo before the `SET` | 3 | nothing is left behind |
 //! | Undo only where it was granted | 3 | nothing is left behind |
-//! | Undo before the `SET` | 6 | nothing is left behind |
-//! | The greatest fence, and no raise | 11 | fences grow |
-//! | Validity from the decision instead of the start | 2 | one holder |
-//! | A quorum too late still wins | 863 | valid when given |
+//! | The greatest fence, and no raise | 154 | fences grow |
+//! | Validity from the decision | 2 | one holder |
+//! | A quorum too late still wins | 1 954 | valid when given |
 //! | Drift ignored | 182 | one holder |
 //! | Token reused in a retry | 2 | a fresh token for each attempt |
 //! | Stale vote counted | 1 | a true quorum behind every lock |
-//! | Late reply shifted by one | 35 | a true quorum behind every lock |
-//! | An error reply counts as a refusal | 193 | a refusal is one |
-//! | Failed extension releases | 49 | one holder |
-//! | Restart not noticed | 521 | one holder |
-//! | Wall clock ends a quarantine | 23 774 | one holder |
+//! | Late reply shifted by one | 78 | nothing is left behind |
+//! | A timeout counts as a refusal | 1 | nothing is left behind |
+//! | An error reply counts as a refusal | 311 | a refusal is one |
+//! | What a lost connection owes is forgotten | 14 | nothing is left behind |
+//! | No release for a node that is away | 395 | nothing is left behind |
+//! | Failed extension releases | 60 | one holder |
+//! | Extended after the end, by hand | 2 | what has ended has ended |
+//! | Extended after the end, by the watchdog | 113 | a loss is told in time |
+//! | Repair after expiry | 1 315 | what has ended has ended |
+//! | An extension counts from its answer | 76 | one holder |
+//! | A renewal counts from its answer | 12 874 | one holder |
+//! | A shortened lease is relied on | 83 | one holder |
+//! | A renewal overtakes an extension by hand | 7 037 | one holder |
+//! | Watchdog after unlock | 1 | a loss is told once |
+//! | Restart not noticed | 72 | one holder |
+//! | Repair after the release | 2 987 | nothing is left behind |
+//! | A clock that stands still in sleep | 784 | one holder |
 //!
-//! Not found by it, and caught by other tests: extensions that count in quarantine.
+//! Not found by it, and caught by other tests: extensions that count in quarantine; releases that flood a node which loads its
+//! data. A loss that an observer is told of twice was not found in 20 000 seeds. Twelve more rows of the table have not been run
+//! on the present version.
 //!
 //! ```text
 //! cargo test --release --test sim planted -- --ignored --nocapture
@@ -107,8 +122,8 @@
 //!
 //! The rule is searched exhaustively, with the very code that the library runs, for three nodes: 102 632 states of three attempts;
 //! with floors 16.7 million, with repairs 31.9 million. Six weaker rules are refuted by the same search, each with a trace. On
-//! five real servers, with kills, restarts and hangs, 131 003 acquisitions by eight threads in four processes: all different, growing, and
-//! 99.3 % won in one round trip. A holder that is stopped past its lease and writes then is refused by SQLite, and is not without
+//! five real servers, with kills, restarts and hangs, 1 090 650 acquisitions by eight threads in four processes: all different, growing, and
+//! 99.2 % won in one round trip. A holder that is stopped past its lease and writes then is refused by SQLite, and is not without
 //! the fence.
 //!
 //! ```text
