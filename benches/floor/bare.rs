@@ -12,7 +12,7 @@ use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 
 /// How the releases of these two are asked for. All servers of today know it.
-pub(crate) const DIALECT: Dialect = Dialect::Evalsha;
+const DIALECT: Dialect = Dialect::Evalsha;
 /// For how long one of them waits for the other's word before he looks whether it is over.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 

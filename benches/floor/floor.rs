@@ -47,8 +47,8 @@ impl Floor {
 
     /// Connects, and tells those who listen of each release: by this digit.
     pub(crate) fn telling(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
-        let (take, mut release) = requests(dialect, resource, owner);
-        release.clear();
+        let (take, _) = requests(dialect, resource, owner);
+        let mut release = Vec::new();
         let hint = Hint { crowd: owner, has_waited: false };
         hint::release_and_tell(&mut release, dialect, resource.as_bytes(), &token(owner), hint);
         Floor::with(addresses, take, release)

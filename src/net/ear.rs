@@ -56,7 +56,7 @@ impl Ear {
         if is_late {
             self.fail(Fault::new(Phase::Reply, Cause::TimedOut), now);
         }
-        if matches!(self.connection, Connection::Closed) && now >= self.not_before && self.health.may_ask(now).is_ok() {
+        if now >= self.due(link) {
             match link.connect_again() {
                 None => return is_late,
                 Some(Err(error)) => self.fail(broken(&error), now),

@@ -391,7 +391,7 @@ impl World for Fleet {
     }
 
     fn poll(watch: &mut Watch, patience: Duration) {
-        watch.poll(patience);
+        watch.poll(patience.min(watch.limit));
     }
 
     fn absorb(&mut self, mut watch: Watch, bells: &mut Bells) {

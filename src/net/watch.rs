@@ -48,7 +48,6 @@ impl Watch {
 
     /// Waits until something is ready or the time is up.
     pub(super) fn poll(&mut self, patience: Duration) {
-        let patience = patience.min(self.limit);
         match self.streams.len() + self.ears.len() {
             ..=7 => self.poll_some::<8>(patience),
             8..=15 => self.poll_some::<16>(patience),

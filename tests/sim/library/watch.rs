@@ -37,7 +37,6 @@ impl Watch {
     }
 
     pub(super) fn poll(&mut self, patience: Duration) {
-        let patience = patience.min(self.limit);
         kernel::may_be_interrupted();
         self.look();
         let is_ready = !self.readable.union(self.writable).union(self.attentive).is_empty();
