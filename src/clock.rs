@@ -1,4 +1,5 @@
-//! The clock that leases are reckoned by: one that a sleeping machine cannot stop.
+//! The two clocks of a machine: one that leases go by, which a sleeping machine cannot stop, and a steady one, which no one can
+//! set, for waits and everything else ([`time`](crate::proto::time)).
 //!
 //! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that trusts it believes in
 //! a lock that is long gone. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and on top
@@ -8,7 +9,7 @@
 //! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread that
 //! the child may not have.
 
-use crate::proto::time::{Clock, Timestamp};
+use crate::proto::time::{Clock, LeaseTime, Timestamp};
 use crate::sync::Turnstile;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -23,14 +24,14 @@ const UNKNOWN: i64 = i64::MIN;
 pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
+    /// Where the system has no clock that counts suspend, what waits by this one waits longer.
     fn now(&self) -> Timestamp {
-        static CLOCK: LeaseClock = LeaseClock::new();
-        CLOCK.advance(source::read)
+        Timestamp::from_nanos(source::steady())
     }
 
-    /// Without what the wall clock gains. Where suspend does not count for it, what waits by it waits longer.
-    fn steady(&self) -> Timestamp {
-        Timestamp::from_nanos(source::read().0)
+    fn lease_now(&self) -> LeaseTime {
+        static CLOCK: LeaseClock = LeaseClock::new();
+        CLOCK.advance(source::read)
     }
 }
 
@@ -49,7 +50,7 @@ impl LeaseClock {
     }
 
     /// The lease time, given a way to read both clocks in nanoseconds.
-    pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> Timestamp {
+    pub(crate) fn advance(&self, read: impl Fn() -> (u64, i64)) -> LeaseTime {
         let (mut steady, mut wall) = read();
         if self.differs(steady, wall) {
             // A step of the wall clock, or a thread that was interrupted between the two readings: read again, until a
@@ -64,7 +65,7 @@ impl LeaseClock {
             }
             self.change.pass(|| self.note(steady, wall));
         }
-        Timestamp::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
+        LeaseTime::from_nanos(steady.saturating_add(self.gained.load(Ordering::Acquire)))
     }
 
     fn differs(&self, steady: u64, wall: i64) -> bool {
@@ -103,7 +104,11 @@ pub(crate) mod source {
 
     pub(crate) fn read() -> (u64, i64) {
         let wall = nanos(ClockId::Realtime);
-        (u64::try_from(nanos(STEADY)).unwrap_or(0), wall)
+        (steady(), wall)
+    }
+
+    pub(crate) fn steady() -> u64 {
+        u64::try_from(nanos(STEADY)).unwrap_or(0)
     }
 
     /// Enough for 292 years from the clock's own epoch.
@@ -120,14 +125,20 @@ pub(crate) mod source {
 
     /// Where there is no clock that counts suspend, the wall clock makes up for it.
     pub(crate) fn read() -> (u64, i64) {
-        static ORIGIN: OnceLock<(Instant, SystemTime)> = OnceLock::new();
-        let (steady, wall) = ORIGIN.get_or_init(|| (Instant::now(), SystemTime::now()));
-        let steady = u64::try_from(steady.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let wall = match SystemTime::now().duration_since(*wall) {
+        let wall = match SystemTime::now().duration_since(origin().1) {
             Ok(advance) => i64::try_from(advance.as_nanos()).unwrap_or(i64::MAX),
             Err(set_back) => i64::try_from(set_back.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
         };
-        (steady, wall)
+        (steady(), wall)
+    }
+
+    pub(crate) fn steady() -> u64 {
+        u64::try_from(origin().0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn origin() -> &'static (Instant, SystemTime) {
+        static ORIGIN: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+        ORIGIN.get_or_init(|| (Instant::now(), SystemTime::now()))
     }
 }
 
@@ -170,7 +181,7 @@ mod tests {
     #[test]
     fn reading_noise_does_not_add_up() {
         let clock = LeaseClock::new();
-        let mut last = Timestamp::ORIGIN;
+        let mut last = LeaseTime::ORIGIN;
         for step in 0..100_000u64 {
             let noise = [0, 900_000, -900_000, 400_000][step as usize % 4];
             last = clock.advance(|| (step * 1000, (step * 1000) as i64 + noise));
@@ -181,7 +192,7 @@ mod tests {
     #[test]
     fn extreme_readings_do_not_overflow() {
         let clock = LeaseClock::new();
-        let mut last = Timestamp::ORIGIN;
+        let mut last = LeaseTime::ORIGIN;
         for (steady, wall) in [(0, i64::MAX), (1, i64::MIN), (2, i64::MAX), (u64::MAX, i64::MIN), (u64::MAX, i64::MAX)]
         {
             let now = clock.advance(|| (steady, wall));
@@ -192,9 +203,11 @@ mod tests {
 
     #[test]
     fn the_system_clock_goes_on() {
-        let before = SystemClock.now();
+        let before = SystemClock.readings();
         std::thread::sleep(Duration::from_millis(20));
-        let passed = SystemClock.now().since(before);
-        assert!(passed >= Duration::from_millis(20), "{passed:?}");
+        let after = SystemClock.readings();
+        for passed in [after.steady.since(before.steady), after.lease.since(before.lease)] {
+            assert!(passed >= Duration::from_millis(20), "{passed:?}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::clock::{LeaseClock, source};
 use crate::embedded::EmbeddedNode;
-use crate::proto::time::{Clock, Timestamp};
+use crate::proto::time::{Clock, LeaseTime, Timestamp};
 use crate::sync::lock as take_mutex;
 use crate::{ErrorKind, Extension, MutexGuard, Redlock, Release, Watchdog};
 use crossbeam_channel::{TryRecvError, bounded};
@@ -61,11 +61,11 @@ impl Simulated {
 }
 
 impl Clock for Simulated {
-    fn steady(&self) -> Timestamp {
-        Timestamp::from_nanos(source::read().0 + take_mutex(&self.offsets).0)
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(source::steady() + take_mutex(&self.offsets).0)
     }
 
-    fn now(&self) -> Timestamp {
+    fn lease_now(&self) -> LeaseTime {
         self.clock.advance(|| {
             let offsets = take_mutex(&self.offsets);
             let (steady, wall) = source::read();
@@ -252,6 +252,8 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
     for jump in JUMPS {
         let scene = Scene::new();
         let guard = scene.take();
+        // A wall clock set forward ends the lease, and no wait.
+        let is_out_of_time = !matches!(jump, Jump::WallForward);
         let mutex = scene.client.mutex("k").ttl(TTL);
         let (sender, results) = bounded(2);
         thread::scope(|scope| {
@@ -268,7 +270,7 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
             // Whatever came of it, nobody waits on.
             drop(guard);
             seen.sort_by_key(|result| result.map_or(Duration::MAX, |(timeout, _)| timeout));
-            assert_eq!(seen, [Ok((TTL / 2, false)), Ok((LONGER, true))], "{jump:?}");
+            assert_eq!(seen, [Ok((TTL / 2, !is_out_of_time)), Ok((LONGER, true))], "{jump:?}");
         });
     }
 }
@@ -295,4 +297,32 @@ fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
             assert!(eventually(quarantined) && !matches!(attempt(), Ok(true)), "{jump:?}");
         }
     }
+}
+
+/// A lock of another client, whose clock nothing is done to, is waited for as long as was said: by the first of this process's
+/// queue, which asks the nodes, and by those behind it. The nodes have their time to answer too.
+#[test]
+fn a_wall_clock_set_forward_ends_no_wait() {
+    const PATIENCE: Duration = Duration::from_millis(1500);
+    let scene = Scene::new();
+    let other = Redlock::builder().nodes(scene.nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL).build().unwrap();
+    let held = other.mutex("k").ttl(TTL).try_lock().unwrap().expect("nobody holds it");
+    thread::scope(|scope| {
+        let wait = || {
+            let begun = Instant::now();
+            let outcome = scene.client.mutex("k").ttl(TTL).lock_timeout(PATIENCE);
+            (outcome.map(|guard| guard.is_some()).map_err(|error| error.to_string()), begun.elapsed())
+        };
+        let waits = [scope.spawn(wait), scope.spawn(wait)];
+        for _ in 0..3 {
+            thread::sleep(PATIENCE / 10);
+            scene.clock.jump(Jump::WallForward, LONGER);
+        }
+        for wait in waits {
+            let (outcome, took) = wait.join().unwrap();
+            assert_eq!(outcome, Ok(false));
+            assert!(took >= PATIENCE, "gave up after {took:?}");
+        }
+    });
+    drop(held);
 }

@@ -16,6 +16,7 @@
 //! | A loss is told in time, once | Model checks; 2000 real losses; the simulator | `tests/model_keeper`, `tests/it/losses.rs`, `tests/sim` |
 //! | A node that came back without its data gives no lock away | Real restarts; the simulator | `tests/it/restarts.rs`, `tests/sim` |
 //! | A suspended machine does not believe in a dead lock | The clock over simulated readings; the simulator | `src/clock_tests.rs`, `tests/sim` |
+//! | A wall clock set forward ends no wait | Simulated readings; a process whose clock is set; the simulator | `src/clock_tests.rs`, `tests/it/waiting.rs`, `tests/sim` |
 //! | A child of `fork` disturbs nobody | Processes that fork while threads hammer the client | `tests/it/forking.rs` |
 //! | No password, token or text of a server gets out | Tests of every `Display` and `Debug`; servers that echo | `tests/it/strangers.rs`, unit tests |
 //! | The in-process node answers as real ones do | The same conversations with both | `tests/it/alike.rs` |

@@ -11,7 +11,7 @@ use crate::net::news::Farewell;
 use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease, Ttl};
 use crate::proto::node::NodeSet;
-use crate::proto::time::Timestamp;
+use crate::proto::time::LeaseTime;
 use crate::queue::HoldId;
 use crate::release::Release;
 use crossbeam_channel::Receiver;
@@ -65,7 +65,7 @@ impl MutexGuard {
         if self.client.is_inherited() {
             return Duration::ZERO;
         }
-        self.lease().remaining(self.client.engine().now())
+        self.lease().remaining(self.client.engine().lease_now())
     }
 
     /// The name of the resource.
@@ -110,9 +110,9 @@ impl MutexGuard {
         let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
-            was_valid = lease.is_valid(now);
+            was_valid = lease.is_valid(now.lease);
             self.held_for = None;
-            self.client.queues().release(&self.key, HoldId::of(&claim.token), now);
+            self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
         });
         self.client.report().unlocked(&self.key, was_valid, loss_told, &count);
         Release::of(count.tally.release(), was_valid).ok_or_else(|| {
@@ -150,7 +150,8 @@ impl MutexGuard {
         let found = self.extend_by(ttl);
         let is_told_here = if let Found::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
-        self.client.queues().hold_until(&self.key, HoldId::of(&self.claim.token), self.lease().end());
+        let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
+        self.client.queues().hold_until(&self.key, hold, self.lease().end(), now);
         let report = self.client.report();
         Ok(match found {
             Found::Extended(repaired) => {
@@ -251,18 +252,18 @@ impl MutexGuard {
     pub fn detach(mut self) -> LeaseAtRest {
         let client = self.client.clone();
         let lease = match self.watched.get() {
-            _ if client.is_inherited() => Lease::until(Timestamp::ORIGIN),
+            _ if client.is_inherited() => Lease::until(LeaseTime::ORIGIN),
             Some(watched) => client.keeper().part(watched),
             None => self.lease,
         };
         let wall = SystemTime::now();
-        let now = client.engine().now();
+        let now = client.engine().readings();
         // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
         if !client.is_inherited() {
-            client.queues().release(&self.key, HoldId::of(&self.claim.token), now);
+            client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
-        LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now)
+        LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
     /// Sees to it that the loss of the lock is told.
@@ -280,7 +281,7 @@ impl MutexGuard {
         const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
             Some(watched) => self.client.keeper().ask(watched, ttl),
-            None => self.client.engine().now(),
+            None => self.client.engine().lease_now(),
         };
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
         if is_over || !self.lease().is_valid(begun) {
@@ -300,7 +301,7 @@ impl MutexGuard {
         // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);
-        let now = engine.now();
+        let now = engine.lease_now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
             self.claim.reached = self.claim.reached.union(repaired);
@@ -324,7 +325,7 @@ impl MutexGuard {
     }
 
     /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
-    fn rely_on(&mut self, start: Timestamp, ttl: Ttl) -> bool {
+    fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
         self.held_for = Some(longest(ttl));
         match self.watched.get() {
             Some(watched) => self.client.keeper().extended(watched, start, ttl),
@@ -392,8 +393,8 @@ impl Drop for MutexGuard {
         let is_observed = client.report().is_listening();
         let mut is_loss_found = false;
         client.engine().post_release(key.as_bytes(), &claim, |now| {
-            client.queues().release(key, HoldId::of(&claim.token), now);
-            let was_valid = lease.is_valid(now);
+            client.queues().release(key, HoldId::of(&claim.token), now.steady);
+            let was_valid = lease.is_valid(now.lease);
             is_loss_found = !was_valid && !loss_told;
             is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })
         });

@@ -30,7 +30,7 @@ use crate::proto::lease::{Lease, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::renewal::{Id, Renewals, Terms};
 use crate::proto::session::Ticket;
-use crate::proto::time::Timestamp;
+use crate::proto::time::LeaseTime;
 use crate::queue::{HoldId, Queues};
 use crate::report::Reporter;
 use crate::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_current, lock, spawn};
@@ -112,14 +112,14 @@ impl Keeper {
     ) -> Arc<Watched> {
         let (ttl, hold) = renewal.map(|(ttl, _, hold)| (ttl, hold)).unzip();
         let margin = renewal.map_or(Duration::ZERO, |(ttl, dog, _)| dog.margin_for(ttl));
-        let terms = renewal.map_or(Terms::NEVER, |(ttl, dog, _)| dog.terms(ttl, claim.t0));
+        let terms = renewal.map_or(Terms::NEVER, |(ttl, dog, _)| dog.terms(ttl, claim.t0.lease));
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
-        let now = self.engine.now();
+        let now = self.engine.lease_now();
         // Of a lease that was attached late, the margin leaves half.
         let margin = margin.min(lease.remaining(now) / 2);
         let short = Lease::until(lease.end().before(margin));
-        let id = schedule.renewals.insert(terms, claim.t0, short, now);
+        let id = schedule.renewals.insert(terms, claim.t0.lease, short, now);
         let watched = Arc::new(Watched::new((key, hold), claim, lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
         // Something that is overdue was made so by a step of the clock, of which the thread does not know in its sleep.
@@ -154,23 +154,23 @@ impl Keeper {
         drop(schedule);
         let mut held = lock(&watched.held);
         held.over = true;
-        if is_held { held.lease } else { Lease::until(self.engine.now()) }
+        if is_held { held.lease } else { Lease::until(self.engine.lease_now()) }
     }
 
     /// The owner is about to extend the lock by hand, and goes on from the time that is given. Until it is known what came of
     /// that, nothing is sent from here: nodes go by what they are asked last.
-    pub(crate) fn ask(&self, watched: &Watched, ttl: Ttl) -> Timestamp {
+    pub(crate) fn ask(&self, watched: &Watched, ttl: Ttl) -> LeaseTime {
         // While the thread sends, it holds this: what it has sent was sent before.
         let _schedule = lock(&self.shared.schedule);
-        let now = self.engine.now();
-        lock(&watched.held).asked = Some((Timestamp::NEVER, ttl.lease_from(now)));
+        let now = self.engine.lease_now();
+        lock(&watched.held).asked = Some((LeaseTime::NEVER, ttl.lease_from(now)));
         now
     }
 
     /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
     /// told.
-    pub(crate) fn extended(&self, watched: &Watched, start: Timestamp, ttl: Ttl) -> bool {
-        let (lease, now) = (ttl.lease_from(start), self.engine.now());
+    pub(crate) fn extended(&self, watched: &Watched, start: LeaseTime, ttl: Ttl) -> bool {
+        let (lease, now) = (ttl.lease_from(start), self.engine.lease_now());
         let short = watched.short(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
         let counted = schedule.renewals.extended(watched.id, start, short, now);
@@ -186,7 +186,7 @@ impl Keeper {
     /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
     pub(crate) fn lose(&self, watched: &Watched) -> bool {
         let mut schedule = lock(&self.shared.schedule);
-        schedule.remove(watched.id) && watched.end(self.engine.now())
+        schedule.remove(watched.id) && watched.end(self.engine.lease_now())
     }
 }
 
@@ -240,7 +240,7 @@ impl Thread {
         let shared = Arc::clone(&self.shared);
         let mut schedule = lock(&shared.schedule);
         while !schedule.closing {
-            let now = self.engine.now();
+            let now = self.engine.lease_now();
             self.batch.take_ended(&mut schedule, now);
             if !self.batch.lost.is_empty() {
                 for watched in self.batch.lost.drain(..) {
@@ -272,7 +272,7 @@ impl Thread {
             match found {
                 Found::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
                 Found::Failed(faults) => {
-                    report.renewal_failed(key, watched.lease().remaining(self.engine.now()), &faults);
+                    report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
                 }
                 Found::Lost(reason, is_untold) => {
                     watched.call_back();
@@ -291,16 +291,19 @@ impl Thread {
         let extending = std::mem::take(&mut self.batch.extending);
         let mut tickets = std::mem::take(&mut self.batch.tickets);
         // There is time to wait for everybody, and to learn who has lost a key, unless the end of a lock is near.
-        let is_long = schedule.renewals.next_end().since(self.engine.now()) > self.engine.node_timeout() * 2;
+        let is_long = schedule.renewals.next_end().since(self.engine.lease_now()) > self.engine.node_timeout() * 2;
         let orders = extending.iter().map(|(watched, ttl)| watched.order(*ttl));
         let start = self.engine.begin_to_extend(orders, &mut tickets);
         drop(schedule);
-        let mut stragglers = if is_long { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
-        let answered_by = start.after(self.engine.node_timeout());
+        let mut stragglers = if is_long { Stragglers::AwaitedSince(start.steady) } else { Stragglers::LeftBehind };
+        let answered_by = start.steady.after(self.engine.node_timeout());
         for ((watched, ttl), ticket) in extending.iter().zip(tickets.drain(..)) {
-            let deadline = || answered_by.min(lock(&self.shared.schedule).renewals.next_end());
+            let deadline = || {
+                let next_end = lock(&self.shared.schedule).renewals.next_end();
+                answered_by.min(self.engine.readings().steady_at(next_end))
+            };
             let count = self.engine.extended(ticket, &mut stragglers, deadline);
-            if let Some(found) = self.note(watched, *ttl, start, count)
+            if let Some(found) = self.note(watched, *ttl, start.lease, count)
                 && (self.report.is_listening() || matches!(found, Found::Lost(..)))
             {
                 self.batch.untold.push((Arc::clone(watched), found));
@@ -311,9 +314,9 @@ impl Thread {
     }
 
     /// Takes in how an extension went.
-    fn note(&self, watched: &Watched, ttl: Ttl, start: Timestamp, count: Count) -> Option<Found> {
+    fn note(&self, watched: &Watched, ttl: Ttl, start: LeaseTime, count: Count) -> Option<Found> {
         let lease = ttl.lease_from(start);
-        let now = self.engine.now();
+        let now = self.engine.lease_now();
         let mut schedule = lock(&self.shared.schedule);
         if schedule.parting > 0 {
             // They look when the schedule is free.
@@ -348,9 +351,9 @@ impl Thread {
         }
     }
 
-    fn hold_until(&self, watched: &Watched, end: Timestamp) {
+    fn hold_until(&self, watched: &Watched, end: LeaseTime) {
         if let Some(hold) = watched.hold {
-            self.queues.hold_until(&watched.key, hold, end);
+            self.queues.hold_until(&watched.key, hold, end, self.engine.readings());
         }
     }
 
@@ -371,13 +374,13 @@ impl Thread {
 
 impl Batch {
     /// Takes the locks that have ended out of the schedule.
-    fn take_ended(&mut self, schedule: &mut Schedule, now: Timestamp) {
+    fn take_ended(&mut self, schedule: &mut Schedule, now: LeaseTime) {
         schedule.renewals.ended(now, &mut self.ended);
         self.lost.extend(self.ended.drain(..).filter_map(|id| schedule.locks.remove(&id)));
     }
 
     /// Takes down what is to be extended now.
-    fn take_due(&mut self, schedule: &mut Schedule, now: Timestamp) {
+    fn take_due(&mut self, schedule: &mut Schedule, now: LeaseTime) {
         let Schedule { renewals, locks, .. } = schedule;
         renewals.due(now, BATCH, &mut self.due);
         self.extending.extend(self.due.drain(..).filter_map(|id| {

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::net::engine::Claim;
 use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease as Validity, OwnerToken, Ttl};
-use crate::proto::time::{Clock, Timestamp};
+use crate::proto::time::{Clock, LeaseTime};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ use text::{Content, LATEST_END_MILLIS};
 pub struct Lease {
     content: Content,
     /// Its end by the clock of this process, of which there is one, for as long as the lease has not left it.
-    end_here: Option<Timestamp>,
+    end_here: Option<LeaseTime>,
 }
 
 impl Lease {
@@ -99,7 +99,7 @@ impl Lease {
     /// For how long the lock may still be relied on, by the clocks as they are now. Zero once it may not: it cannot be
     /// attached any more.
     pub fn remaining(&self) -> Duration {
-        let now = SystemClock.now();
+        let now = SystemClock.lease_now();
         self.end_from(now, SystemTime::now(), self.ttl()).since(now)
     }
 
@@ -131,7 +131,7 @@ impl Lease {
         ttl_millis: u64,
         validity: Validity,
         wall: SystemTime,
-        now: Timestamp,
+        now: LeaseTime,
     ) -> Lease {
         // A wall clock before 1970 is not one to rely on.
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Lease {
 
     /// For how long it may be relied on by a client that reckons with this time to live. To be read in this order: `now`,
     /// then the wall clock.
-    pub(crate) fn validity(&self, ttl: Ttl, now: Timestamp, wall: SystemTime) -> Validity {
+    pub(crate) fn validity(&self, ttl: Ttl, now: LeaseTime, wall: SystemTime) -> Validity {
         Validity::until(self.end_from(now, wall, ttl.validity()))
     }
 
@@ -153,9 +153,9 @@ impl Lease {
     }
 
     /// Its end by the clock of this process: no later than any of the clocks allows, and `longest` from now at most.
-    fn end_from(&self, now: Timestamp, wall: SystemTime, longest: Duration) -> Timestamp {
+    fn end_from(&self, now: LeaseTime, wall: SystemTime, longest: Duration) -> LeaseTime {
         let left = self.end().duration_since(wall).unwrap_or_default();
-        now.after(left.min(longest)).min(self.end_here.unwrap_or(Timestamp::NEVER))
+        now.after(left.min(longest)).min(self.end_here.unwrap_or(LeaseTime::NEVER))
     }
 }
 
@@ -185,6 +185,7 @@ mod tests {
     use crate::net::engine::Setter;
     use crate::proto::lease::MAX_TTL;
     use crate::proto::node::NodeSet;
+    use crate::proto::time::{Readings, Timestamp};
     use proptest::prelude::*;
 
     /// Valid for 988 ms.
@@ -192,8 +193,8 @@ mod tests {
         Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap()
     }
 
-    fn here(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
+    fn here(millis: u64) -> LeaseTime {
+        LeaseTime::ORIGIN.after(Duration::from_millis(millis))
     }
 
     fn wall(millis: u64) -> SystemTime {
@@ -202,7 +203,8 @@ mod tests {
 
     fn claim() -> Claim {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
-        let (t0, reached, setter, fence) = (here(5_000), NodeSet::EMPTY, Setter::Here, None.into());
+        let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
+        let (reached, setter, fence) = (NodeSet::EMPTY, Setter::Here, None.into());
         Claim { token, t0, reached, setter, has_waited: false, fence }
     }
 
@@ -216,7 +218,7 @@ mod tests {
         lease.into_text().expose().parse().unwrap()
     }
 
-    fn left(lease: &Lease, now: Timestamp, wall: SystemTime) -> Duration {
+    fn left(lease: &Lease, now: LeaseTime, wall: SystemTime) -> Duration {
         lease.validity(ttl(), now, wall).remaining(now)
     }
 
@@ -279,9 +281,9 @@ mod tests {
             now: u64, wall_millis in 0..=LATEST_END_MILLIS, end_millis in 0..=LATEST_END_MILLIS, end_here: Option<u64>,
         ) {
             let Content { key, ttl_millis, fence, token, .. } = lease().content;
-            let end_here = end_here.map(Timestamp::from_nanos);
+            let end_here = end_here.map(LeaseTime::from_nanos);
             let lease = Lease { content: Content { key, ttl_millis, end_millis, fence, token }, end_here };
-            let now = Timestamp::from_nanos(now);
+            let now = LeaseTime::from_nanos(now);
             let left = left(&lease, now, wall(wall_millis));
             prop_assert!(left <= ttl().validity());
             prop_assert!(left <= Duration::from_millis(end_millis.saturating_sub(wall_millis)));

@@ -11,7 +11,7 @@ use crate::keeper::LONGEST_SLEEP;
 use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
-use crate::proto::time::Timestamp;
+use crate::proto::time::{Readings, Timestamp};
 use crate::queue::{HoldId, Place, Trouble, Turn};
 use crate::token;
 use crate::wait::{Limit, Wait};
@@ -116,7 +116,7 @@ impl Mutex {
     /// [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
-        let mut acquisition = Acquisition::new(self, Patience::Once, self.client.engine().now())?;
+        let mut acquisition = Acquisition::new(self, Patience::Once, self.client.engine().readings())?;
         acquisition.drive(None, &Wait::forever())
     }
 
@@ -185,14 +185,15 @@ impl Mutex {
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
         wait.check_process()?;
-        let now = self.client.engine().now();
+        let called_at = self.client.engine().readings();
+        let now = called_at.steady;
         let patience = match wait.limit {
             Limit::Never => Patience::WhileAvailable(self.client.settings().unavailable_after),
             Limit::Timeout(timeout) => Patience::Until(now.after(timeout)),
             Limit::Deadline(deadline) => Patience::Until(now.after(deadline.saturating_duration_since(Instant::now()))),
         };
-        let mut acquisition = Acquisition::new(self, patience, now)?;
-        let (place, turn) = self.client.queues().join(&self.key, now);
+        let mut acquisition = Acquisition::new(self, patience, called_at)?;
+        let (place, turn) = self.client.queues().join(&self.key, called_at);
         match acquisition.queue(&place, turn, wait)? {
             Queued::FirstInLine => acquisition.drive(Some(place), wait),
             Queued::OutOfTime(None) => Ok(None),
@@ -228,7 +229,7 @@ struct Acquisition<'m> {
     mutex: &'m Mutex,
     ttl: Ttl,
     patience: Patience,
-    called_at: Timestamp,
+    called_at: Readings,
     started: Timestamp,
     /// Whether another thread of this client had it before.
     is_handed_on: bool,
@@ -241,8 +242,9 @@ enum Queued {
 }
 
 impl<'m> Acquisition<'m> {
-    fn new(mutex: &'m Mutex, patience: Patience, started: Timestamp) -> Result<Acquisition<'m>> {
-        Ok(Acquisition { mutex, ttl: mutex.prepare()?, patience, called_at: started, started, is_handed_on: false })
+    fn new(mutex: &'m Mutex, patience: Patience, called_at: Readings) -> Result<Acquisition<'m>> {
+        let (ttl, started) = (mutex.prepare()?, called_at.steady);
+        Ok(Acquisition { mutex, ttl, patience, called_at, started, is_handed_on: false })
     }
 
     /// Waits to become the first of this process's queue, with no guard of this process in front.
@@ -256,6 +258,7 @@ impl<'m> Acquisition<'m> {
         };
         let mut bell = None;
         let mut held_here = false;
+        let mut clocks = self.called_at;
         let mut now = self.started;
         loop {
             let until = match turn {
@@ -268,7 +271,7 @@ impl<'m> Acquisition<'m> {
                 }
                 Turn::HeldHere(until) => {
                     held_here = true;
-                    until.min(deadline)
+                    clocks.steady_at(until).min(deadline)
                 }
                 Turn::Behind(available_at) => match self.patience {
                     // Whoever is in front may have more patience.
@@ -296,8 +299,9 @@ impl<'m> Acquisition<'m> {
                     }
                 }
             }
-            now = engine.now();
-            turn = place.turn(now);
+            clocks = engine.readings();
+            now = clocks.steady;
+            turn = place.turn(clocks.lease);
         }
     }
 
@@ -315,11 +319,11 @@ impl<'m> Acquisition<'m> {
         let mut machine = Acquire::new(terms, self.started);
         let mut last: Option<(Claim, Count)> = None;
         let mut vigil: Option<Vigil<'_>> = None;
-        let mut now = self.started;
+        let mut now = self.called_at;
         let mut is_lost = false;
         let mut round_trips = 1;
-        if place.is_some() && machine.may_yield(now) && engine.must_yield(key, self.is_handed_on) {
-            machine.yields(now, token::draw_jitter(&mut SysRng).unwrap_or_default());
+        if place.is_some() && machine.may_yield(self.started) && engine.must_yield(key, self.is_handed_on) {
+            machine.yields(self.started, token::draw_jitter(&mut SysRng).unwrap_or_default());
         }
         loop {
             let output = machine.poll();
@@ -343,7 +347,7 @@ impl<'m> Acquisition<'m> {
                     };
                     if let Some(place) = &place {
                         if machine.is_held() {
-                            place.answered(now);
+                            place.answered(now.steady);
                         } else if !attempt.1.is_won() {
                             place.troubled(client.trouble(&attempt.1));
                         }
@@ -375,7 +379,11 @@ impl<'m> Acquisition<'m> {
                 Output::Done(Verdict::Acquired(lease)) => {
                     vigil.take().into_iter().for_each(Vigil::won);
                     let guard = last.map(|(claim, _)| self.guard(claim, lease, place.take(), now));
-                    client.report().acquired(key, now.since(self.called_at), (machine.attempts(), round_trips));
+                    client.report().acquired(
+                        key,
+                        now.steady.since(self.called_at.steady),
+                        (machine.attempts(), round_trips),
+                    );
                     return Ok(guard);
                 }
                 Output::Done(Verdict::Held) => break,
@@ -391,12 +399,12 @@ impl<'m> Acquisition<'m> {
     }
 
     /// Makes one attempt, and hands the machine what came of it.
-    fn attempt(&self, machine: &mut Acquire, vigil: Option<&Vigil<'_>>, now: &mut Timestamp) -> Result<(Claim, Count)> {
+    fn attempt(&self, machine: &mut Acquire, vigil: Option<&Vigil<'_>>, now: &mut Readings) -> Result<(Claim, Count)> {
         let (engine, key, token) = (self.mutex.client.engine(), self.mutex.key.as_bytes(), draw()?);
         let (ttl_millis, listener) = (self.ttl.millis(), vigil.map(Vigil::listener));
         let (claim, count) = engine.acquire(key, token, ttl_millis, listener, |t0| machine.attempt_deadline(t0));
         let jitter = jitter(&count);
-        *now = engine.now();
+        *now = engine.readings();
         if let Some(vigil) = vigil {
             machine.expects(vigil.outlook(&count));
         }
@@ -404,12 +412,12 @@ impl<'m> Acquisition<'m> {
         Ok((claim, count))
     }
 
-    fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Timestamp) -> MutexGuard {
+    fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Readings) -> MutexGuard {
         let Mutex { client, key, watchdog, .. } = self.mutex;
         let hold = HoldId::of(&claim.token);
         match place {
-            Some(place) => place.hold(hold, lease.end(), now),
-            None => client.queues().hold(key, hold, lease.end(), now),
+            Some(place) => place.hold(hold, lease, now),
+            None => client.queues().hold(key, hold, lease, now),
         }
         let watched =
             watchdog.as_ref().map(|dog| client.keeper().watch(key, &claim, lease, Some((self.ttl, dog, hold))));

@@ -11,8 +11,9 @@
 
 use crate::error::NodeFault;
 use crate::net::alarm::Alarm;
+use crate::proto::lease::Lease;
 use crate::proto::lease::OwnerToken;
-use crate::proto::time::Timestamp;
+use crate::proto::time::{LeaseTime, Readings, Timestamp};
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::hash_map::Entry;
@@ -46,7 +47,8 @@ struct Queue {
 
 struct Holder {
     id: HoldId,
-    until: Timestamp,
+    /// When its lease ends; by the steady clock, as of when that was said.
+    until: Readings,
 }
 
 /// Those who wait: never empty while it is in a queue.
@@ -86,7 +88,7 @@ pub(crate) enum Turn {
     /// nobody asks.
     Behind(Timestamp),
     /// First in line, but a guard of this process holds the lock until then at the latest.
-    HeldHere(Timestamp),
+    HeldHere(LeaseTime),
     /// First in line. A quorum was last known to answer at that time.
     Head(Timestamp),
 }
@@ -105,34 +107,35 @@ impl HoldId {
 
 impl Queues {
     /// Joins the end of the queue for a key, and says whose turn it is.
-    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Timestamp) -> (Place<'q>, Turn) {
+    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Readings) -> (Place<'q>, Turn) {
         let mut inner = lock(&self.inner);
         let id = inner.next_id();
         let Inner { queues, spare, .. } = &mut *inner;
         let queue = queues.entry(Arc::clone(key)).or_default();
         let line = queue.line.get_or_insert_with(|| {
             let mut line = spare.pop().unwrap_or_default();
-            line.available_at = now;
-            line.was_held = queue.holder.as_ref().is_some_and(|holder| now < holder.until);
+            line.available_at = now.steady;
+            line.was_held = queue.holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
             line
         });
         line.waiting.push_back(Waiter { id, bell: None });
-        let turn = queue.turn(id, now, now);
-        (Place { queues: self, key, id, joined_at: now, left: false }, turn)
+        let joined_at = now.steady;
+        let turn = queue.turn(id, joined_at, now.lease);
+        (Place { queues: self, key, id, joined_at, left: false }, turn)
     }
 
     /// Enters a guard of this process as the holder of a key.
-    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, until: Timestamp, now: Timestamp) {
+    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, lease: Lease, now: Readings) {
         let mut inner = lock(&self.inner);
-        inner.queues.entry(Arc::clone(key)).or_default().hold(Holder { id, until }, now);
+        inner.queues.entry(Arc::clone(key)).or_default().hold(id, lease, now);
     }
 
     /// A holder's lease ends then, not when it was said to end. Whoever waits for a later end looks again.
-    pub(crate) fn hold_until(&self, key: &Arc<str>, hold: HoldId, until: Timestamp) {
+    pub(crate) fn hold_until(&self, key: &Arc<str>, hold: HoldId, end: LeaseTime, now: Readings) {
         let mut inner = lock(&self.inner);
         let Some(queue) = inner.queues.get_mut(key) else { return };
         let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == hold) else { return };
-        let is_sooner = until < std::mem::replace(&mut holder.until, until);
+        let is_sooner = end < std::mem::replace(&mut holder.until, both(end, now)).lease;
         if is_sooner && let Some(line) = &mut queue.line {
             line.ring_head();
         }
@@ -175,19 +178,19 @@ pub(crate) struct Place<'q> {
 
 impl Place<'_> {
     /// Whose turn it is now.
-    pub(crate) fn turn(&self, now: Timestamp) -> Turn {
+    pub(crate) fn turn(&self, now: LeaseTime) -> Turn {
         let inner = lock(&self.queues.inner);
         inner.queues.get(self.key).map_or(Turn::Head(self.joined_at), |queue| queue.turn(self.id, self.joined_at, now))
     }
 
     /// Leaves the queue, and enters a guard of this process as the holder of the key.
-    pub(crate) fn hold(mut self, id: HoldId, until: Timestamp, now: Timestamp) {
+    pub(crate) fn hold(mut self, id: HoldId, lease: Lease, now: Readings) {
         self.left = true;
         let mut inner = lock(&self.queues.inner);
         let Inner { queues, spare, .. } = &mut *inner;
         // The place keeps the queue there.
         if let Some(queue) = queues.get_mut(self.key) {
-            queue.hold(Holder { id, until }, now);
+            queue.hold(id, lease, now);
             queue.leave(self.id, spare);
         }
     }
@@ -263,22 +266,22 @@ impl Inner {
 }
 
 impl Queue {
-    fn turn(&self, id: u64, joined_at: Timestamp, now: Timestamp) -> Turn {
+    fn turn(&self, id: u64, joined_at: Timestamp, now: LeaseTime) -> Turn {
         let Some(line) = &self.line else { return Turn::Head(joined_at) };
         match &self.holder {
             holder if line.waiting.front().is_some_and(|head| head.id != id) => {
-                let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until);
+                let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until.steady);
                 Turn::Behind(line.available_at.max(joined_at).max(held_until))
             }
-            Some(holder) if now < holder.until => Turn::HeldHere(holder.until),
+            Some(holder) if now < holder.until.lease => Turn::HeldHere(holder.until.lease),
             _ => Turn::Head(line.available_at.max(joined_at)),
         }
     }
 
-    fn hold(&mut self, holder: Holder, now: Timestamp) {
-        self.holder = Some(holder);
+    fn hold(&mut self, id: HoldId, lease: Lease, now: Readings) {
+        self.holder = Some(Holder { id, until: both(lease.end(), now) });
         if let Some(line) = &mut self.line {
-            line.answered(now);
+            line.answered(now.steady);
         }
     }
 
@@ -325,125 +328,11 @@ impl Line {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
-    }
-
-    fn held_by(number: u8) -> HoldId {
-        HoldId::of(&OwnerToken::from_entropy([number * 2; OwnerToken::ENTROPY]))
-    }
-
-    #[test]
-    fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let places: Vec<_> = (0..3).map(|millis| queues.join(&key, at(millis)).0).collect();
-        let bells: Vec<_> = places.iter().map(Place::bell).collect();
-        let turns = || -> Vec<_> { places.iter().map(|place| place.turn(at(9))).collect() };
-        assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind(_), Turn::Behind(_)]));
-        assert!(bells.iter().all(|bell| bell.try_recv().is_err()));
-        let mut places = places.into_iter();
-        drop(places.next());
-        assert!(bells[1].try_recv().is_ok() && bells[2].try_recv().is_err());
-        assert!(matches!(places.next().unwrap().turn(at(9)), Turn::Head(_)));
-    }
-
-    #[test]
-    fn whoever_gives_up_in_the_middle_wakes_nobody_and_blocks_nobody() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let (first, second, third) =
-            (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
-        let (first_bell, third_bell) = (first.bell(), third.bell());
-        drop(second);
-        assert!(first_bell.try_recv().is_err() && third_bell.try_recv().is_err());
-        drop(first);
-        assert!(third_bell.try_recv().is_ok());
-        drop(third);
-        assert_eq!(queues.len(), 0);
-    }
-
-    #[test]
-    fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let hold = held_by(1);
-        queues.hold(&key, hold, at(100), at(0));
-        let place = queues.join(&key, at(5)).0;
-        let bell = place.bell();
-        assert_eq!(place.turn(at(99)), Turn::HeldHere(at(100)));
-        assert_eq!(place.turn(at(100)), Turn::Head(at(5)));
-        queues.release(&key, hold, at(50));
-        assert!(bell.try_recv().is_ok());
-        assert_eq!(place.turn(at(51)), Turn::Head(at(50)));
-    }
-
-    #[test]
-    fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let hold = held_by(2);
-        queues.hold(&key, hold, at(100), at(0));
-        let place = queues.join(&key, at(5)).0;
-        let bell = place.bell();
-        queues.hold_until(&key, hold, at(300));
-        assert!(bell.try_recv().is_err());
-        assert_eq!(place.turn(at(100)), Turn::HeldHere(at(300)));
-        queues.hold_until(&key, hold, at(150));
-        assert!(bell.try_recv().is_ok());
-        assert_eq!(place.turn(at(150)), Turn::Head(at(5)));
-        let next = held_by(3);
-        queues.hold(&key, next, at(400), at(160));
-        queues.hold_until(&key, hold, at(900));
-        assert_eq!(place.turn(at(399)), Turn::HeldHere(at(400)), "it is not the holder any more");
-        queues.hold_until(&key, next, at(161));
-        assert_eq!(place.turn(at(161)), Turn::Head(at(160)));
-    }
-
-    #[test]
-    fn an_expired_guard_does_not_strike_out_its_successor() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let stale = held_by(4);
-        queues.hold(&key, stale, at(100), at(0));
-        let fresh = held_by(5);
-        queues.hold(&key, fresh, at(300), at(200));
-        let place = queues.join(&key, at(210)).0;
-        queues.release(&key, stale, at(220));
-        assert_eq!(place.turn(at(230)), Turn::HeldHere(at(300)));
-        queues.release(&key, fresh, at(240));
-        drop(place);
-        assert_eq!(queues.len(), 0);
-    }
-
-    #[test]
-    fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
-        assert!(behind.trouble().is_some());
-        let hold = held_by(9);
-        head.hold(hold, at(50), at(5));
-        assert!(behind.trouble().is_none());
-        let last = queues.join(&key, at(6)).0;
-        assert_eq!(last.turn(at(7)), Turn::Behind(at(50)), "nobody asks while the lock is held here");
-        queues.release(&key, hold, at(9));
-        assert_eq!(last.turn(at(9)), Turn::Behind(at(9)));
-        drop((behind, last));
-        // A guard that was taken without a queue.
-        queues.hold(&key, hold, at(99), at(10));
-        assert!(queues.join(&key, at(11)).0.trouble().is_none());
-    }
-
-    #[test]
-    fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
-        let (queues, key) = (Queues::default(), Arc::from("k"));
-        let (head, behind) = (queues.join(&key, at(0)).0, queues.join(&key, at(0)).0);
-        head.troubled(Trouble { answered: 1, causes: Vec::new() });
-        assert_eq!(behind.trouble().unwrap().answered, 1);
-        head.answered(at(7));
-        assert!(behind.trouble().is_none());
-        assert_eq!(behind.turn(at(8)), Turn::Behind(at(7)));
-        drop(head);
-        assert_eq!(behind.turn(at(8)), Turn::Head(at(7)));
-    }
+/// The end of a lease by both clocks.
+fn both(end: LeaseTime, now: Readings) -> Readings {
+    Readings { steady: now.steady_at(end), lease: end }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -15,6 +15,9 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
+/// Waits, like all other limits but those of leases, go by a steady clock: setting the machine's wall clock changes none of
+/// them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
+///
 /// ```
 /// use quorumlock::{CancelHandle, Wait};
 /// use std::time::Duration;

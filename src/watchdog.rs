@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::proto::lease::Ttl;
 use crate::proto::renewal::Terms;
-use crate::proto::time::Timestamp;
+use crate::proto::time::LeaseTime;
 use std::time::Duration;
 
 /// The part of its validity before whose end a lease is told to be lost, by default: a tenth, so that its holder has time
@@ -85,7 +85,7 @@ impl Watchdog {
     }
 
     /// When a lock that was taken at `start` is to be extended.
-    pub(crate) fn terms(&self, ttl: Ttl, start: Timestamp) -> Terms {
+    pub(crate) fn terms(&self, ttl: Ttl, start: LeaseTime) -> Terms {
         let default = Terms::of(ttl);
         Terms {
             period: self.period.unwrap_or(default.period),

@@ -22,7 +22,7 @@ use quorumlock::proto::backoff::Backoff;
 use quorumlock::proto::fault::{Cause, Fault, Phase};
 use quorumlock::proto::lease::{MAX_TTL, Ttl};
 use quorumlock::proto::node::{NodeId, NodeSet};
-use quorumlock::proto::time::Timestamp;
+use quorumlock::proto::time::{LeaseTime, Readings, Timestamp};
 use quorumlock::proto::vote::{Tally, Vote};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ struct Run {
     machine: Acquire,
     model: Model,
     now: u64,
+    /// By how much the lease clock is ahead, because the wall clock was set.
+    ahead: u64,
     has_ended: bool,
 }
 
@@ -113,7 +115,7 @@ impl Run {
             left_behind: [false; MOST_NODES],
             expects: Expected::Attempt,
         };
-        Some(Run { machine: Acquire::new(terms, time(now)), model, now, has_ended: false })
+        Some(Run { machine: Acquire::new(terms, time(now)), model, now, ahead: 0, has_ended: false })
     }
 
     /// Does what the machine says, or cancels it.
@@ -162,7 +164,7 @@ impl Run {
     /// One attempt: votes and moments in any order, until it is decided or out of time.
     fn attempt(&mut self, input: &mut Input<'_>) {
         self.now = self.now.saturating_add(moment(input));
-        let t0 = self.now;
+        let (t0, begun) = (self.now, self.readings());
         let deadline = self.machine.attempt_deadline(time(t0)).as_nanos();
         assert_eq!(deadline, self.model.attempt_deadline(t0));
         let (mut tally, mut votes, mut reached) = (Tally::new(self.model.nodes), [None; MOST_NODES], NodeSet::EMPTY);
@@ -195,12 +197,21 @@ impl Run {
         }
         // The clock is read after the last answer, and may have gone on.
         self.now = self.now.saturating_add(moment(input));
-        self.machine.attempted(time(t0), &tally, reached, time(self.now), input.number());
-        self.model.attempted(t0, &votes, reached, self.now);
+        // And the wall clock may have been set forward.
+        if input.byte() >= 240 {
+            self.ahead = self.ahead.saturating_add(moment(input));
+        }
+        let now = self.readings();
+        self.machine.attempted(begun, &tally, reached, now, input.number());
+        self.model.attempted(begun, &votes, reached, now);
         assert_eq!(self.machine.attempts(), self.model.attempts);
         let is_won = matches!(self.model.expects, Expected::Done(Verdict::Acquired(_)));
         assert_eq!(self.machine.is_lost(), !is_won);
         assert!(is_won || self.machine.is_held() == self.model.was_held);
+    }
+
+    fn readings(&self) -> Readings {
+        Readings { steady: time(self.now), lease: LeaseTime::from_nanos(self.now.saturating_add(self.ahead)) }
     }
 
     /// Follows the machine to its end if there is one, and sees to it that it stays there.
@@ -255,12 +266,13 @@ impl Model {
         answer.min(self.deadline().unwrap_or(u64::MAX))
     }
 
-    fn attempted(&mut self, t0: u64, votes: &[Option<Vote>; MOST_NODES], reached: NodeSet, now: u64) {
+    fn attempted(&mut self, begun: Readings, votes: &[Option<Vote>; MOST_NODES], reached: NodeSet, clocks: Readings) {
+        let (t0, now) = (begun.steady.as_nanos(), clocks.steady.as_nanos());
         self.attempts += 1;
         let (granted, refused, failed, undecided) = self.count(votes);
-        let end = t0.saturating_add(self.validity);
-        if granted >= self.quorum() && now < end {
-            let lease = quorumlock::proto::lease::Lease::until(time(end));
+        let end = LeaseTime::from_nanos(begun.lease.as_nanos().saturating_add(self.validity));
+        if granted >= self.quorum() && clocks.lease < end {
+            let lease = quorumlock::proto::lease::Lease::until(end);
             self.expects = Expected::Done(Verdict::Acquired(lease));
             return;
         }

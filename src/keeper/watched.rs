@@ -8,7 +8,7 @@ use crate::proto::fence::FencingToken;
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
 use crate::proto::node::NodeSet;
 use crate::proto::renewal::Id;
-use crate::proto::time::Timestamp;
+use crate::proto::time::LeaseTime;
 use crate::queue::HoldId;
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -49,7 +49,7 @@ pub(super) struct Held {
     pub(super) lease: Lease,
     /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
     /// lock last longer.
-    pub(super) asked: Option<(Timestamp, Lease)>,
+    pub(super) asked: Option<(LeaseTime, Lease)>,
     /// The owner has left, or the loss was told.
     pub(super) over: bool,
     /// The observer has been told of the loss, or is about to be.
@@ -59,7 +59,7 @@ pub(super) struct Held {
 impl Held {
     /// Whether the owner waits for the answers to an extension by hand.
     pub(super) fn is_asked_by_hand(&self) -> bool {
-        self.asked.is_some_and(|(start, _)| start == Timestamp::NEVER)
+        self.asked.is_some_and(|(start, _)| start == LeaseTime::NEVER)
     }
 }
 
@@ -131,12 +131,12 @@ impl Watched {
     }
 
     /// The owner has asked at `start`, and it is not known what came of it.
-    pub(crate) fn asked(&self, start: Timestamp, ttl: Ttl) {
+    pub(crate) fn asked(&self, start: LeaseTime, ttl: Ttl) {
         lock(&self.held).asked = Some((start, ttl.lease_from(start)));
     }
 
     /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
-    pub(super) fn allowed(&self, start: Timestamp, lease: Lease) -> Lease {
+    pub(super) fn allowed(&self, start: LeaseTime, lease: Lease) -> Lease {
         match lock(&self.held).asked {
             Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
             _ => lease,
@@ -153,7 +153,7 @@ impl Watched {
     }
 
     /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](Watched::tell_loss).
-    pub(super) fn end(&self, now: Timestamp) -> bool {
+    pub(super) fn end(&self, now: LeaseTime) -> bool {
         {
             let mut held = lock(&self.held);
             (held.lease, held.over) = (Lease::until(now), true);

@@ -53,14 +53,14 @@ impl Mutex {
             return Err(Error::new(ErrorKind::Config, message));
         }
         let ttl = client.checked_ttl(lease.ttl())?;
-        let now = client.engine().now();
-        let validity = lease.validity(ttl, now, SystemTime::now());
-        if !validity.is_valid(now) {
+        let now = client.engine().readings();
+        let validity = lease.validity(ttl, now.lease, SystemTime::now());
+        if !validity.is_valid(now.lease) {
             return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {key:?} has ended")));
         }
         let claim = client.engine().adopt(lease.token(), lease.fencing_token());
         let hold = HoldId::of(&claim.token);
-        client.queues().hold(key, hold, validity.end(), now);
+        client.queues().hold(key, hold, validity, now);
         let watch = |dog| client.keeper().watch(key, &claim, validity, Some((own, dog, hold)));
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };

@@ -10,7 +10,7 @@ use crate::net::engine::{Claim, Count, Order};
 use crate::proto::acquire::Acquire;
 use crate::proto::fence::{Agreement, FencingToken};
 use crate::proto::fenced;
-use crate::proto::time::Timestamp;
+use crate::proto::time::Readings;
 use crate::wall;
 
 impl Mutex {
@@ -80,7 +80,7 @@ impl Acquisition<'_> {
         &self,
         machine: &mut Acquire,
         vigil: Option<&Vigil<'_>>,
-        now: &mut Timestamp,
+        now: &mut Readings,
     ) -> Result<(Claim, Count)> {
         let (engine, token) = (self.mutex.client.engine(), super::draw()?);
         let floor = wall_clock();
@@ -92,7 +92,7 @@ impl Acquisition<'_> {
             claim.fence = Some(agreement.fence()).into();
         }
         let jitter = super::jitter(&count);
-        *now = engine.now();
+        *now = engine.readings();
         if let Some(vigil) = vigil {
             machine.expects(vigil.outlook(&count));
         }
@@ -106,13 +106,13 @@ impl Acquisition<'_> {
         machine: &mut Acquire,
         claim: Claim,
         agreement: &Agreement,
-        now: &mut Timestamp,
+        now: &mut Readings,
     ) -> (Claim, Count) {
         let engine = self.mutex.client.engine();
         let deadline = |start| machine.raise_deadline(start);
         let count = engine.raise(self.mutex.key.as_bytes(), &claim, agreement, deadline);
         let jitter = super::jitter(&count);
-        *now = engine.now();
+        *now = engine.readings();
         machine.raised(&count.tally, *now, jitter);
         (claim, count)
     }

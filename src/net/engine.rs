@@ -21,7 +21,7 @@ use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::quarantine::Quarantine;
 use crate::proto::session::Ticket;
 use crate::proto::subscription::Key;
-use crate::proto::time::{Clock, Timestamp};
+use crate::proto::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::waker::Waker;
 use std::io;
 use std::ops::ControlFlow;
@@ -96,9 +96,24 @@ impl Engine {
         Ok(Engine { relay: Relay::new(fleet), clock, node_timeout, waker, is_crowded })
     }
 
-    /// The present time.
+    /// The present time by the steady clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The present time by the lease clock.
+    pub(crate) fn lease_now(&self) -> LeaseTime {
+        self.clock.lease_now()
+    }
+
+    /// The present time by both clocks.
+    pub(crate) fn readings(&self) -> Readings {
+        self.clock.readings()
+    }
+
+    /// The time `now`, which was read a moment ago, and the lease clock.
+    fn readings_at(&self, now: Timestamp) -> Readings {
+        Readings { steady: now, lease: self.clock.lease_now() }
     }
 
     /// Makes one attempt on all nodes. `deadline` says, given the time of its start, how long to wait for votes. The attempt of
@@ -114,7 +129,7 @@ impl Engine {
         let mut claim = claim(token, listener, None);
         let count = self.relay.run(
             |fleet, t0, bells| {
-                claim.t0 = t0;
+                claim.t0 = self.readings_at(t0);
                 if let Some(listener) = listener {
                     fleet.look_into(&listener.key);
                 }
@@ -151,7 +166,7 @@ impl Engine {
         let mut claim = claim(*order.token, listener, Some(floor));
         let (count, agreement) = self.relay.run(
             |fleet, t0, bells| {
-                claim.t0 = t0;
+                claim.t0 = self.readings_at(t0);
                 if let Some(listener) = listener {
                     fleet.look_into(&listener.key);
                 }
@@ -182,16 +197,16 @@ impl Engine {
 
     /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
     pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> Claim {
-        self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, now, bells))
+        self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, self.readings_at(now), bells))
     }
 
     /// Releases a key on all nodes and waits for the verdict, for the node timeout at most. `queued` is told the time when
     /// the release has been queued on every connection: what is asked from then on goes behind it.
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Count {
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Count {
         self.relay.run(
             |fleet, now, bells| {
                 let ticket = fleet.release(key, claim, Extent::Everywhere, now, bells);
-                queued(now);
+                queued(self.readings_at(now));
                 (ticket, now.after(self.node_timeout))
             },
             |fleet, ticket| fleet.rounds().conclude(ticket),
@@ -200,10 +215,12 @@ impl Engine {
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
     /// first byte was written.
-    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (Timestamp, Count) {
-        let (start, ticket) = self.relay.enter(|fleet, now, bells| (now, fleet.extend(order, now, bells)));
-        let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(start) } else { Stragglers::LeftBehind };
-        (start, self.extended(ticket, &mut stragglers, || start.after(self.node_timeout)))
+    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (LeaseTime, Count) {
+        let begin =
+            |fleet: &mut Fleet, now, bells: &mut Bells| (self.readings_at(now), fleet.extend(order, now, bells));
+        let (Readings { steady, lease }, ticket) = self.relay.enter(begin);
+        let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(steady) } else { Stragglers::LeftBehind };
+        (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
     }
 
     /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
@@ -212,10 +229,11 @@ impl Engine {
         &self,
         orders: impl Iterator<Item = Order<'o>>,
         tickets: &mut Vec<Ticket>,
-    ) -> Timestamp {
+    ) -> Readings {
         self.relay.enter(|fleet, now, bells| {
+            let start = self.readings_at(now);
             tickets.extend(orders.map(|order| fleet.extend(&order, now, bells)));
-            now
+            start
         })
     }
 
@@ -274,7 +292,7 @@ impl Engine {
 
     /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release); the outcome becomes
     /// news if it gives a farewell.
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings) -> Option<Farewell>) {
         self.post(key, claim, Extent::Everywhere, queued);
     }
 
@@ -289,10 +307,10 @@ impl Engine {
         self.relay.try_enter(Fleet::let_go);
     }
 
-    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
+    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Readings) -> Option<Farewell>) {
         self.relay.enter(|fleet, now, bells| {
             let ticket = fleet.release(key, claim, extent, now, bells);
-            match queued(now) {
+            match queued(self.readings_at(now)) {
                 Some(farewell) => fleet.follow(ticket, farewell, now.after(self.node_timeout)),
                 None => fleet.rounds().unrefer(ticket),
             }
@@ -346,6 +364,7 @@ impl Drop for Listener<'_> {
 
 /// What is known of an attempt before it is begun.
 fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> Claim {
-    let (t0, reached, setter) = (Timestamp::ORIGIN, NodeSet::EMPTY, Setter::Here);
+    let t0 = Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN };
+    let (reached, setter) = (NodeSet::EMPTY, Setter::Here);
     Claim { token, t0, reached, setter, has_waited: listener.is_some(), fence: fence.into() }
 }

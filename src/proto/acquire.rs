@@ -18,9 +18,9 @@
 //! How to drive it:
 //!
 //! 1. Call [`poll`](Acquire::poll) and do what it says.
-//! 2. [`Output::Attempt`]: draw a fresh owner token, read the clock as `t0`, send the `SET`s, and collect votes until the
+//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until the
 //!    tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes are
-//!    timed out. Then read the clock and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes are asked as
+//!    timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes are asked as
 //!    [`fenced`](super::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come to.
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with those
 //!    of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then read the
@@ -35,7 +35,7 @@ use super::backoff::Backoff;
 use super::fence::Agreement;
 use super::lease::{Lease, Ttl};
 use super::node::NodeSet;
-use super::time::Timestamp;
+use super::time::{Readings, Timestamp};
 use super::vote::{Outcome, Tally};
 use std::time::Duration;
 
@@ -159,7 +159,7 @@ pub struct Acquire {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Attempting,
-    Raising { t0: Timestamp, agreement: Agreement, undo: NodeSet },
+    Raising { t0: Readings, agreement: Agreement, undo: NodeSet },
     Lost { undo: NodeSet, then: After },
     Waiting { until: Timestamp, last: Verdict },
     Done(Verdict),
@@ -208,7 +208,7 @@ impl Acquire {
     /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
     /// answer is of use.
     pub fn attempt_deadline(&self, t0: Timestamp) -> Timestamp {
-        let answer = t0.after(self.terms.node_timeout).min(self.terms.ttl.lease_from(t0).end());
+        let answer = t0.after(self.terms.node_timeout.min(self.terms.ttl.validity()));
         match self.terms.patience {
             // Patience that had run out when the call was made still buys one attempt.
             Patience::Until(deadline) if deadline > self.started => answer.min(deadline),
@@ -223,7 +223,7 @@ impl Acquire {
 
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
     /// the last counted reply was; `random` is drawn evenly from all of `u64`.
-    pub fn attempted(&mut self, t0: Timestamp, tally: &Tally, reached: NodeSet, now: Timestamp, random: u64) {
+    pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
         // Nobody holds it, or it was not all released yet.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.refused());
@@ -234,15 +234,17 @@ impl Acquire {
     /// attempt is not over yet.
     pub fn fenced(
         &mut self,
-        t0: Timestamp,
+        t0: Readings,
         tally: &Tally,
         agreement: Option<Agreement>,
         reached: NodeSet,
-        now: Timestamp,
+        now: Readings,
         random: u64,
     ) {
         match agreement.filter(|_| tally.acquisition() == Outcome::Won) {
-            Some(agreement) if !agreement.stands(tally.quorum()) && self.terms.ttl.lease_from(t0).is_valid(now) => {
+            Some(agreement)
+                if !agreement.stands(tally.quorum()) && self.terms.ttl.lease_from(t0.lease).is_valid(now.lease) =>
+            {
                 self.state = State::Raising { t0, agreement, undo: reached.without(tally.refused()) };
             }
             _ => self.attempted(t0, tally, reached, now, random),
@@ -252,13 +254,13 @@ impl Acquire {
     /// Until when the nodes may answer to a raise that began at `now`.
     pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
         match self.state {
-            State::Raising { t0, .. } => self.attempt_deadline(now).min(self.terms.ttl.lease_from(t0).end()),
+            State::Raising { t0, .. } => self.attempt_deadline(now).min(t0.steady.after(self.terms.ttl.validity())),
             _ => now,
         }
     }
 
     /// Takes the count of a raise. `now` is read after the last counted reply was.
-    pub fn raised(&mut self, tally: &Tally, now: Timestamp, random: u64) {
+    pub fn raised(&mut self, tally: &Tally, now: Readings, random: u64) {
         let State::Raising { t0, mut agreement, undo } = self.state else { return };
         agreement.acknowledged(tally.granted());
         let outcome = match agreement.stands(tally.quorum()) {
@@ -345,36 +347,36 @@ impl Acquire {
     fn conclude(
         &mut self,
         (outcome, is_split): (Outcome, bool),
-        t0: Timestamp,
+        t0: Readings,
         undo: NodeSet,
-        now: Timestamp,
+        now: Readings,
         random: u64,
     ) {
         self.attempts = self.attempts.saturating_add(1);
-        let lease = self.terms.ttl.lease_from(t0);
+        let lease = self.terms.ttl.lease_from(t0.lease);
         let lost = match outcome {
-            Outcome::Won if lease.is_valid(now) => {
+            Outcome::Won if lease.is_valid(now.lease) => {
                 self.state = State::Done(Verdict::Acquired(lease));
                 return;
             }
             Outcome::Won => Verdict::TooLate,
             Outcome::Held => Verdict::Held,
             // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
-            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
+            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0.steady) => Verdict::Held,
             Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
         };
         self.held = lost == Verdict::Held;
         if self.held {
-            self.available_at = now;
+            self.available_at = now.steady;
         }
         let was_prompted = std::mem::take(&mut self.is_prompted);
         // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
         self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
         if is_split {
-            self.terms.backoff.widen(now.since(t0));
+            self.terms.backoff.widen(now.steady.since(t0.steady));
         }
         self.is_told = !is_split && self.outlook.is_attentive && !was_prompted;
-        self.state = State::Lost { undo, then: self.after_loss(lost, now, random) };
+        self.state = State::Lost { undo, then: self.after_loss(lost, now.steady, random) };
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {

@@ -4,6 +4,7 @@ use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::Fences;
 use super::super::lease::MAX_TTL;
 use super::super::node::NodeId;
+use super::super::time::LeaseTime;
 use super::super::vote::Vote;
 use super::*;
 
@@ -11,6 +12,15 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::ORIGIN.after(Duration::from_millis(millis))
+}
+
+/// The clocks have different origins.
+fn clocks(millis: u64) -> Readings {
+    Readings { steady: at(millis), lease: lease_at(millis) }
+}
+
+fn lease_at(millis: u64) -> LeaseTime {
+    LeaseTime::ORIGIN.after(Duration::from_millis(7_000_000 + millis))
 }
 
 fn acquire(patience: Patience) -> Acquire {
@@ -41,7 +51,7 @@ fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     assert_eq!(machine.poll(), Output::Attempt);
     assert_eq!(machine.attempt_deadline(at(100)), at(100), "no time for anybody to answer");
     let (tally, reached) = tally("xxx");
-    machine.attempted(at(100), &tally, reached, at(100), 0);
+    machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
     while let Output::Undo(_) = machine.poll() {}
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 }
@@ -50,7 +60,7 @@ fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
 fn attempt(machine: &mut Acquire, row: &str, t0: u64, now: u64) -> Output {
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally(row);
-    machine.attempted(at(t0), &tally, reached, at(now), u64::MAX);
+    machine.attempted(clocks(t0), &tally, reached, clocks(now), u64::MAX);
     machine.poll()
 }
 
@@ -62,7 +72,7 @@ fn nodes(indices: &[usize]) -> NodeSet {
 fn a_quorum_in_time_wins_and_the_lease_counts_from_the_start() {
     let mut machine = acquire(Patience::Once);
     let Output::Done(Verdict::Acquired(lease)) = attempt(&mut machine, "ggg__", 100, 140) else { panic!() };
-    assert_eq!(lease.end(), at(100 + 988));
+    assert_eq!(lease.end(), lease_at(100 + 988));
 }
 
 #[test]
@@ -79,6 +89,20 @@ fn a_quorum_after_the_lease_has_ended_is_undone() {
     }
 }
 
+/// A wall clock set forward between the attempt's start and its end ends the lease, and neither the wait nor the nodes' time.
+#[test]
+fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
+    let mut machine = acquire(Patience::Until(at(1000)));
+    assert_eq!(machine.poll(), Output::Attempt);
+    let (tally, reached) = tally("ggg");
+    machine.attempted(clocks(0), &tally, reached, Readings { steady: at(1), lease: lease_at(988) }, u64::MAX);
+    assert!(matches!(machine.poll(), Output::Undo(_)));
+    assert_eq!(machine.poll(), Output::Wait(at(1 + 6)));
+    machine.woken(at(7));
+    assert_eq!(machine.attempt_deadline(at(7)), at(57));
+    let Output::Done(Verdict::Acquired(_)) = attempt(&mut machine, "ggg", 7, 8) else { panic!() };
+}
+
 #[test]
 fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
     let mut machine = acquire(Patience::Once);
@@ -90,7 +114,7 @@ fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
 
     let mut machine = acquire(Patience::Once);
     assert_eq!(machine.poll(), Output::Attempt);
-    machine.attempted(at(0), &tally("xxg").0, nodes(&[2]), at(1), 0);
+    machine.attempted(clocks(0), &tally("xxg").0, nodes(&[2]), clocks(1), 0);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[2])));
     assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
 }
@@ -202,7 +226,7 @@ fn a_cancelled_call_undoes_what_it_left_behind() {
     let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally("grr");
-    machine.attempted(at(0), &tally, reached, at(1), 0);
+    machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0])));
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
@@ -301,7 +325,7 @@ fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
     for (index, &fence) in answers.iter().enumerate() {
         fences.record(NodeId::new(index), fence.into());
     }
-    machine.fenced(at(0), &tally, fences.agreement(), reached, at(1), 0);
+    machine.fenced(clocks(0), &tally, fences.agreement(), reached, clocks(1), 0);
     machine.poll()
 }
 
@@ -315,7 +339,7 @@ fn a_quorum_with_one_fence_wins_at_once() {
 #[test]
 fn who_is_behind_is_raised_and_must_say_so_in_time() {
     let table = [
-        ("gg_", 987, Verdict::Acquired(Lease::until(at(988)))),
+        ("gg_", 987, Verdict::Acquired(Lease::until(lease_at(988)))),
         ("gg_", 988, Verdict::TooLate),
         ("rg_", 5, Verdict::Held),
         ("xg_", 5, Verdict::Unavailable),
@@ -329,7 +353,7 @@ fn who_is_behind_is_raised_and_must_say_so_in_time() {
         assert_eq!((agreement.fence().get(), agreement.behind()), (7, nodes(&[0])));
         assert_eq!(machine.raise_deadline(at(40)), at(90), "the node timeout anew");
         assert_eq!(machine.raise_deadline(at(980)), at(988), "the end of the lease");
-        machine.raised(&tally(row).0, at(now), 0);
+        machine.raised(&tally(row).0, clocks(now), 0);
         assert_eq!(machine.attempts(), 1, "the raise is a part of the attempt");
         if !matches!(verdict, Verdict::Acquired(_)) {
             assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "{row}: all but the node that refused");
@@ -358,7 +382,7 @@ fn a_fenced_attempt_is_lost_as_any_other() {
     for (node, fence) in [(0, 6), (1, 7)] {
         fences.record(NodeId::new(node), fence.into());
     }
-    machine.fenced(at(0), &tally("gg_").0, fences.agreement(), nodes(&[0, 1]), at(988), 0);
+    machine.fenced(clocks(0), &tally("gg_").0, fences.agreement(), nodes(&[0, 1]), clocks(988), 0);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "too late to raise");
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }

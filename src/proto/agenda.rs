@@ -4,7 +4,7 @@
 //! made: in logarithmic time. Nothing stale is left in it, and its memory is kept: an agenda that is no longer than it has
 //! been before allocates nothing.
 
-use super::time::Timestamp;
+use super::time::LeaseTime;
 
 /// The place of an entry that is not on the agenda.
 const NOWHERE: u32 = u32::MAX;
@@ -13,19 +13,19 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agenda {
     /// Moment and number. Each is no later than the two at twice its place and one or two more.
-    entries: Vec<(Timestamp, u32)>,
+    entries: Vec<(LeaseTime, u32)>,
     /// By number: the place among the entries.
     places: Vec<u32>,
 }
 
 impl Agenda {
     /// The earliest entry; of several, the one with the lowest number.
-    pub(super) fn first(&self) -> Option<(Timestamp, u32)> {
+    pub(super) fn first(&self) -> Option<(LeaseTime, u32)> {
         self.entries.first().copied()
     }
 
     /// Puts an entry on the agenda, or moves it. Numbers are to be small: there is a place for each below the highest.
-    pub(super) fn plan(&mut self, number: u32, at: Timestamp) {
+    pub(super) fn plan(&mut self, number: u32, at: LeaseTime) {
         let index = number as usize;
         if index >= self.places.len() {
             self.places.resize(index + 1, NOWHERE);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn entries_come_in_order_however_they_were_moved() {
         let mut agenda = Agenda::default();
-        let at = Timestamp::from_nanos;
+        let at = LeaseTime::from_nanos;
         for (number, moment) in [(3, 30), (1, 10), (2, 20), (0, 20)] {
             agenda.plan(number, at(moment));
         }
@@ -112,8 +112,8 @@ mod tests {
             let (mut agenda, mut model) = (Agenda::default(), BTreeMap::new());
             for (number, moment, plans) in steps {
                 if plans {
-                    agenda.plan(number, Timestamp::from_nanos(moment));
-                    model.insert(number, Timestamp::from_nanos(moment));
+                    agenda.plan(number, LeaseTime::from_nanos(moment));
+                    model.insert(number, LeaseTime::from_nanos(moment));
                 } else {
                     agenda.strike(number);
                     model.remove(&number);

@@ -10,7 +10,7 @@
 //! until `t0 + ttl` at least, by that node's clock. The drift allowed for takes off what clocks may disagree by
 //! (Redlock step 3). The end is computed once, by one addition; nothing subtracts elapsed time, so nothing underflows.
 
-use super::time::Timestamp;
+use super::time::LeaseTime;
 use std::fmt;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Ttl {
     }
 
     /// The lease of an attempt that began at `t0`, before its first byte was written.
-    pub fn lease_from(self, t0: Timestamp) -> Lease {
+    pub fn lease_from(self, t0: LeaseTime) -> Lease {
         Lease { end: t0.after(self.validity) }
     }
 }
@@ -84,30 +84,30 @@ pub enum TtlError {
 /// The time during which a won attempt may be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    end: Timestamp,
+    end: LeaseTime,
 }
 
 impl Lease {
     /// One that has ended, and whose loss was told.
-    pub const LOST: Lease = Lease { end: Timestamp::ORIGIN };
+    pub const LOST: Lease = Lease { end: LeaseTime::ORIGIN };
 
     /// A lease that ends then.
-    pub fn until(end: Timestamp) -> Lease {
+    pub fn until(end: LeaseTime) -> Lease {
         Lease { end }
     }
 
     /// When it ends.
-    pub fn end(self) -> Timestamp {
+    pub fn end(self) -> LeaseTime {
         self.end
     }
 
     /// Whether it may be relied on at `now`.
-    pub fn is_valid(self, now: Timestamp) -> bool {
+    pub fn is_valid(self, now: LeaseTime) -> bool {
         now < self.end
     }
 
     /// How long it may still be relied on at `now`.
-    pub fn remaining(self, now: Timestamp) -> Duration {
+    pub fn remaining(self, now: LeaseTime) -> Duration {
         self.end.since(now)
     }
 }
@@ -178,8 +178,8 @@ mod tests {
         let table = [(3, 0.97), (10, 7.9), (100, 97.0), (1_000, 988.0), (30_000, 29_698.0), (86_400_000, 85_535_998.0)];
         for (millis, validity) in table {
             let ttl = Ttl::new(Duration::from_millis(millis), FACTOR, MAX_TTL).unwrap();
-            let lease = ttl.lease_from(Timestamp::ORIGIN);
-            let left = lease.remaining(Timestamp::ORIGIN).as_secs_f64() * 1000.0;
+            let lease = ttl.lease_from(LeaseTime::ORIGIN);
+            let left = lease.remaining(LeaseTime::ORIGIN).as_secs_f64() * 1000.0;
             assert!((left - validity).abs() < 0.001, "{millis} ms: {left} left");
         }
     }
@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn a_lease_ends_at_its_end_and_never_underflows() {
         let ttl = Ttl::new(Duration::from_millis(102), 0.0, MAX_TTL).unwrap();
-        let lease = ttl.lease_from(Timestamp::from_nanos(5));
-        let end = Timestamp::from_nanos(100_000_005);
+        let lease = ttl.lease_from(LeaseTime::from_nanos(5));
+        let end = LeaseTime::from_nanos(100_000_005);
         assert_eq!(lease.end(), end);
-        assert!(lease.is_valid(Timestamp::from_nanos(100_000_004)));
+        assert!(lease.is_valid(LeaseTime::from_nanos(100_000_004)));
         assert!(!lease.is_valid(end));
         assert_eq!(lease.remaining(end), Duration::ZERO);
-        assert_eq!(lease.remaining(Timestamp::NEVER), Duration::ZERO);
-        assert_eq!(ttl.lease_from(Timestamp::NEVER).end(), Timestamp::NEVER);
+        assert_eq!(lease.remaining(LeaseTime::NEVER), Duration::ZERO);
+        assert_eq!(ttl.lease_from(LeaseTime::NEVER).end(), LeaseTime::NEVER);
     }
 
     #[test]

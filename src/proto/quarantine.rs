@@ -18,8 +18,8 @@
 //! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten. What it
 //!    says of a release counts as well: a key that was deleted is deleted.
 //! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above all.
-//! 4. The time is that of a clock that nobody can set forward ([`Clock::steady`](super::time::Clock::steady)): it would end
-//!    the quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off for the uptime
+//! 4. The time is that of the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would end the
+//!    quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off for the uptime
 //!    that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the right time a
 //!    while after its start. Only for a node that is met for the first time there is nothing better.
 //!

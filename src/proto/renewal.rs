@@ -33,10 +33,10 @@
 //! ```
 //! use quorumlock::proto::lease::{MAX_TTL, Ttl};
 //! use quorumlock::proto::renewal::{Renewals, Terms};
-//! use quorumlock::proto::time::Timestamp;
+//! use quorumlock::proto::time::LeaseTime;
 //! use std::time::Duration;
 //!
-//! let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+//! let at = |millis| LeaseTime::ORIGIN.after(Duration::from_millis(millis));
 //! let ttl = Ttl::new(Duration::from_millis(900), 0.01, MAX_TTL).unwrap(); // valid for 889 ms
 //! let mut renewals = Renewals::new();
 //! let (mut due, mut ended) = (Vec::new(), Vec::new());
@@ -58,13 +58,13 @@
 //! assert_eq!(ended, [id], "told at its end, with a try still in flight");
 //! let late = renewals.renewed(id, at(784), ttl.lease_from(at(784)), at(1190));
 //! assert_eq!(late, None, "an ended lease never comes back");
-//! assert_eq!(renewals.next_at(), Timestamp::NEVER);
+//! assert_eq!(renewals.next_at(), LeaseTime::NEVER);
 //! ```
 
 use super::agenda::Agenda;
 use super::health;
 use super::lease::{Lease, Ttl};
-use super::time::Timestamp;
+use super::time::LeaseTime;
 use std::time::Duration;
 
 /// Shortest time from one try to the next. A node that failed is left alone for so long: asked sooner, it would not be.
@@ -90,7 +90,7 @@ pub struct Terms {
     /// How often it may be extended automatically; no number is without limit.
     pub at_most: Option<u32>,
     /// No automatic extension begins then or later; no moment is without limit.
-    pub until: Option<Timestamp>,
+    pub until: Option<LeaseTime>,
 }
 
 impl Terms {
@@ -121,7 +121,7 @@ struct Slot {
     serial: u64,
     state: State,
     terms: Terms,
-    start: Timestamp,
+    start: LeaseTime,
     lease: Lease,
     extensions: u32,
 }
@@ -140,7 +140,7 @@ impl Renewals {
     }
 
     /// Adds a lease that began at `start`, before the first byte of its attempt was written.
-    pub fn insert(&mut self, terms: Terms, start: Timestamp, lease: Lease, now: Timestamp) -> Id {
+    pub fn insert(&mut self, terms: Terms, start: LeaseTime, lease: Lease, now: LeaseTime) -> Id {
         self.serial += 1;
         let fresh = Slot { serial: self.serial, state: State::Waiting, terms, start, lease, extensions: 0 };
         let slot = match self.unused.pop() {
@@ -174,19 +174,19 @@ impl Renewals {
     }
 
     /// When there is something to do: the earliest extension, or end of a lease. Without leases, never.
-    pub fn next_at(&self) -> Timestamp {
+    pub fn next_at(&self) -> LeaseTime {
         let moments = [self.tries.first(), self.ends.first()];
-        moments.into_iter().flatten().map(|(at, _)| at).min().unwrap_or(Timestamp::NEVER)
+        moments.into_iter().flatten().map(|(at, _)| at).min().unwrap_or(LeaseTime::NEVER)
     }
 
     /// When the first of all leases ends. Without leases, never.
-    pub fn next_end(&self) -> Timestamp {
-        self.ends.first().map_or(Timestamp::NEVER, |(at, _)| at)
+    pub fn next_end(&self) -> LeaseTime {
+        self.ends.first().map_or(LeaseTime::NEVER, |(at, _)| at)
     }
 
     /// Appends the leases to be extended now, at most `limit` of them, those that have waited longest first. They are in
     /// flight from now on.
-    pub fn due(&mut self, now: Timestamp, limit: usize, due: &mut Vec<Id>) {
+    pub fn due(&mut self, now: LeaseTime, limit: usize, due: &mut Vec<Id>) {
         let mut taken = 0;
         while let Some((at, slot)) = self.tries.first()
             && at <= now
@@ -205,7 +205,7 @@ impl Renewals {
 
     /// The extension in flight was won, at the start that is passed, read before its first byte was written. Gives back the
     /// lease that counts now; none when the old one had ended or is not there any more.
-    pub fn renewed(&mut self, id: Id, start: Timestamp, lease: Lease, now: Timestamp) -> Option<Lease> {
+    pub fn renewed(&mut self, id: Id, start: LeaseTime, lease: Lease, now: LeaseTime) -> Option<Lease> {
         let present = self.valid(id, now)?;
         if present.state == State::InFlight {
             present.state = State::Waiting;
@@ -219,7 +219,7 @@ impl Renewals {
 
     /// The extension in flight was not won: it is tried again, as long as that may help. False when the lease is not there
     /// any more.
-    pub fn failed(&mut self, id: Id, now: Timestamp) -> bool {
+    pub fn failed(&mut self, id: Id, now: LeaseTime) -> bool {
         let Some(present) = self.known(id) else { return false };
         if present.state == State::InFlight {
             present.state = State::Waiting;
@@ -231,7 +231,7 @@ impl Renewals {
 
     /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays so.
     /// Gives back the lease that counts now; none when the old one had ended or is not there any more.
-    pub fn extended(&mut self, id: Id, start: Timestamp, lease: Lease, now: Timestamp) -> Option<Lease> {
+    pub fn extended(&mut self, id: Id, start: LeaseTime, lease: Lease, now: LeaseTime) -> Option<Lease> {
         let present = self.valid(id, now)?;
         // Nodes go by the extension that was sent last, whichever answer is the later.
         if start >= present.start {
@@ -244,7 +244,7 @@ impl Renewals {
     }
 
     /// Appends the leases whose validity has ended, and forgets them, whether or not an extension is in flight.
-    pub fn ended(&mut self, now: Timestamp, ended: &mut Vec<Id>) {
+    pub fn ended(&mut self, now: LeaseTime, ended: &mut Vec<Id>) {
         while let Some((end, slot)) = self.ends.first()
             && end <= now
         {
@@ -254,7 +254,7 @@ impl Renewals {
     }
 
     /// Plans the next try of a lease, if it is waiting and there may be one.
-    fn plan(&mut self, slot: u32, at: Timestamp) {
+    fn plan(&mut self, slot: u32, at: LeaseTime) {
         let Slot { state, terms, extensions, lease, .. } = self.slots[slot as usize];
         let allowed = terms.at_most.is_none_or(|most| extensions < most) && terms.until.is_none_or(|until| at < until);
         if state == State::Waiting && allowed && lease.is_valid(at) {
@@ -277,23 +277,23 @@ impl Renewals {
     }
 
     /// The lease, unless it has ended, be it that nobody was told yet: an ended lease never comes back.
-    fn valid(&mut self, id: Id, now: Timestamp) -> Option<&mut Slot> {
+    fn valid(&mut self, id: Id, now: LeaseTime) -> Option<&mut Slot> {
         self.known(id).filter(|present| present.lease.is_valid(now))
     }
 }
 
 impl Slot {
     /// When to extend the lease as it is: after its period, and while there is time to try again if that fails.
-    fn first_try(&self) -> Timestamp {
+    fn first_try(&self) -> LeaseTime {
         let longest = self.lease.remaining(self.start) / 2;
         self.start.after(self.terms.period.max(SHORTEST_DELAY).min(longest))
     }
 
     /// When to try again after a try has failed. The last of all is as late as it can be of use.
-    fn next_try(&self, now: Timestamp) -> Timestamp {
+    fn next_try(&self, now: LeaseTime) -> LeaseTime {
         let left = self.lease.end().before(self.terms.margin).since(now);
         if left.is_zero() {
-            return Timestamp::NEVER;
+            return LeaseTime::NEVER;
         }
         now.after((left / RETRIES_SPREAD).min(self.terms.period).max(SHORTEST_DELAY).min(left))
     }

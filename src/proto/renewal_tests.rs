@@ -9,8 +9,8 @@ fn ttl(millis: u64) -> Ttl {
     Ttl::new(Duration::from_millis(millis), 0.0, MAX_TTL).unwrap()
 }
 
-fn at(millis: u64) -> Timestamp {
-    Timestamp::ORIGIN.after(Duration::from_millis(millis))
+fn at(millis: u64) -> LeaseTime {
+    LeaseTime::ORIGIN.after(Duration::from_millis(millis))
 }
 
 /// A schedule with one lease of 900 ms, valid for 898 ms, that began at once.
@@ -40,11 +40,11 @@ fn renew(renewals: &mut Renewals, id: Id, now: u64) {
 }
 
 /// When a lease is tried, in milliseconds, if every try fails after a while.
-fn failing(renewals: &mut Renewals, id: Id, end: Timestamp, after: Duration) -> Vec<u64> {
+fn failing(renewals: &mut Renewals, id: Id, end: LeaseTime, after: Duration) -> Vec<u64> {
     let mut tries = Vec::new();
     while renewals.next_at() < end {
         let (now, mut due) = (renewals.next_at(), Vec::new());
-        tries.push(now.since(Timestamp::ORIGIN).as_millis() as u64);
+        tries.push(now.since(LeaseTime::ORIGIN).as_millis() as u64);
         renewals.due(now, usize::MAX, &mut due);
         assert_eq!(due, [id]);
         assert!(renewals.failed(id, now.after(after)));
@@ -62,7 +62,7 @@ fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
     }
     assert!(renewals.remove(id));
     assert!(!renewals.remove(id));
-    assert_eq!(renewals.next_at(), Timestamp::NEVER);
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
     assert_eq!((due(&mut renewals, 1_000_000), ended(&mut renewals, 1_000_000)), (vec![], vec![]));
 }
 
@@ -205,14 +205,14 @@ fn odd_terms_do_no_harm() {
     }
     let mut renewals = Renewals::new();
     let id = renewals.insert(Terms::of(ttl(3)), at(0), ttl(3).lease_from(at(0)), at(0));
-    assert_eq!(renewals.next_at(), Timestamp::from_nanos(500_000));
+    assert_eq!(renewals.next_at(), LeaseTime::from_nanos(500_000));
     assert_eq!(due(&mut renewals, 0), []);
     assert_eq!(ended(&mut renewals, 1), [id]);
-    let never = ttl(900).lease_from(Timestamp::NEVER);
-    let id = renewals.insert(Terms::of(ttl(900)), Timestamp::NEVER, never, Timestamp::NEVER);
-    assert_eq!(renewals.next_at(), Timestamp::NEVER);
+    let never = ttl(900).lease_from(LeaseTime::NEVER);
+    let id = renewals.insert(Terms::of(ttl(900)), LeaseTime::NEVER, never, LeaseTime::NEVER);
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
     let mut told = Vec::new();
-    renewals.ended(Timestamp::NEVER, &mut told);
+    renewals.ended(LeaseTime::NEVER, &mut told);
     assert_eq!(told, [id]);
 }
 
@@ -246,7 +246,7 @@ fn ten_thousand_leases_go_out_in_one_batch_and_allocate_once() {
         assert_eq!(part.len(), size);
     }
     assert_eq!(ended(&mut renewals, 5_000).len(), LEASES);
-    assert_eq!(renewals.next_at(), Timestamp::NEVER);
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
 }
 
 /// What may happen, and to which of the leases so far.
@@ -284,8 +284,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Known {
     id: Id,
     alive: bool,
-    start: Timestamp,
-    end: Timestamp,
+    start: LeaseTime,
+    end: LeaseTime,
     in_flight: bool,
     failed: bool,
     terms: Terms,
@@ -294,7 +294,7 @@ struct Known {
 }
 
 impl Known {
-    fn take(&mut self, start: Timestamp, lease: Lease, is_by_hand: bool) {
+    fn take(&mut self, start: LeaseTime, lease: Lease, is_by_hand: bool) {
         if start > self.start || (start == self.start && is_by_hand) {
             (self.start, self.end) = (start, lease.end());
         }
@@ -390,7 +390,7 @@ proptest! {
                 prop_assert_eq!(renewals.is_in_flight(known.id), known.alive && known.in_flight);
             }
             let first_end = leases.iter().filter(|known| known.alive).map(|known| known.end).min();
-            prop_assert!(renewals.next_at() <= first_end.unwrap_or(Timestamp::NEVER));
+            prop_assert!(renewals.next_at() <= first_end.unwrap_or(LeaseTime::NEVER));
             // Before that moment there is nothing to do.
             let before = renewals.next_at().before(Duration::from_nanos(1)).min(now);
             let (mut early, mut copy) = (Vec::new(), renewals.clone());

@@ -1,36 +1,63 @@
-//! Points in time, as the core sees them: numbers that somebody else read from a clock.
+//! Points in time, as the core sees them: numbers that its caller reads from one of two clocks.
 //!
-//! Nothing under `proto/` reads a clock. Whoever drives it does, and says what `now` is. All arithmetic saturates: a time
-//! too far away to count is as far away as can be counted, and nothing here can panic or wrap around.
+//! | clock | type | what goes by it |
+//! |---|---|---|
+//! | steady | [`Timestamp`] | waits, node timeouts, back-off, silence and connect limits, quarantines |
+//! | lease | [`LeaseTime`] | the validity of locks, and when they are extended |
+//!
+//! Setting a machine's wall clock does not move the steady clock. So it ends no wait and no quarantine, and no node gets less
+//! time to answer. The lease clock also counts what the wall clock gains: it may end a lease too early, never too
+//! late. The two types cannot be mixed. [`Readings`] carries both, read at the same time, and is the one place where a time
+//! of one clock becomes a time of the other.
+//!
+//! Nothing under `proto/` reads a clock: `now` is an argument. All arithmetic saturates: a time too far away to count is as
+//! far away as can be counted, and nothing here can panic or wrap around.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
-/// A source of [`Timestamp`]s that never runs backwards.
+/// A source of times that never run backwards.
 pub trait Clock: Send + Sync {
-    /// The present time.
+    /// The present time by the steady clock. It goes on while the machine sleeps, where the system has such a clock.
     fn now(&self) -> Timestamp;
 
-    /// The present time by a clock that nobody can set forward: for what must not end too early, as a lease must not end
-    /// too late. Comparable with its own readings only.
-    fn steady(&self) -> Timestamp {
-        self.now()
+    /// The present time by the lease clock.
+    fn lease_now(&self) -> LeaseTime;
+
+    /// The present time by both clocks.
+    fn readings(&self) -> Readings {
+        Readings { steady: self.now(), lease: self.lease_now() }
     }
 }
 
-/// Nanoseconds since an origin that the clock chose. Comparable only with readings of the same clock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp(u64);
+/// Marks times of the steady clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Steady;
 
-impl Timestamp {
+/// Marks times of the lease clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Leasing;
+
+/// A time of the steady clock.
+pub type Timestamp = Time<Steady>;
+
+/// A time of the lease clock.
+pub type LeaseTime = Time<Leasing>;
+
+/// Nanoseconds since an origin that the clock chose. Comparable only with times of the same clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time<C>(u64, PhantomData<C>);
+
+impl<C: Copy> Time<C> {
     /// The clock's origin.
-    pub const ORIGIN: Timestamp = Timestamp(0);
+    pub const ORIGIN: Time<C> = Time(0, PhantomData);
     /// Later than anything that will happen.
-    pub const NEVER: Timestamp = Timestamp(u64::MAX);
+    pub const NEVER: Time<C> = Time(u64::MAX, PhantomData);
 
     /// The time so many nanoseconds after the clock's origin.
-    pub const fn from_nanos(nanos: u64) -> Timestamp {
-        Timestamp(nanos)
+    pub const fn from_nanos(nanos: u64) -> Time<C> {
+        Time(nanos, PhantomData)
     }
 
     /// Nanoseconds since the clock's origin.
@@ -38,27 +65,44 @@ impl Timestamp {
         self.0
     }
 
-    /// The time `duration` later, or [`NEVER`](Timestamp::NEVER).
+    /// The time `duration` later, or [`NEVER`](Time::NEVER).
     #[must_use]
-    pub fn after(self, duration: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    pub fn after(self, duration: Duration) -> Time<C> {
+        Time(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)), PhantomData)
     }
 
-    /// The time `duration` earlier, or [`ORIGIN`](Timestamp::ORIGIN).
+    /// The time `duration` earlier, or [`ORIGIN`](Time::ORIGIN).
     #[must_use]
-    pub fn before(self, duration: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    pub fn before(self, duration: Duration) -> Time<C> {
+        Time(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)), PhantomData)
     }
 
     /// How long after `earlier` this is; zero when it is not later.
-    pub fn since(self, earlier: Timestamp) -> Duration {
+    pub fn since(self, earlier: Time<C>) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl fmt::Debug for Timestamp {
+impl<C> fmt::Debug for Time<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+/// One moment, as both clocks show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readings {
+    /// By the steady clock.
+    pub steady: Timestamp,
+    /// By the lease clock.
+    pub lease: LeaseTime,
+}
+
+impl Readings {
+    /// When the steady clock shows that a lease time has come, unless the wall clock is set forward before: then the lease
+    /// time comes sooner. For one that has passed, the present.
+    pub fn steady_at(self, lease: LeaseTime) -> Timestamp {
+        if lease == LeaseTime::NEVER { Timestamp::NEVER } else { self.steady.after(lease.since(self.lease)) }
     }
 }
 
@@ -75,5 +119,15 @@ mod tests {
         assert_eq!(Timestamp::from_nanos(7).before(Duration::from_nanos(3)), Timestamp::from_nanos(4));
         assert_eq!(Timestamp::ORIGIN.since(Timestamp::NEVER), Duration::ZERO);
         assert_eq!(Timestamp::from_nanos(7).since(Timestamp::from_nanos(3)), Duration::from_nanos(4));
+    }
+
+    #[test]
+    fn a_lease_time_comes_as_much_later_by_the_steady_clock() {
+        let now = Readings { steady: Timestamp::from_nanos(5), lease: LeaseTime::from_nanos(1000) };
+        let table = [(1007, 12), (1000, 5), (3, 5), (u64::MAX - 1, u64::MAX - 996)];
+        for (lease, steady) in table {
+            assert_eq!(now.steady_at(LeaseTime::from_nanos(lease)), Timestamp::from_nanos(steady));
+        }
+        assert_eq!(now.steady_at(LeaseTime::NEVER), Timestamp::NEVER);
     }
 }

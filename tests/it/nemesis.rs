@@ -26,7 +26,7 @@
 //! allows it. It prints a report.
 
 mod clients;
-mod clocks;
+pub(crate) mod clocks;
 mod faults;
 mod flood;
 mod log;

@@ -4,13 +4,16 @@ use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, promptly_from,
     take,
 };
+use crate::nemesis::clocks;
 use crate::support::fake::Fake;
+use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How much later than its limit a wait may end: one attempt's time, and the time to be scheduled.
 const LATE: Duration = Duration::from_millis(60);
@@ -327,4 +330,32 @@ fn a_wait_without_limit_is_no_longer_than_attempts_last() {
         shutdown.cancel();
         assert!(took < SOON / 4, "{took:?}");
     });
+}
+
+/// In a process whose own wall clock is set forward while it waits. The nodes are in that process and do not go by that clock.
+#[test]
+fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
+    const FORWARD: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let file = std::env::var_os(clocks::VARIABLE).map_or_else(
+        || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock.{}", std::process::id())),
+        PathBuf::from,
+    );
+    let variables = [(clocks::PRELOAD, &*clocks::library()), (clocks::VARIABLE, &*file)];
+    alone_with("waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease", &variables, || {
+        let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
+        let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();
+        let (holder, waiter) = (client(), client());
+        let guard = holder.mutex("k").ttl(FORWARD / 2).lock().unwrap();
+        let begun = Instant::now();
+        let waiting = thread::spawn(move || waiter.mutex("k").lock_timeout(PATIENCE).map(|guard| guard.is_some()));
+        thread::sleep(PATIENCE / 10);
+        let before = SystemTime::now();
+        clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
+        assert!(SystemTime::now().duration_since(before).unwrap() >= FORWARD, "the clock was not set");
+        assert!(!waiting.join().unwrap().unwrap(), "nobody has released it");
+        assert!(begun.elapsed() >= PATIENCE, "gave up after {:?} of {PATIENCE:?}", begun.elapsed());
+        assert_eq!(guard.remaining(), Duration::ZERO);
+    });
+    let _ = std::fs::remove_file(file);
 }

@@ -76,7 +76,7 @@ mod forked {
 mod lease {
     use crate::net::engine::Claim;
     use crate::proto::lease::Lease as Validity;
-    use crate::proto::time::Timestamp;
+    use crate::proto::time::LeaseTime;
     use std::sync::Arc;
     use std::time::SystemTime;
 
@@ -89,7 +89,7 @@ mod lease {
             _ttl_millis: u64,
             _lease: Validity,
             _wall: SystemTime,
-            _now: Timestamp,
+            _now: LeaseTime,
         ) -> Lease {
             Lease
         }
@@ -210,7 +210,7 @@ impl Scene {
             let still = time::stand_still();
             let token = OwnerToken::from_entropy([number; 20]);
             let claim = stage.network.take(&name, token, ttl, nodes);
-            let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0));
+            let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0.lease));
             let renewal = watchdog.as_ref().map(|watchdog| (ttl, watchdog, HoldId));
             let watched = client.keeper().watch(&key, &claim, lease, renewal);
             stage.network.listen(&name, watched.lost());
@@ -257,13 +257,13 @@ impl Stage {
     fn see_that_it_is_told_in_time(&self, lock: &Lock) {
         let was_quiet = time::is_quiet();
         let end = lock.watched.lease().end().before(lock.margin).after(NOISE);
-        let is_late = time::now() >= end && !lock.watched.is_over();
+        let is_late = time::lease_now() >= end && !lock.watched.is_over();
         // Nobody has been woken meanwhile, who might be about to tell it.
         assert!(!(was_quiet && is_late && time::is_quiet()), "{}: {end:?} is over, and nobody was told", lock.name);
     }
 
     fn see_that_it_is_held(&self, lock: &Lock) {
-        let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::now());
+        let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::lease_now());
         let lease = lock.watched.lease();
         let lasting = self.network.lasting(&lock.name, lock.token, lease.end());
         let still = is_relied_on() && lock.watched.lease() == lease;

@@ -2,7 +2,7 @@
 
 use crate::error::NodeFault;
 use crate::proto::lease::OwnerToken;
-use crate::proto::time::Timestamp;
+use crate::proto::time::{LeaseTime, Readings, Timestamp};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,6 @@ pub(crate) struct Trouble {
 }
 
 impl Queues {
-    pub(crate) fn hold_until(&self, _key: &Arc<str>, _hold: HoldId, _until: Timestamp) {}
+    pub(crate) fn hold_until(&self, _key: &Arc<str>, _hold: HoldId, _end: LeaseTime, _now: Readings) {}
     pub(crate) fn release(&self, _key: &Arc<str>, _hold: HoldId, _now: Timestamp) {}
 }

@@ -9,7 +9,7 @@
 //! All threads of a model share one thread of the operating system, and change places only where shuttle's own types are
 //! called. So a thread-local variable is what they all see, and nobody comes between while it is borrowed.
 
-use quorumlock::proto::time::Timestamp;
+use quorumlock::proto::time::{LeaseTime, Readings, Timestamp};
 use shuttle::sync::{Mutex, MutexGuard};
 use shuttle::thread::{JoinHandle, ThreadId, current};
 use std::cell::RefCell;
@@ -49,6 +49,16 @@ pub(crate) fn begin() {
 /// The present time.
 pub(crate) fn now() -> Timestamp {
     TIME.with(|time| time.borrow().now)
+}
+
+/// The present time by the lease clock, which goes on as the other does: no one sets the wall clock here.
+pub(crate) fn lease_now() -> LeaseTime {
+    readings(now()).lease
+}
+
+/// What both clocks show then.
+pub(crate) fn readings(now: Timestamp) -> Readings {
+    Readings { steady: now, lease: LeaseTime::from_nanos(now.as_nanos()) }
 }
 
 /// The present time, which is never the same again, as with a clock of nanoseconds: of two readings, one is the earlier.

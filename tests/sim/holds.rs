@@ -5,7 +5,7 @@
 
 use crate::judge::{State, Token, count};
 use crate::plan::{Bounds, MILLISECOND};
-use crate::proto::time::Timestamp;
+use crate::proto::time::LeaseTime;
 use crate::world::World;
 use crate::{kernel, machine, plan};
 use std::time::Duration;
@@ -25,14 +25,14 @@ pub(crate) struct Hold {
     /// When it was last seen to be valid; never, when it came too late.
     pub(crate) valid_at: Option<u64>,
     /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
-    pub(crate) ends: Option<Timestamp>,
+    pub(crate) ends: Option<LeaseTime>,
     pub(crate) is_over: bool,
 }
 
 /// An extension by hand, of a lock that nobody else extends, that is under way.
 pub(crate) struct Extending {
     pub(crate) hold: usize,
-    pub(crate) old_end: Timestamp,
+    pub(crate) old_end: LeaseTime,
     /// When it was begun, and how often its client had lost time by then.
     pub(crate) begun: u64,
     pub(crate) pauses: u64,
@@ -137,12 +137,12 @@ pub(crate) fn will_change(hold: usize) {
 }
 
 /// By the running client's clock, when a guard ends that says now that it is valid for so long.
-pub(crate) fn end_of(remaining: Duration) -> Timestamp {
+pub(crate) fn end_of(remaining: Duration) -> LeaseTime {
     machine::lease_time(kernel::current_client()).after(remaining)
 }
 
 /// `extend` said that the lock was extended whose lease ended then.
-pub(crate) fn was_extended(hold: usize, old_end: Timestamp, (begun, pauses): (u64, u64)) {
+pub(crate) fn was_extended(hold: usize, old_end: LeaseTime, (begun, pauses): (u64, u64)) {
     let now = machine::lease_time(kernel::current_client());
     kernel::with(|world| {
         let Hold { client, token, .. } = world.judge.holds[hold];
@@ -269,6 +269,17 @@ impl World {
         self.judge.close_attempts(task, self.now);
         if said_held && !refused && !may_be_local && !self.clients[self.current_client()].is_gone {
             self.violate("true refusal", "a call said that the lock is held, and no node had refused it".to_owned());
+        }
+    }
+
+    /// A call that may wait for so long has found the lock held. It has not given up before, by its client's steady clock.
+    pub(crate) fn gave_up(&mut self, what: &str, begun: u64, patience: u64) {
+        let client = &self.clients[self.current_client()];
+        // That clock may be fast by as much as the clocks of leases may.
+        let (took, least) = (self.now - begun, patience - patience / 100);
+        if took < least && !client.is_gone && self.plan.bounds != Bounds::WildClocks {
+            let (took, patience) = (plan::seconds(took), plan::seconds(patience));
+            self.violate("patient", format!("{what} gave up after {took} and had {patience}"));
         }
     }
 

@@ -16,6 +16,7 @@
 //! | progress | when the network has healed, everybody gets the lock in time |
 //! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
+//! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 

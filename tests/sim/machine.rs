@@ -4,7 +4,7 @@ use crate::clock::LeaseClock;
 use crate::judge::Command;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::proto::resp::Reply;
-use crate::proto::time::{Clock, Timestamp};
+use crate::proto::time::{Clock, LeaseTime, Timestamp};
 use crate::random::Random;
 use crate::wire::End;
 use crate::world::{Event, World};
@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) delayed_until: u64,
 }
 
-/// The clock that the library of a client reads.
+/// The clocks that the library of a client reads.
 pub(crate) struct MachineClock {
     pub(crate) client: usize,
     pub(crate) clock: Arc<LeaseClock>,
@@ -42,6 +42,11 @@ pub(crate) struct MachineClock {
 
 impl Clock for MachineClock {
     fn now(&self) -> Timestamp {
+        kernel::may_be_interrupted();
+        Timestamp::from_nanos(kernel::with(|world| world.clients[self.client].readings(world.now).0))
+    }
+
+    fn lease_now(&self) -> LeaseTime {
         kernel::may_be_interrupted();
         if let Some(time) = kernel::with(|world| world.naive_time(self.client)) {
             return time;
@@ -52,15 +57,10 @@ impl Clock for MachineClock {
             (kernel::with(|world| world.clients[self.client].readings(world.now).0), wall)
         })
     }
-
-    fn steady(&self) -> Timestamp {
-        kernel::may_be_interrupted();
-        Timestamp::from_nanos(kernel::with(|world| world.clients[self.client].readings(world.now).0))
-    }
 }
 
-/// The library's clock of a client, read without losing any time. Not inside [`kernel::with`].
-pub(crate) fn lease_time(client: usize) -> Timestamp {
+/// The library's lease clock of a client, read without losing any time. Not inside [`kernel::with`].
+pub(crate) fn lease_time(client: usize) -> LeaseTime {
     if let Some(time) = kernel::with(|world| world.naive_time(client)) {
         return time;
     }
@@ -121,10 +121,10 @@ impl World {
         self.now + exact + self.random.below(self.plan.lateness + 1)
     }
 
-    /// The time of a client that goes by its steady clock alone.
-    fn naive_time(&self, client: usize) -> Option<Timestamp> {
+    /// The lease time of a client that goes by its steady clock alone.
+    fn naive_time(&self, client: usize) -> Option<LeaseTime> {
         let is_naive = self.plan.reckoning == Reckoning::SteadyClock;
-        is_naive.then(|| Timestamp::from_nanos(self.clients[client].readings(self.now).0))
+        is_naive.then(|| LeaseTime::from_nanos(self.clients[client].readings(self.now).0))
     }
 
     /// The wall clock of a client, since 1970.

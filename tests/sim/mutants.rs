@@ -56,12 +56,15 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "validity from the decision",
         file: "proto/acquire.rs",
-        edits: &[("let lease = self.terms.ttl.lease_from(t0);", "let lease = self.terms.ttl.lease_from(now);")],
+        edits: &[(
+            "let lease = self.terms.ttl.lease_from(t0.lease);",
+            "let lease = self.terms.ttl.lease_from(now.lease);",
+        )],
     },
     Mutant {
         name: "a quorum too late still wins",
         file: "proto/acquire.rs",
-        edits: &[("Outcome::Won if lease.is_valid(now) =>", "Outcome::Won if lease.is_valid(t0) =>")],
+        edits: &[("Outcome::Won if lease.is_valid(now.lease) =>", "Outcome::Won if lease.is_valid(t0.lease) =>")],
     },
     Mutant {
         name: "drift ignored",
@@ -168,8 +171,8 @@ const MUTANTS: &[Mutant] = &[
         name: "repair after expiry",
         file: "guard.rs",
         edits: &[(
-            "        let now = engine.now();\n        if count.is_extended() && old",
-            "        let now = engine.now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.claim.reached = self.claim.reached.union(repaired);\n        }\n        if count.is_extended() && old",
+            "        let now = engine.lease_now();\n        if count.is_extended() && old",
+            "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.claim.reached = self.claim.reached.union(repaired);\n        }\n        if count.is_extended() && old",
         )],
     },
     Mutant {
@@ -181,8 +184,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a renewal counts from its answer",
         file: "keeper.rs",
         edits: &[(
-            "let lease = ttl.lease_from(start);\n        let now = self.engine.now();",
-            "let now = self.engine.now();\n        let lease = ttl.lease_from(now);",
+            "let lease = ttl.lease_from(start);\n        let now = self.engine.lease_now();",
+            "let now = self.engine.lease_now();\n        let lease = ttl.lease_from(now);",
         )],
     },
     Mutant {
@@ -255,9 +258,23 @@ const MUTANTS: &[Mutant] = &[
         name: "attempts without a time limit",
         file: "proto/acquire.rs",
         edits: &[(
-            "let answer = t0.after(self.terms.node_timeout)",
-            "let answer = t0.after(self.terms.node_timeout * 100)",
+            "let answer = t0.after(self.terms.node_timeout.min(self.terms.ttl.validity()))",
+            "let answer = t0.after((self.terms.node_timeout * 100).min(self.terms.ttl.validity()))",
         )],
+    },
+    Mutant {
+        name: "waits end by the lease clock",
+        file: "net/engine.rs",
+        edits: &[
+            (
+                "/// The network of one client.\npub(crate) struct Engine {",
+                "struct ByLeaseClock(Arc<dyn Clock>);\n\nimpl Clock for ByLeaseClock {\n    fn now(&self) -> Timestamp {\n        Timestamp::from_nanos(self.0.lease_now().as_nanos())\n    }\n\n    fn lease_now(&self) -> LeaseTime {\n        self.0.lease_now()\n    }\n}\n\n/// The network of one client.\npub(crate) struct Engine {",
+            ),
+            (
+                "        let waker = Arc::new(Waker::new()?);\n",
+                "        let clock: Arc<dyn Clock> = Arc::new(ByLeaseClock(clock));\n        let waker = Arc::new(Waker::new()?);\n",
+            ),
+        ],
     },
     Mutant {
         name: "nobody is asked to drive",
@@ -298,10 +315,13 @@ const MUTANTS: &[Mutant] = &[
         file: "net/fleet/guarding.rs",
         edits: &[
             (
-                "link.quarantine.meet(&link.known, self.clock.steady())",
                 "link.quarantine.meet(&link.known, self.clock.now())",
+                "link.quarantine.meet(&link.known, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
             ),
-            ("if link.quarantine.end(self.clock.steady())", "if link.quarantine.end(self.clock.now())"),
+            (
+                "if link.quarantine.end(self.clock.now())",
+                "if link.quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
+            ),
         ],
     },
     Mutant {

@@ -123,6 +123,7 @@ impl Worker {
         let (begun, pauses) = moment();
         // With a time to live that is shorter than the answers take, one may wait for ever.
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
+        let mut patience = None;
         let (what, allowed, result) = match self.random.below(4) {
             // A fence may take a second round trip.
             0 => ("try_lock", Some(if is_fenced { 2 * node_timeout } else { node_timeout }), mutex.try_lock()),
@@ -133,6 +134,7 @@ impl Worker {
             }
             _ => {
                 let time = self.random.magnitude(MILLISECOND, 5 * SECOND);
+                patience = Some(time);
                 ("lock_timeout", Some(time), mutex.lock_timeout(Duration::from_nanos(time)))
             }
         };
@@ -143,6 +145,9 @@ impl Worker {
             Ok(Some(guard)) => self.hold(resource, guard, ttl, is_watched, (begun, pauses)),
             Ok(None) => with(|world| {
                 world.saw("a call that finds the lock held");
+                if let Some(patience) = patience {
+                    world.gave_up(what, begun, patience);
+                }
                 world.got_nothing(true, what != "try_lock");
             }),
             Err(error) => with(|world| {

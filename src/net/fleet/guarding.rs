@@ -21,7 +21,7 @@ impl Fleet {
         let link = &mut self.links[node.index()];
         link.known = link.session.identity().clone();
         // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
-        if link.quarantine.meet(&link.known, self.clock.steady()).is_some() {
+        if link.quarantine.meet(&link.known, self.clock.now()).is_some() {
             self.presence.is_another(node);
         }
         if let Some(policy) = link.known.eviction() {
@@ -81,7 +81,7 @@ impl Fleet {
         if !link.quarantine.is_on() {
             return vote;
         }
-        if link.quarantine.end(self.clock.steady()) {
+        if link.quarantine.end(self.clock.now()) {
             self.presence.quarantine_ended(node);
             return vote;
         }

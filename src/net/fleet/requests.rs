@@ -13,7 +13,7 @@ use crate::proto::hint::{self, Hint};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
-use crate::proto::time::Timestamp;
+use crate::proto::time::{Readings, Timestamp};
 use crate::proto::vote::Vote;
 
 /// Where a release goes.
@@ -41,7 +41,7 @@ pub(crate) struct Claim {
     /// The attempt's token.
     pub(crate) token: OwnerToken,
     /// When the attempt began, read before its first byte was written.
-    pub(crate) t0: Timestamp,
+    pub(crate) t0: Readings,
     /// The nodes where the key may have been set.
     pub(crate) reached: NodeSet,
     pub(crate) setter: Setter,
@@ -103,11 +103,11 @@ impl Fleet {
         &mut self,
         token: OwnerToken,
         fence: Option<FencingToken>,
-        now: Timestamp,
+        now: Readings,
         bells: &mut Bells,
     ) -> Claim {
         for node in self.nodes() {
-            self.prepare_to_release(node, now, bells);
+            self.prepare_to_release(node, now.steady, bells);
         }
         let (reached, setter, fence) = (self.nodes().collect(), Setter::Elsewhere, fence.into());
         Claim { token, t0: now, reached, setter, has_waited: false, fence }
@@ -226,7 +226,7 @@ impl Fleet {
                 continue;
             }
             let fault = link.fault();
-            if wanted && (*setter == Setter::Elsewhere || link.wrote_since(*t0)) {
+            if wanted && (*setter == Setter::Elsewhere || link.wrote_since(t0.steady)) {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.owe(node, ticket);
             }

@@ -36,10 +36,9 @@ pub(crate) enum Look {
 impl Fleet {
     /// How the nodes look now, in their order.
     pub(in crate::net) fn status(&self, now: Timestamp) -> Vec<Snapshot> {
-        let steady = self.clock.steady();
         let snapshot = |(node, link): (_, &Link)| {
             let seen = self.presence.of(node);
-            let remaining = link.quarantine.remaining(steady);
+            let remaining = link.quarantine.remaining(now);
             let look = match (seen.state, seen.fault) {
                 (State::Down, Some(fault)) if is_verdict(fault) => Look::Rejected(fault),
                 (State::Down, fault) => Look::Down(fault.unwrap_or(link.fault())),

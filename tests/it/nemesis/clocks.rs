@@ -13,6 +13,10 @@ use std::time::Duration;
 /// In the server's directory, where it runs.
 const FILE: &str = "clock";
 
+/// The environment of a process whose wall clock can be stepped: the [`library`], and the file.
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
+pub(crate) const VARIABLE: &str = "QUORUMLOCK_NEMESIS_CLOCK";
+
 /// How far the clock of each server is off, in microseconds.
 pub(crate) struct Clocks {
     offsets: Vec<i64>,
@@ -22,7 +26,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// Adds to a plan that the clock can be stepped.
     pub(crate) fn prepare(plan: Plan) -> Plan {
-        plan.variable("LD_PRELOAD", library()).variable("QUORUMLOCK_NEMESIS_CLOCK", FILE)
+        plan.variable(PRELOAD, library()).variable(VARIABLE, FILE)
     }
 
     /// The clocks of servers that were prepared. All are right.
@@ -50,15 +54,19 @@ impl Clocks {
 
     fn step(&mut self, servers: &[Server], index: usize, micros: i64) {
         self.offsets[index] += micros;
-        // Written over and never cut short, because the server has it mapped.
-        let file = fs::OpenOptions::new().write(true).open(servers[index].directory().join(FILE));
-        let Ok(file) = file else { return };
-        std::os::unix::fs::FileExt::write_all_at(&file, &self.offsets[index].to_ne_bytes(), 0).unwrap();
+        set(&servers[index].directory().join(FILE), self.offsets[index]);
     }
 }
 
+/// Sets how far the wall clock of the process with this file is off, in microseconds.
+pub(crate) fn set(file: &Path, offset: i64) {
+    // Written over and never cut short, because the process has it mapped.
+    let Ok(file) = fs::OpenOptions::new().write(true).open(file) else { return };
+    std::os::unix::fs::FileExt::write_all_at(&file, &offset.to_ne_bytes(), 0).unwrap();
+}
+
 /// Builds the library, once for each run of this test binary. It stays among what cargo builds.
-fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/nemesis/clock.c");
     let (mine, library) = (folder.join(format!("clock.{}.so", std::process::id())), folder.join("nemesis-clock.so"));

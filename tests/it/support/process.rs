@@ -55,12 +55,18 @@ pub(crate) enum SocketState {
 /// The name is that of the calling test as `cargo test` prints it. The test binary is started again for this one test
 /// and there, on the test's thread, the body runs. A failure there is shown and fails the test here.
 pub(crate) fn alone(test: &str, body: impl FnOnce()) {
+    alone_with(test, &[], body);
+}
+
+/// [`alone`], in an environment with these variables.
+pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) {
     if std::env::var_os(ALONE_VARIABLE).is_some_and(|name| name == test) {
         return body();
     }
     let binary = std::env::current_exe().expect("the path of this test binary");
     let mut command = Command::new(binary);
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ALONE_VARIABLE, test);
+    command.envs(variables.iter().copied());
     let output = command.output().expect("this test binary runs");
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{test}, alone in a process:\n{text}");

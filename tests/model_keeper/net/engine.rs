@@ -13,7 +13,7 @@ use crate::proto::fence::{Fencing, FencingToken};
 use crate::proto::lease::{OwnerToken, Ttl};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
-use crate::proto::time::Timestamp;
+use crate::proto::time::{LeaseTime, Readings, Timestamp};
 use crate::proto::vote::Vote;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::time;
@@ -42,7 +42,7 @@ pub(crate) struct Order<'o> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) token: OwnerToken,
-    pub(crate) t0: Timestamp,
+    pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
     pub(crate) fence: Fencing,
 }
@@ -63,28 +63,36 @@ impl Engine {
         time::moment()
     }
 
+    pub(crate) fn lease_now(&self) -> LeaseTime {
+        self.readings().lease
+    }
+
+    pub(crate) fn readings(&self) -> Readings {
+        time::readings(time::moment())
+    }
+
     pub(crate) fn node_timeout(&self) -> Duration {
         NODE_TIMEOUT
     }
 
-    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (Timestamp, Count) {
+    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (LeaseTime, Count) {
         let (start, ticket) = {
             let mut state = lock(&self.0.state);
-            let start = time::moment();
+            let start = self.readings();
             (start, state.extend(order))
         };
         self.0.changed.notify_all();
-        (start, self.0.conclude(ticket, || start.after(NODE_TIMEOUT), awaits_stragglers))
+        (start.lease, self.0.conclude(ticket, || start.steady.after(NODE_TIMEOUT), awaits_stragglers))
     }
 
     pub(crate) fn begin_to_extend<'o>(
         &self,
         orders: impl Iterator<Item = Order<'o>>,
         tickets: &mut Vec<Ticket>,
-    ) -> Timestamp {
+    ) -> Readings {
         let start = {
             let mut state = lock(&self.0.state);
-            let start = time::moment();
+            let start = self.readings();
             tickets.extend(orders.map(|order| state.extend(&order)));
             start
         };
@@ -113,13 +121,13 @@ impl Engine {
         nodes
     }
 
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Count {
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Count {
         let now = time::now();
         let ticket = self.0.release(key, claim, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp) -> Option<Farewell>) {
+    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings) -> Option<Farewell>) {
         let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
         lock(&self.0.state).rounds.unrefer(ticket);
     }
@@ -159,7 +167,7 @@ struct Node {
 #[derive(Clone, Copy)]
 struct Key {
     token: OwnerToken,
-    end: Timestamp,
+    end: LeaseTime,
 }
 
 struct Request {
@@ -193,8 +201,8 @@ impl Network {
 
     /// A lock is taken on these nodes, now.
     pub(crate) fn take(&self, key: &str, token: OwnerToken, ttl: Ttl, nodes: NodeSet) -> Claim {
-        let t0 = time::now();
-        let end = t0.after(Duration::from_millis(ttl.millis()));
+        let t0 = time::readings(time::now());
+        let end = t0.lease.after(Duration::from_millis(ttl.millis()));
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
@@ -259,7 +267,7 @@ impl Network {
     }
 
     /// On how many nodes a key of this token lasts at least so long.
-    pub(crate) fn lasting(&self, key: &str, token: OwnerToken, end: Timestamp) -> usize {
+    pub(crate) fn lasting(&self, key: &str, token: OwnerToken, end: LeaseTime) -> usize {
         let state = lock(&self.state);
         let keys = state.nodes.iter().filter_map(|node| node.keys.get(key.as_bytes()));
         keys.filter(|key| key.token == token && key.end >= end).count()
@@ -277,7 +285,7 @@ impl Network {
         lock(&self.state).repairs
     }
 
-    fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Timestamp)) -> Ticket {
+    fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Ticket {
         let ticket = {
             let mut state = lock(&self.state);
             let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
@@ -292,7 +300,7 @@ impl Network {
             if let Some(loss) = state.losses.get_mut(key) {
                 loss.at_release = Some(loss.taken + loss.lost.len());
             }
-            queued(time::now());
+            queued(time::readings(time::now()));
             ticket
         };
         self.changed.notify_all();
@@ -344,7 +352,7 @@ impl State {
     }
 
     fn answer(&mut self, index: usize, request: &Request) {
-        let (now, keys) = (time::now(), &mut self.nodes[index].keys);
+        let (now, keys) = (time::lease_now(), &mut self.nodes[index].keys);
         keys.retain(|_, key| now < key.end);
         let end = now.after(request.ttl);
         let found = keys.get_mut(&request.key);

@@ -1,0 +1,130 @@
+//! Whose turn it is, as threads come, hold, leave and give up.
+
+use super::*;
+use std::time::Duration;
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::ORIGIN.after(Duration::from_millis(millis))
+}
+
+/// Both clocks go on alike here.
+fn clocks(millis: u64) -> Readings {
+    Readings { steady: at(millis), lease: lease_at(millis) }
+}
+
+fn lease_at(millis: u64) -> LeaseTime {
+    LeaseTime::ORIGIN.after(Duration::from_millis(millis))
+}
+
+fn held_by(number: u8) -> HoldId {
+    HoldId::of(&OwnerToken::from_entropy([number * 2; OwnerToken::ENTROPY]))
+}
+
+#[test]
+fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let places: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
+    let bells: Vec<_> = places.iter().map(Place::bell).collect();
+    let turns = || -> Vec<_> { places.iter().map(|place| place.turn(lease_at(9))).collect() };
+    assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind(_), Turn::Behind(_)]));
+    assert!(bells.iter().all(|bell| bell.try_recv().is_err()));
+    let mut places = places.into_iter();
+    drop(places.next());
+    assert!(bells[1].try_recv().is_ok() && bells[2].try_recv().is_err());
+    assert!(matches!(places.next().unwrap().turn(lease_at(9)), Turn::Head(_)));
+}
+
+#[test]
+fn whoever_gives_up_in_the_middle_wakes_nobody_and_blocks_nobody() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (first, second, third) =
+        (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+    let (first_bell, third_bell) = (first.bell(), third.bell());
+    drop(second);
+    assert!(first_bell.try_recv().is_err() && third_bell.try_recv().is_err());
+    drop(first);
+    assert!(third_bell.try_recv().is_ok());
+    drop(third);
+    assert_eq!(queues.len(), 0);
+}
+
+#[test]
+fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let hold = held_by(1);
+    queues.hold(&key, hold, Lease::until(lease_at(100)), clocks(0));
+    let place = queues.join(&key, clocks(5)).0;
+    let bell = place.bell();
+    assert_eq!(place.turn(lease_at(99)), Turn::HeldHere(lease_at(100)));
+    assert_eq!(place.turn(lease_at(100)), Turn::Head(at(5)));
+    queues.release(&key, hold, at(50));
+    assert!(bell.try_recv().is_ok());
+    assert_eq!(place.turn(lease_at(51)), Turn::Head(at(50)));
+}
+
+#[test]
+fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let hold = held_by(2);
+    queues.hold(&key, hold, Lease::until(lease_at(100)), clocks(0));
+    let place = queues.join(&key, clocks(5)).0;
+    let bell = place.bell();
+    queues.hold_until(&key, hold, lease_at(300), clocks(0));
+    assert!(bell.try_recv().is_err());
+    assert_eq!(place.turn(lease_at(100)), Turn::HeldHere(lease_at(300)));
+    queues.hold_until(&key, hold, lease_at(150), clocks(0));
+    assert!(bell.try_recv().is_ok());
+    assert_eq!(place.turn(lease_at(150)), Turn::Head(at(5)));
+    let next = held_by(3);
+    queues.hold(&key, next, Lease::until(lease_at(400)), clocks(160));
+    queues.hold_until(&key, hold, lease_at(900), clocks(0));
+    assert_eq!(place.turn(lease_at(399)), Turn::HeldHere(lease_at(400)), "it is not the holder any more");
+    queues.hold_until(&key, next, lease_at(161), clocks(0));
+    assert_eq!(place.turn(lease_at(161)), Turn::Head(at(160)));
+}
+
+#[test]
+fn an_expired_guard_does_not_strike_out_its_successor() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let stale = held_by(4);
+    queues.hold(&key, stale, Lease::until(lease_at(100)), clocks(0));
+    let fresh = held_by(5);
+    queues.hold(&key, fresh, Lease::until(lease_at(300)), clocks(200));
+    let place = queues.join(&key, clocks(210)).0;
+    queues.release(&key, stale, at(220));
+    assert_eq!(place.turn(lease_at(230)), Turn::HeldHere(lease_at(300)));
+    queues.release(&key, fresh, at(240));
+    drop(place);
+    assert_eq!(queues.len(), 0);
+}
+
+#[test]
+fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+    assert!(behind.trouble().is_some());
+    let hold = held_by(9);
+    head.hold(hold, Lease::until(lease_at(50)), clocks(5));
+    assert!(behind.trouble().is_none());
+    let last = queues.join(&key, clocks(6)).0;
+    assert_eq!(last.turn(lease_at(7)), Turn::Behind(at(50)), "nobody asks while the lock is held here");
+    queues.release(&key, hold, at(9));
+    assert_eq!(last.turn(lease_at(9)), Turn::Behind(at(9)));
+    drop((behind, last));
+    // A guard that was taken without a queue.
+    queues.hold(&key, hold, Lease::until(lease_at(99)), clocks(10));
+    assert!(queues.join(&key, clocks(11)).0.trouble().is_none());
+}
+
+#[test]
+fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+    head.troubled(Trouble { answered: 1, causes: Vec::new() });
+    assert_eq!(behind.trouble().unwrap().answered, 1);
+    head.answered(at(7));
+    assert!(behind.trouble().is_none());
+    assert_eq!(behind.turn(lease_at(8)), Turn::Behind(at(7)));
+    drop(head);
+    assert_eq!(behind.turn(lease_at(8)), Turn::Head(at(7)));
+}
