@@ -160,8 +160,8 @@ impl Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// A majority of nodes answered that the key is gone or somebody else's: it was evicted, deleted, or forgotten in a
-    /// restart.
+    /// So many nodes answered that the key is gone or another client's that no quorum can hold it: it was evicted, deleted, or
+    /// forgotten in a restart.
     KeyGone,
     /// Its time was up: nobody extended it, or too few nodes answered.
     LeaseEnded,

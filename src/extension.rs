@@ -11,6 +11,7 @@ pub enum Extension {
     Extended,
     /// Too few nodes answered in time, for these reasons. The lock is still ours for what is left of its old lease.
     Failed(Vec<NodeFault>),
-    /// The lease has ended, or a majority of nodes says that the lock is not ours. Somebody else may hold it.
+    /// The lease has ended, or so many nodes say that the lock is not ours that no quorum can hold it. Another client may
+    /// hold it.
     Lost,
 }

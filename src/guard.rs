@@ -102,7 +102,8 @@ impl MutexGuard {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when fewer than a quorum answered in time. The release has been sent
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered in time to tell whether a quorum has freed
+    /// the lock, or none can have held it any more. The release has been sent
     /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
     /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<Release> {
@@ -172,7 +173,7 @@ impl MutexGuard {
     }
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
-    /// a majority of nodes says that it is not ours any more. The message comes before the end of the validity; how long
+    /// so many nodes say that it is not ours any more that no quorum can hold it. The message comes before the end of the validity; how long
     /// before, [`Watchdog::margin`](crate::Watchdog::margin) says. Without a watchdog it comes at the end.
     ///
     /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is gone.
@@ -307,7 +308,7 @@ impl MutexGuard {
             self.claim.reached = self.claim.reached.union(repaired);
             return if self.rely_on(start, ttl) { Found::Extended(repaired) } else { ENDED };
         }
-        if !count.tally.may_be_extended() {
+        if count.is_lost() {
             return Found::Lost(LossReason::KeyGone);
         }
         // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.

@@ -334,13 +334,13 @@ impl Thread {
             // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
             self.hold_until(watched, watched.lease().end());
             Some(Found::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
-        } else if count.tally.may_be_extended() {
+        } else if !count.is_lost() {
             // Nodes that have not answered may go by it all the same. It lasts longer than what is relied on: nothing shorter is
             // ever sent after an extension by hand.
             let is_held = schedule.renewals.failed(watched.id, now);
             is_held.then_some(Found::Failed(count.faults))
         } else {
-            // A majority says that the key is not ours: whatever the clock says, the lock is gone.
+            // A quorum cannot hold the key any more: whatever the clock says, the lock is gone.
             if !schedule.remove(watched.id) {
                 return None;
             }

@@ -5,16 +5,19 @@ use crate::proto::vote::ReleaseOutcome;
 /// How a release ended. Neither is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
-    /// The lease had ended before the release, or the key was no longer on a quorum of nodes: somebody else may have held
-    /// the lock since. Whoever relies on having been alone must find out now.
+    /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any more:
+    /// another client may have held the lock since. A program that relies on having been alone must check that now.
+    ///
+    /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do not
+    /// answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
     Expired,
     /// The lock was ours to the end, and a quorum of nodes has deleted it.
     Released,
 }
 
 impl Release {
-    /// What a quorum's answers mean for a lease that was, or was not, valid when the release was sent. None when there is
-    /// no quorum of answers.
+    /// What the answers mean for a lease that was, or was not, valid when the release was sent. None when neither a deletion
+    /// by a quorum nor its loss could be told.
     pub(crate) fn of(outcome: ReleaseOutcome, was_valid: bool) -> Option<Release> {
         match outcome {
             ReleaseOutcome::Released if was_valid => Some(Release::Released),

@@ -72,8 +72,8 @@ typedef enum quorumlock_result {
     QUORUMLOCK_OK = 0,
     /* Somebody else has the lock. */
     QUORUMLOCK_HELD = 1,
-    /* The release came too late: the lease had ended, or the key was gone from a majority. Somebody else may have had
-     * the lock since. Whoever relies on having been alone must find out now. */
+    /* The release came too late: the lease had ended, or so many nodes had not the key that no majority can have held
+     * it. Another client may have had the lock since. A program that relies on having been alone must check that now. */
     QUORUMLOCK_EXPIRED = 2,
     /* The lock is lost, and cannot be extended: the lease has ended, or a majority of nodes says that it is not
      * ours. */
@@ -735,7 +735,7 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_EXTENDED = 3,
     /* Too few nodes answered an extension, and the lock is still held: name, is_automatic, remaining_ms, faults. */
     QUORUMLOCK_EVENT_EXTENSION_FAILED = 4,
-    /* A lock was lost, because a majority has not its key any more: name. */
+    /* A lock was lost, because so many nodes have not its key that no majority can hold it: name. */
     QUORUMLOCK_EVENT_LOST_KEY = 5,
     /* A lock was lost, because its time was up: name. */
     QUORUMLOCK_EVENT_LOST_TIME = 6,

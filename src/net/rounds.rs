@@ -123,6 +123,11 @@ impl Count {
         self.tally.extension() == ExtensionOutcome::Extended
     }
 
+    /// Whether an extension found that a quorum cannot hold the key any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.tally.extension() == ExtensionOutcome::Lost
+    }
+
     /// Whether a quorum granted.
     pub(crate) fn is_won(&self) -> bool {
         self.tally.acquisition() == Outcome::Won
@@ -270,6 +275,14 @@ impl Rounds {
         Some(purpose)
     }
 
+    /// A node has deleted the key of a release, by an answer on another connection to the same server. The vote of that
+    /// connection, which follows, decides the round if this does.
+    pub(super) fn deleted_at(&mut self, ticket: Ticket, node: NodeId) {
+        if let Some(round) = self.round_mut(ticket) {
+            round.tally.deleted_at(node);
+        }
+    }
+
     /// Notes when the key ends for which a node has refused.
     pub(super) fn note_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
         if let Some(round) = self.round_mut(ticket)
@@ -365,85 +378,5 @@ impl Rounds {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rounds() -> (Rounds, Ticket) {
-        let mut rounds = Rounds::new(3, None);
-        let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
-        (rounds, ticket)
-    }
-
-    #[test]
-    fn a_straggler_finds_its_round_and_then_nobody_does() {
-        let (mut rounds, ticket) = rounds();
-        rounds.refer(ticket, NodeSet::first(3));
-        rounds.vote(ticket, NodeId::new(0), Vote::Granted, &mut Bells::default());
-        assert!(!rounds.is_decided(ticket));
-        rounds.vote(ticket, NodeId::new(1), Vote::Granted, &mut Bells::default());
-        assert!(rounds.is_decided(ticket));
-        for _ in 0..3 {
-            rounds.unrefer(ticket);
-        }
-        rounds.vote(ticket, NodeId::new(2), Vote::Refused, &mut Bells::default());
-        assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
-        rounds.unrefer(ticket);
-        assert!(rounds.round(ticket).is_none());
-        assert_eq!(rounds.in_flight(), 0);
-    }
-
-    #[test]
-    fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
-        let (mut rounds, stale) = rounds();
-        rounds.unrefer(stale);
-        let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
-        assert_eq!(fresh.slot, stale.slot);
-        for index in 0..3 {
-            rounds.vote(stale, NodeId::new(index), Vote::Granted, &mut Bells::default());
-        }
-        rounds.unrefer(stale);
-        assert!(rounds.is_decided(stale));
-        assert!(!rounds.is_decided(fresh));
-        assert_eq!(rounds.round(fresh).unwrap().key(), b"other");
-        assert_eq!(rounds.round(fresh).unwrap().tally().undecided().len(), 3);
-    }
-
-    #[test]
-    fn the_end_of_one_key_is_known_where_no_more_nodes_have_said_when_the_verdict_is_there() {
-        let at = |millis| Timestamp::ORIGIN.after(std::time::Duration::from_millis(millis));
-        for (faults, ends, free_at) in [(1, &[500][..], at(500)), (0, &[700, 500], at(700)), (0, &[], Timestamp::NEVER)]
-        {
-            let (mut rounds, ticket) = rounds();
-            for index in 0..faults {
-                let fault = Fault::new(Phase::Connect, Cause::Refused);
-                rounds.vote(ticket, NodeId::new(index), Vote::Fault(fault), &mut Bells::default());
-            }
-            for (index, &end) in ends.iter().enumerate() {
-                let node = NodeId::new(faults + index);
-                rounds.vote(ticket, node, Vote::Refused, &mut Bells::default());
-                rounds.note_end(ticket, node, at(end));
-            }
-            assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
-        }
-    }
-
-    #[test]
-    fn faults_are_kept_by_node() {
-        let (mut rounds, ticket) = rounds();
-        let refused = Fault::new(Phase::Connect, Cause::Refused);
-        rounds.vote(ticket, NodeId::new(2), Vote::Fault(refused), &mut Bells::default());
-        assert!(!rounds.is_decided(ticket));
-        rounds.vote(
-            ticket,
-            NodeId::new(0),
-            Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
-            &mut Bells::default(),
-        );
-        assert!(rounds.is_decided(ticket));
-        let count = rounds.conclude(ticket);
-        assert_eq!(
-            count.faults,
-            [(NodeId::new(0), Fault::new(Phase::Reply, Cause::Closed)), (NodeId::new(2), refused)]
-        );
-    }
-}
+#[path = "rounds_tests.rs"]
+mod tests;

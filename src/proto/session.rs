@@ -379,14 +379,23 @@ fn counted(vote: Vote, standing: Standing) -> Vote {
     }
 }
 
-/// The event in the reply to a wish. What a release did counts whatever the node's standing; an extension is a vote.
+/// The vote in the answer to a release. A duplicate URL has no vote, but a deletion there is the server's, and the URL that
+/// votes for the server finds no key any more.
+fn released(vote: Vote, standing: Standing) -> Vote {
+    match standing {
+        Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }) if vote == Vote::Granted => vote,
+        _ => counted(vote, standing),
+    }
+}
+
+/// The event in the reply to a wish.
 fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'_>) -> Result<Event, ProtocolError> {
     let vote = match &mut wish {
         Wish::Extend { tried, .. } => {
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
             if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
         }
-        Wish::Release { tried, .. } => tried.vote(command::release_reply(reply)?).map(|vote| counted(vote, standing)),
+        Wish::Release { tried, .. } => tried.vote(command::release_reply(reply)?).map(|vote| released(vote, standing)),
     };
     Ok(match vote {
         Some(vote) => Event::Answered(ticket, vote),

@@ -49,9 +49,9 @@ pub enum ReleaseOutcome {
     Pending,
     /// A quorum deleted our key.
     Released,
-    /// A quorum answered, and our key was no longer on a quorum.
+    /// So many nodes refused that a quorum cannot have held our token.
     Expired,
-    /// Fewer than a quorum can answer.
+    /// Neither can be told: a node that never had the key refuses as well, and one that hangs may hold it.
     Unavailable,
 }
 
@@ -62,9 +62,9 @@ pub enum ExtensionOutcome {
     Pending,
     /// Our key lives on at a quorum.
     Extended,
-    /// Fewer than a quorum can answer.
+    /// Neither can be told. A node that did not answer may hold the key, so that another try may win.
     Unavailable,
-    /// A quorum answered, and our key lives on at less than a quorum.
+    /// So many nodes refused that a quorum cannot hold our token.
     Lost,
 }
 
@@ -102,6 +102,14 @@ impl Tally {
             Vote::Absent => self.absent.insert(node),
             Vote::Fault(_) => self.faulted.insert(node),
         }
+    }
+
+    /// The node deleted the key of a release, and said so on another connection to it. That counts in place of its own vote,
+    /// which is a refusal when it came second.
+    pub fn deleted_at(&mut self, node: NodeId) {
+        let others = |voted: NodeSet| voted.without(NodeSet::from_iter([node]));
+        (self.refused, self.absent, self.faulted) = (others(self.refused), others(self.absent), others(self.faulted));
+        self.granted.insert(node);
     }
 
     /// How many nodes there are.
@@ -154,19 +162,19 @@ impl Tally {
         }
     }
 
-    /// The verdict, read as a release.
+    /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock expired: fewer may all come from
+    /// nodes that never had its key, because they were down at the acquire.
     pub fn release(&self) -> ReleaseOutcome {
-        let deleted = self.granted.len();
-        let answered = deleted + self.denied().len();
         let undecided = self.nodes() - self.voted().len();
-        if deleted >= self.quorum() {
+        let may_hold = self.nodes() - self.denied().len();
+        if self.granted.len() >= self.quorum() {
             ReleaseOutcome::Released
-        } else if answered + undecided < self.quorum() {
-            ReleaseOutcome::Unavailable
-        } else if answered >= self.quorum() && deleted + undecided < self.quorum() {
+        } else if may_hold < self.quorum() {
             ReleaseOutcome::Expired
-        } else {
+        } else if self.granted.len() + undecided >= self.quorum() || may_hold - undecided < self.quorum() {
             ReleaseOutcome::Pending
+        } else {
+            ReleaseOutcome::Unavailable
         }
     }
 
@@ -178,12 +186,6 @@ impl Tally {
             ReleaseOutcome::Expired => ExtensionOutcome::Lost,
             ReleaseOutcome::Unavailable => ExtensionOutcome::Unavailable,
         }
-    }
-
-    /// Whether an extension that was not won may be won by trying again: a node that did not answer may hold our key, so
-    /// that one restarted node and one slow one do not cost a lock that a quorum holds.
-    pub fn may_be_extended(&self) -> bool {
-        self.nodes() - self.denied().len() >= self.quorum()
     }
 
     /// The nodes that gave a definite no.

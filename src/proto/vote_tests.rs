@@ -87,7 +87,7 @@ fn acquisitions_are_decided_as_soon_as_they_are_certain() {
 }
 
 #[test]
-fn releases_are_decided_at_a_quorum_of_answers() {
+fn releases_are_expired_only_where_no_quorum_can_have_held_the_token() {
     use ReleaseOutcome::*;
     let table = [
         ("_", Pending),
@@ -97,23 +97,41 @@ fn releases_are_decided_at_a_quorum_of_answers() {
         ("gg", Released),
         ("gr", Expired),
         ("g_", Pending),
-        ("r_", Pending),
-        ("x_", Unavailable),
+        ("r_", Expired),
+        ("rx", Expired),
+        ("x_", Pending),
+        ("gx", Unavailable),
         ("gg_", Released),
         ("rr_", Expired),
         ("gr_", Pending),
-        ("grx", Expired),
+        ("ggr", Released),
+        // One deleted, one never had the key, one hangs.
+        ("grx", Unavailable),
+        ("grr", Expired),
+        ("rx_", Pending),
+        ("rrx", Expired),
+        ("rxx", Unavailable),
         ("gxx", Unavailable),
+        ("gx_", Pending),
         ("xx_", Unavailable),
+        ("ggrr", Expired),
+        ("gggr", Released),
+        ("ggr_", Pending),
+        ("ggrx", Unavailable),
+        ("rr__", Expired),
         ("ggg__", Released),
         ("rrr__", Expired),
         ("grr__", Pending),
         ("ggr__", Pending),
-        ("ggrxx", Expired),
+        ("ggrxx", Unavailable),
+        ("ggrrx", Unavailable),
+        ("ggrr_", Pending),
+        ("grrx_", Pending),
         ("grrr_", Expired),
         ("ggxxx", Unavailable),
         ("ggxx_", Pending),
         ("rrxx_", Pending),
+        ("rrxxx", Unavailable),
         ("rr___", Pending),
     ];
     for (row, outcome) in table {
@@ -122,7 +140,7 @@ fn releases_are_decided_at_a_quorum_of_answers() {
 }
 
 #[test]
-fn extensions_are_lost_only_where_a_quorum_says_so() {
+fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
     use ExtensionOutcome::*;
     let table = [
         ("_", Pending),
@@ -133,8 +151,8 @@ fn extensions_are_lost_only_where_a_quorum_says_so() {
         ("gg", Extended),
         ("ga", Lost),
         ("g_", Pending),
-        ("a_", Pending),
-        ("x_", Unavailable),
+        ("a_", Lost),
+        ("x_", Pending),
         ("gg_", Extended),
         ("gga", Extended),
         ("ggr", Extended),
@@ -144,7 +162,7 @@ fn extensions_are_lost_only_where_a_quorum_says_so() {
         ("ra_", Lost),
         ("aa_", Lost),
         ("gra", Lost),
-        ("gax", Lost),
+        ("gax", Unavailable),
         ("ax_", Pending),
         ("axx", Unavailable),
         ("gxx", Unavailable),
@@ -152,9 +170,11 @@ fn extensions_are_lost_only_where_a_quorum_says_so() {
         ("ggg_", Extended),
         ("ggaa", Lost),
         ("ggxx", Unavailable),
-        ("ggaxr", Lost),
+        ("ggaxr", Unavailable),
         ("ggg__", Extended),
         ("ggaa_", Pending),
+        ("gaaxx", Unavailable),
+        ("gaax_", Pending),
         ("ggxx_", Pending),
         ("raa__", Lost),
         ("gaa__", Pending),
@@ -167,7 +187,7 @@ fn extensions_are_lost_only_where_a_quorum_says_so() {
         ("gggaaa", Lost),
         ("ggg___", Pending),
         ("gggg__", Extended),
-        ("aaa___", Pending),
+        ("aaa___", Lost),
         ("aaaa__", Lost),
         ("gggxxx", Unavailable),
     ];
@@ -175,25 +195,6 @@ fn extensions_are_lost_only_where_a_quorum_says_so() {
         assert_eq!(tally(row).extension(), outcome, "{row}");
     }
     assert_eq!(tally("gar_a").absent(), [1, 4].map(NodeId::new).into_iter().collect());
-}
-
-#[test]
-fn a_lost_key_may_be_extended_while_the_silent_nodes_may_hold_it() {
-    let table = [
-        ("r", false),
-        ("x", true),
-        ("gax", true),
-        ("gra", false),
-        ("aax", false),
-        ("gxx", true),
-        ("ga", false),
-        ("ggaxr", true),
-        ("graxr", false),
-        ("gga", true),
-    ];
-    for (row, may) in table {
-        assert_eq!(tally(row).may_be_extended(), may, "{row}");
-    }
 }
 
 /// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than all.
@@ -213,7 +214,7 @@ fn thresholds_are_those_of_a_majority() {
                 "_".repeat(undecided),
             ];
             let (row, denied) = (row.concat(), refused + absent);
-            let (tally, answered) = (tally(&row), granted + denied);
+            let tally = tally(&row);
             let acquired = match () {
                 () if more_than_half(granted) => Outcome::Won,
                 () if more_than_half(granted + undecided) => Outcome::Pending,
@@ -223,16 +224,35 @@ fn thresholds_are_those_of_a_majority() {
             assert_eq!(tally.acquisition(), acquired, "{row}");
             let released = match () {
                 () if more_than_half(granted) => ReleaseOutcome::Released,
-                () if !more_than_half(nodes - failed) => ReleaseOutcome::Unavailable,
-                () if more_than_half(answered) && !more_than_half(granted + undecided) => ReleaseOutcome::Expired,
-                () => ReleaseOutcome::Pending,
+                () if !more_than_half(nodes - denied) => ReleaseOutcome::Expired,
+                () if more_than_half(granted + undecided) || !more_than_half(nodes - denied - undecided) => {
+                    ReleaseOutcome::Pending
+                }
+                () => ReleaseOutcome::Unavailable,
             };
             assert_eq!(tally.release(), released, "{row}");
-            assert_eq!(tally.may_be_extended(), more_than_half(nodes - denied), "{row}");
             rows += 1;
         }
     }
     assert_eq!(rows, 2001, "the ways to divide up to nine nodes in five");
+}
+
+/// Of two URLs of one server, the one that does not vote may be the first to delete the key.
+#[test]
+fn a_deletion_through_another_connection_is_the_nodes_own() {
+    let deleted = |row: &str| {
+        let mut tally = tally(row);
+        tally.deleted_at(NodeId::new(0));
+        tally
+    };
+    assert_eq!(deleted("rg_").release(), ReleaseOutcome::Released);
+    assert_eq!(deleted("xgx").release(), ReleaseOutcome::Released);
+    assert_eq!(deleted("_g_").release(), ReleaseOutcome::Released);
+    assert_eq!(deleted("r__").release(), ReleaseOutcome::Pending);
+    for row in ["g__", "r__", "a__", "x__", "___"] {
+        assert_eq!(deleted(row), tally("g__"), "{row}");
+        assert!(!deleted(row).record(NodeId::new(0), Vote::Refused), "{row}");
+    }
 }
 
 #[test]
@@ -267,15 +287,17 @@ proptest! {
         if early.extension() != ExtensionOutcome::Pending {
             prop_assert_eq!(early.extension(), late.extension());
         }
-        prop_assert!(early.may_be_extended() || !late.may_be_extended());
     }
 
     /// A verdict is given as early as it is certain: while it is not, the undecided nodes can still turn it.
     #[test]
-    fn extensions_are_pending_no_longer_than_they_must(row in "[grax_]{1,9}") {
-        let ends: Vec<_> = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).extension()).into();
+    fn verdicts_are_pending_no_longer_than_they_must(row in "[grax_]{1,9}") {
+        let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).extension());
         let certain = ends.iter().all(|end| *end == ends[0]);
         prop_assert_eq!(tally(&row).extension() != ExtensionOutcome::Pending, certain, "{:?}", ends);
+        let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).release());
+        let certain = ends.iter().all(|end| *end == ends[0]);
+        prop_assert_eq!(tally(&row).release() != ReleaseOutcome::Pending, certain, "{:?}", ends);
     }
 
     /// No key is absent from the counts of an attempt or a release: it is one more that is not ours.

@@ -43,6 +43,7 @@ mod support;
 mod threads;
 mod tidy;
 mod unix_sockets;
+mod unlocking;
 mod waiting;
 mod waking;
 mod watchdog;

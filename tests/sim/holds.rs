@@ -250,6 +250,16 @@ impl World {
         }
     }
 
+    /// A lock was called lost while its lease was in force. So many nodes must have denied it that a quorum cannot hold it:
+    /// a node that never had the key, or one that did not answer, proves nothing.
+    pub(crate) fn check_loss(&mut self, token: usize, what: &str) {
+        let Token { client, denied_at, .. } = &self.judge.tokens[token];
+        let (denied, nodes) = (count(denied_at, 0), self.nodes.len());
+        if nodes - denied >= self.judge.majority && !self.clients[*client].is_gone {
+            self.violate("true loss", format!("attempt {token} {what}, and {denied} of {nodes} nodes denied it"));
+        }
+    }
+
     /// `extend` said that the lock was extended.
     pub(crate) fn said_extended(&mut self, hold: usize, since: u64) {
         self.judge.extended += 1;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | exclusion | at most one guard of a resource is valid at any moment of true time |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
+//! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
 //! | true refusal | "held by somebody else" is said only when a node really refused |
 //! | fresh token | a token that was not won with is not sent to a node twice |
 //! | ended for good | a lease that has ended is not extended, and its key is not set again |
@@ -43,6 +44,8 @@ pub(crate) struct Token {
     pub(crate) set_at: [Option<u64>; NODES],
     pub(crate) deleted_at: [Option<u64>; NODES],
     pub(crate) extended_at: [Option<u64>; NODES],
+    /// By node: when it last said of an extension or a release that it has not the key.
+    pub(crate) denied_at: [Option<u64>; NODES],
     pub(crate) refused: bool,
     /// When its client was first seen to write something after its lease had ended.
     pub(crate) ended_at: Option<u64>,
@@ -117,6 +120,7 @@ impl Judge {
             set_at: [None; NODES],
             deleted_at: [None; NODES],
             extended_at: [None; NODES],
+            denied_at: [None; NODES],
             refused: false,
             ended_at: None,
             is_excused: false,
@@ -256,10 +260,16 @@ impl World {
                 if matches!(reply, b":1\r\n" | b"+OK\r\n") {
                     present.extended_at[node] = Some(now);
                     self.check_deadline(command, key);
+                } else if is_denial(reply) {
+                    present.denied_at[node] = Some(now);
                 }
             }
             Action::Raise => present.refused |= matches!(reply, b":0\r\n" | b":-1\r\n"),
             Action::Release => {
+                // What an earlier copy of the same release has deleted, it does not deny.
+                if is_denial(reply) && present.deleted_at[node].is_none() {
+                    present.denied_at[node] = Some(now);
+                }
                 // Whether it was there or not: what comes after this on another connection comes too late.
                 match reply {
                     // With many listeners the number is a long one.
@@ -308,6 +318,11 @@ impl World {
             );
         }
     }
+}
+
+/// Whether a node says that the key is not ours.
+fn is_denial(reply: &[u8]) -> bool {
+    matches!(reply, b":0\r\n" | b":-1\r\n" | b":-2\r\n" | b"$-1\r\n") || reply.starts_with(b"-WRONGTYPE")
 }
 
 /// What a command and its reply are an example of.

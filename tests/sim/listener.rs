@@ -4,8 +4,8 @@
 //! of which each call for a lock has one of its own here.
 
 use crate::event::{
-    Acquired, Extended, ExtensionFailed, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    Released, Repaired,
+    Acquired, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
+    ReleaseFailed, Released, Repaired,
 };
 use crate::extension::Extension;
 use crate::kernel::with;
@@ -103,6 +103,15 @@ impl Observer for Listener {
         });
         if is_again {
             self.hear(|world| world.misreport("a loss was told twice"));
+        }
+        if event.reason == LossReason::KeyGone {
+            self.hear(|world| {
+                let lock = world.hearsay.by_key.get(&address(&event.resource.key)).copied();
+                let token = world.judge.holds.iter().find(|hold| lock.is_some() && hold.heard_as == lock);
+                if let Some(token) = token.map(|hold| hold.token) {
+                    world.check_loss(token, "was told to be lost");
+                }
+            });
         }
     }
 

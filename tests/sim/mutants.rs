@@ -114,6 +114,14 @@ const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "a quorum of answers without a quorum of deletions is a loss",
+        file: "proto/vote.rs",
+        edits: &[(
+            "} else if may_hold < self.quorum() {",
+            "} else if self.voted().len() - self.faulted.len() >= self.quorum()\n            && self.granted.len() + undecided < self.quorum()\n        {",
+        )],
+    },
+    Mutant {
         name: "a timeout counts as a refusal",
         file: "net/fleet.rs",
         edits: &[(

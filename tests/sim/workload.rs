@@ -224,8 +224,14 @@ impl Worker {
             return;
         }
         let (begun, pauses) = moment();
+        let end = holds::end_of(remaining);
         let outcome = guard.unlock();
+        // With a watchdog, the loss may have been told meanwhile, before the end by the clock.
+        let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
+            if is_in_force && matches!(outcome, Ok(Release::Expired)) {
+                world.check_loss(world.judge.holds[hold].token, "was released as expired");
+            }
             world.heard_unlock(world.judge.holds[hold].heard_as, outcome.as_ref().ok().copied());
             match outcome {
                 Ok(Release::Released) => {
@@ -247,6 +253,8 @@ impl Worker {
             if self.random.once_in(4) { self.random.between(longest / 2, longest).max(4) } else { longest }
         };
         let old_end = (!is_watched).then(|| holds::end_of(remaining(guard)));
+        // No later than the lease that is asked for: a shorter one counts at once.
+        let new_end = holds::end_of(Duration::from_millis(ttl / 2));
         holds::will_change(hold);
         with(|world| {
             let (now, client) = (world.now, world.current_client());
@@ -277,6 +285,11 @@ impl Worker {
             let allowed = world.plan.node_timeout;
             world.took_time("extend", begun, allowed, pauses);
         });
+        if let (Ok(Extension::Lost), Some(old_end)) = (&outcome, old_end)
+            && holds::end_of(Duration::ZERO) < old_end.min(new_end)
+        {
+            with(|world| world.check_loss(world.judge.holds[hold].token, "could not be extended"));
+        }
         if let (Ok(Extension::Extended), Some(old_end)) = (&outcome, old_end) {
             holds::was_extended(hold, old_end, (begun, pauses));
         }

@@ -49,6 +49,7 @@ impl Fleet {
         bells: &mut Bells,
     ) -> bool {
         let vote = self.weigh(node, ticket, vote, now);
+        let vote = self.credit(node, ticket, vote);
         if let (Vote::Granted, Some(fence)) = (vote, fence) {
             self.rounds.record_fence(ticket, node, fence);
         }
@@ -64,6 +65,18 @@ impl Fleet {
         }
         self.links[node.index()].answered();
         true
+    }
+
+    /// A rejected URL grants nothing but a release that it was the first to run: then the key was deleted at the node that
+    /// votes for the same server.
+    fn credit(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
+        match (vote, self.links[node.index()].session.standing()) {
+            (Vote::Granted, Standing::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
+                self.rounds.deleted_at(ticket, voter);
+                Vote::Fault(fault)
+            }
+            _ => vote,
+        }
     }
 
     /// What counts of a vote. One that a replica gives away is its last on this connection: it was a master when it

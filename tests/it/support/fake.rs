@@ -377,7 +377,7 @@ fn read_length(reader: &mut impl BufRead, kind: char) -> io::Result<usize> {
     length.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-fn is(command: &Command, name: &str) -> bool {
+pub(crate) fn is(command: &Command, name: &str) -> bool {
     command.first().is_some_and(|first| first.eq_ignore_ascii_case(name))
 }
 

@@ -1,0 +1,132 @@
+//! What `unlock` and a dropped guard say of the lock: `Expired`, and that it is lost, only where no quorum can have held it.
+
+use crate::support::fake::{Act, Event, Fake, healthy, is, say};
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, LossReason, Lost, NodeState, Observer, Redlock, Release, ReleaseFailed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_secs(10);
+const LASTING: Duration = Duration::from_secs(60);
+
+/// Counts losses and releases without an outcome.
+#[derive(Default)]
+struct Counter {
+    lost: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl Observer for Counter {
+    fn lost(&self, event: &Lost) {
+        assert_eq!(event.reason(), LossReason::KeyGone);
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+    fn release_failed(&self, _: &ReleaseFailed) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Counter {
+    fn counts(&self) -> (usize, usize) {
+        (self.lost.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
+    }
+}
+
+fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < SOON {
+        if condition() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum held the lock, and may
+/// have held it to the end.
+#[test]
+fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
+    for is_dropped in [false, true] {
+        let mut servers = Server::several(3).unwrap();
+        let counter = Arc::new(Counter::default());
+        let client = Redlock::builder()
+            .nodes(servers.iter().map(Server::url))
+            .max_ttl(LASTING)
+            .observer(Arc::clone(&counter))
+            .build()
+            .unwrap();
+        servers[0].kill();
+        let guard = client.mutex("held").ttl(LASTING).lock().unwrap();
+        servers[0].restart().unwrap();
+        let votes = || {
+            let _ = client.mutex("other").ttl(LASTING).try_lock();
+            client.nodes().unwrap()[0].state() == NodeState::Voting
+        };
+        assert!(eventually(votes), "{:?}", client.nodes());
+        servers[2].pause().unwrap();
+        assert!(guard.remaining() > LASTING / 2);
+        if is_dropped {
+            drop(guard);
+            let is_told = || {
+                let _ = client.mutex("other").ttl(LASTING).try_lock();
+                counter.failed.load(Ordering::Relaxed) > 0
+            };
+            assert!(eventually(is_told));
+        } else {
+            let error = guard.unlock().expect_err("whether a quorum held it is not known");
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert_eq!(error.causes().len(), 1, "{error}");
+        }
+        assert_eq!(counter.counts().0, 0, "it was held, and is not lost");
+        servers[2].resume().unwrap();
+    }
+}
+
+/// Two URLs lead to one server, and the release of the one that does not vote runs first there.
+#[test]
+fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
+    let info = |id: char| {
+        let text = format!("redis_version:7.0.15\r\nrun_id:{}\r\nrole:master\r\n", id.to_string().repeat(40));
+        say(&format!("${}\r\n{text}\r\n", text.len()))
+    };
+    // Each answers the first INFO after `late` and a release with `released`.
+    let node = |id, late: Duration, set: &'static str, released: &'static str| {
+        let mut late = Some(late);
+        Fake::scripted(move |_, event| match event {
+            Event::Received(command) if is(command, "INFO") => {
+                late.take().map(Act::Wait).into_iter().chain([info(id)]).collect()
+            }
+            Event::Received(command) if is(command, "SET") => vec![say(set)],
+            Event::Received(command) if is(command, "EVAL") => vec![say(released)],
+            Event::Received(command) => vec![Act::Say(healthy(command))],
+            Event::Connected => Vec::new(),
+        })
+    };
+    let late = Duration::from_millis(30);
+    // What the voter, its duplicate and another node say of the release, and what it comes to.
+    let table = [
+        (":0\r\n", ":1\r\n", ":1\r\n", Some(Release::Released)),
+        (":1\r\n", ":0\r\n", ":1\r\n", Some(Release::Released)),
+        (":1\r\n", ":1\r\n", ":0\r\n", None),
+        (":0\r\n", ":0\r\n", ":1\r\n", None),
+    ];
+    for (voter, duplicate, other, expected) in table {
+        let fakes = [
+            node('a', Duration::ZERO, "+OK\r\n", voter),
+            node('a', late, "$-1\r\n", duplicate),
+            node('c', late * 2, "+OK\r\n", other),
+        ];
+        let client = Redlock::builder()
+            .nodes(fakes.iter().map(Fake::url))
+            .node_timeout(Duration::from_secs(5))
+            .wake_ups(false)
+            .build()
+            .unwrap();
+        let guard = client.mutex("k").lock().unwrap();
+        let released = guard.unlock().map_err(|error| error.kind());
+        assert_eq!(released, expected.ok_or(ErrorKind::Unavailable), "{voter:?} {duplicate:?} {other:?}");
+    }
+}
