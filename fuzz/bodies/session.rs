@@ -5,7 +5,8 @@
 //! afresh. Rules:
 //! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it. Nothing else is
 //!    answered, and nothing is answered without a reply.
-//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is that fault.
+//! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is that fault. So is
+//!    that of a release, unless a duplicate has deleted the key.
 //! 3. A reply that does not fit its request, or that nobody asked for, is an error. It answers nothing, and the model
 //!    asks for no more events after it.
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
@@ -373,9 +374,13 @@ impl Run {
         })
     }
 
-    /// A node that may not vote releases, and its answer counts as a fault.
+    /// A node that may not vote releases, and its answer counts as a fault; unless a duplicate has deleted the key, in
+    /// place of the node that votes.
     fn released(&self, ticket: Ticket, vote: Vote) -> Meaning {
         match self.standing {
+            Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }) if vote == Vote::Granted => {
+                Meaning::Event(Event::Answered(ticket, vote))
+            }
             Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
             Standing::Greeting | Standing::Member => Meaning::Event(Event::Answered(ticket, vote)),
         }
