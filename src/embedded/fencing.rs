@@ -2,9 +2,11 @@
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
+use super::failure::Failure;
 use super::guise::Condition;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Returned};
+use crate::proto::script::FENCE;
 
 /// The greatest number that a server counts exactly.
 const MOST: u64 = (1 << 53) - 1;
@@ -33,15 +35,15 @@ impl<'k> Value<'k> {
 /// Runs the script.
 ///
 /// # Errors
-/// What the server would say: the text of an error reply.
+/// What keeps it from an answer.
 pub(super) fn run(
     database: &mut Keyspace,
     key: &[u8],
     values: &[&[u8]],
     condition: Condition,
     now: Millis,
-) -> Result<Returned, &'static str> {
-    let [what, token, retention, rest @ ..] = values else { return Err(NO_ARGUMENT) };
+) -> Result<Returned, Failure> {
+    let [what, token, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
     let read = database.value(key, now).map(Value::read);
     let Value { mut fence, mut deadline, owner } = match read {
         None => Value { fence: 0, deadline: 0, owner: b"" },
@@ -79,10 +81,13 @@ pub(super) fn run(
     } else {
         (deadline, owner_now) = (0, b"");
     }
-    match condition {
-        Condition::OutOfMemory => return Err(OUT_OF_MEMORY),
-        Condition::Replica => return Err(READ_ONLY),
-        Condition::Loading | Condition::Serving => {}
+    let refusal = match condition {
+        Condition::OutOfMemory => Some(OUT_OF_MEMORY),
+        Condition::Replica => Some(READ_ONLY),
+        Condition::Loading | Condition::Serving => None,
+    };
+    if let Some(error) = refusal {
+        return Err(Failure::of_call(error, FENCE, "redis.pcall('SET'"));
     }
     let end = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time)).ok_or(NO_ARGUMENT)?;
     let mut value = format!("{fence} {deadline} ").into_bytes();

@@ -7,6 +7,8 @@ pub enum Flavour {
     /// Redis 7.0: scripts are the only way to compare. The default.
     #[default]
     Redis,
+    /// Redis 6.2: as [`Redis`](Flavour::Redis), and an error raised inside a script names the place in front of its code.
+    Redis62,
     /// Redis 8.4: has `DELEX key IFEQ value` and `SET … IFEQ`.
     Redis84,
     /// Valkey 9.0: has `DELIFEQ key value` and `SET … IFEQ`.

@@ -68,6 +68,7 @@ fn write_server(text: &mut String, facts: &Facts<'_>) {
     text.push_str("# Server\r\n");
     text.push_str(match facts.flavour {
         Flavour::Redis => "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
+        Flavour::Redis62 => "redis_version:6.2.16\r\nredis_mode:standalone\r\n",
         Flavour::Redis84 => "redis_version:8.4.0\r\nredis_mode:standalone\r\n",
         Flavour::Valkey9 => {
             "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0\r\nserver_mode:standalone\r\n"

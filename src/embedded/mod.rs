@@ -8,8 +8,9 @@
 //! into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
-//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `information` what it says
-//! about itself, `pubsub` who listens to what, `reply` how it writes; `server` is the thread, `connection` one client of it.
+//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts fail,
+//! `information` what it says about itself, `pubsub` who listens to what, `reply` how it writes; `server` is the thread,
+//! `connection` one client of it.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -29,6 +30,7 @@
 mod command;
 mod connection;
 mod deadline;
+mod failure;
 mod fencing;
 mod guise;
 mod information;

@@ -2,6 +2,7 @@
 //!
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
+use super::guise::Flavour;
 use crate::proto::resp::decimal;
 
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
@@ -81,21 +82,24 @@ pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &[u8]) {
 /// The error for a command that the server does not have.
 ///
 /// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the arguments, each ends at
-/// its first zero byte, and line breaks become spaces.
-pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]]) {
+/// its first zero byte, and line breaks become spaces. The quotes differ.
+pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], flavour: Flavour) {
     let Some((&name, rest)) = arguments.split_first() else { return };
-    out.extend_from_slice(b"-ERR unknown command '");
+    let (quote, end) = if flavour == Flavour::Redis62 { (b'`', b"`, ".as_slice()) } else { (b'\'', b"' ".as_slice()) };
+    out.extend_from_slice(b"-ERR unknown command ");
+    out.push(quote);
     push_c_string(out, name, ECHO_LIMIT);
-    out.extend_from_slice(b"', with args beginning with: ");
+    out.push(quote);
+    out.extend_from_slice(b", with args beginning with: ");
     let echo_start = out.len();
     for argument in rest {
         let echoed = out.len() - echo_start;
         if echoed >= ECHO_LIMIT {
             break;
         }
-        out.push(b'\'');
+        out.push(quote);
         push_c_string(out, argument, ECHO_LIMIT - echoed);
-        out.extend_from_slice(b"' ");
+        out.extend_from_slice(end);
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -131,7 +135,7 @@ mod tests {
         for (request, name, echo) in cases {
             let words: Vec<&[u8]> = request.split(|&byte| byte == b' ').collect();
             let mut out = Vec::new();
-            unknown_command(&mut out, &words);
+            unknown_command(&mut out, &words, Flavour::Redis);
             let expected = format!("-ERR unknown command '{name}', with args beginning with: {echo}\r\n");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }

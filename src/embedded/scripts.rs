@@ -4,6 +4,7 @@
 //! which equals no string, and which no command takes for an argument.
 
 use super::deadline;
+use super::failure::Failure;
 use super::fencing;
 use super::guise::Condition;
 use super::keyspace::{Keyspace, Millis};
@@ -52,7 +53,7 @@ pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&
 /// Runs the script of this text. A node that may not write refuses it where it writes, and no sooner.
 ///
 /// # Errors
-/// What the server would say: the text of an error reply.
+/// What keeps it from an answer.
 pub(super) fn run(
     text: &[u8],
     database: &mut Keyspace,
@@ -60,7 +61,7 @@ pub(super) fn run(
     values: &[&[u8]],
     condition: Condition,
     now: Millis,
-) -> Result<Returned, &'static str> {
+) -> Result<Returned, Failure> {
     if text == script::FENCE.as_bytes() {
         return fencing::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
     }
@@ -69,7 +70,7 @@ pub(super) fn run(
     } else if text == script::RELEASE.as_bytes() {
         release
     } else {
-        return Err(UNKNOWN);
+        return Err(UNKNOWN.into());
     };
     let key = keys.first().ok_or(NO_ARGUMENT)?;
     run(database, key, values, condition == Condition::Replica, now).map(Returned::Integer)
@@ -82,16 +83,16 @@ fn extend(
     values: &[&[u8]],
     is_replica: bool,
     now: Millis,
-) -> Result<i64, &'static str> {
+) -> Result<i64, Failure> {
     let Some(owner) = database.value(key, now) else { return Ok(0) };
     if values.first() != Some(&owner) {
         return Ok(-1);
     }
     let milliseconds = values.get(1).ok_or(NO_ARGUMENT)?;
     if is_replica {
-        return Err(READ_ONLY);
+        return Err(Failure::of_call(READ_ONLY, script::EXTEND, "redis.pcall('PEXPIRE'"));
     }
-    deadline::expire(database, key, milliseconds, now).map(i64::from)
+    Ok(i64::from(deadline::expire(database, key, milliseconds, now)?))
 }
 
 /// [`script::RELEASE`].
@@ -101,13 +102,13 @@ fn release(
     values: &[&[u8]],
     is_replica: bool,
     now: Millis,
-) -> Result<i64, &'static str> {
+) -> Result<i64, Failure> {
     let Some(&token) = values.first() else { return Ok(0) };
     if database.value(key, now) != Some(token) {
         return Ok(0);
     }
     if is_replica {
-        return Err(READ_ONLY);
+        return Err(Failure::of_call(READ_ONLY, script::RELEASE, "redis.call('DEL'"));
     }
     Ok(i64::from(database.remove(key, now)))
 }

@@ -135,7 +135,7 @@ impl Store {
             return reply::error(out, NOT_AUTHENTICATED);
         }
         let Some(command) = command else {
-            return reply::unknown_command(out, arguments);
+            return reply::unknown_command(out, arguments, self.flavour);
         };
         if !command.arity().contains(&arguments.len()) {
             return reply::wrong_arity(out, name);
@@ -171,7 +171,7 @@ impl Store {
             }
             (Command::Evalsha, [hash, key_count, values @ ..]) => match self.known_scripts.text(hash) {
                 Some(text) => self.evaluate(session, text, key_count, values, now, out),
-                None => reply::error(out, "NOSCRIPT No matching script. Please use EVAL."),
+                None => reply::error(out, NO_SCRIPT[usize::from(self.flavour == Flavour::Valkey9)]),
             },
             (Command::Exists, keys) => {
                 let database = self.database(session);
@@ -213,7 +213,7 @@ impl Store {
             (Command::Role, _) => information::role(out, self.condition),
             (Command::Select, [index]) => select(session, index, out),
             (Command::Set, [key, value, options @ ..]) => {
-                let can_compare = self.flavour != Flavour::Redis;
+                let can_compare = matches!(self.flavour, Flavour::Redis84 | Flavour::Valkey9);
                 set(self.database(session), key, value, options, can_compare, now, out);
             }
             (Command::Subscribe, channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
@@ -260,7 +260,7 @@ impl Store {
                 }
                 reply::integer(out, number);
             }
-            Err(text) => reply::error(out, text),
+            Err(failure) => reply::error(out, &failure.text(self.flavour)),
         }
     }
 
@@ -311,7 +311,9 @@ impl Store {
     fn refusal(&self, command: Command) -> Option<&'static str> {
         match self.condition {
             Condition::Loading if !command.answered_while_loading() => Some(match self.flavour {
-                Flavour::Redis | Flavour::Redis84 => "LOADING Redis is loading the dataset in memory",
+                Flavour::Redis | Flavour::Redis62 | Flavour::Redis84 => {
+                    "LOADING Redis is loading the dataset in memory"
+                }
                 Flavour::Valkey9 => "LOADING Valkey is loading the dataset in memory",
             }),
             Condition::OutOfMemory if command.needs_memory() => Some(OUT_OF_MEMORY),
@@ -322,6 +324,8 @@ impl Store {
 }
 
 const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
+/// As Redis puts it, and as Valkey does.
+const NO_SCRIPT: [&str; 2] = ["NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script."];
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";

@@ -8,6 +8,7 @@ use super::fault::{Cause, Fault, Phase};
 use super::lease::OwnerToken;
 use super::resp::{self, ProtocolError, Reply};
 use super::script;
+use super::script_error;
 use super::vote::Vote;
 use std::time::Duration;
 
@@ -130,10 +131,13 @@ pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         Reply::Integer(1..) => Ok(Answer::Vote(Vote::Granted)),
         Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
         Reply::Error(text) => Ok(match Cause::of_error_reply(text) {
-            // Somebody's list or hash stands under our key: whatever it is, it is not our token.
+            // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own for that.
             Cause::Server("WRONGTYPE") => Answer::Vote(Vote::Refused),
+            Cause::Server("ERR") if text.starts_with(b"ERR Key should be of string type") => {
+                Answer::Vote(Vote::Refused)
+            }
             Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
-            cause if is_unknown_command(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
+            cause if is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
             cause => Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
         }),
         _ => Err(ProtocolError::UnexpectedReply),
@@ -199,6 +203,11 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
         }),
         _ => Err(ProtocolError::UnexpectedReply),
     }
+}
+
+/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without it.
+pub(super) fn is_unknown(text: &[u8]) -> bool {
+    is_unknown_command(text) || script_error::is_unknown_inside(text)
 }
 
 /// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A

@@ -16,7 +16,7 @@
 //! the time to live to what it was asked for, be it less than was left. Whoever asks for less must rely on the shorter
 //! lease from then on, even if too few nodes answer: those that did not may have done it.
 
-use super::command::is_unknown_command;
+use super::command;
 use super::dialect::{Answer, Dialects};
 use super::fault::{Cause, Fault, Phase};
 use super::lease::OwnerToken;
@@ -80,7 +80,7 @@ pub fn extend_reply(dialect: ExtensionDialect, reply: Reply<'_>) -> Result<Answe
 
 /// `SET` is known everywhere; a server that does not know `IFEQ` takes it for a slip of the pen.
 fn is_unknown(dialect: ExtensionDialect, text: &[u8]) -> bool {
-    is_unknown_command(text) || dialect == ExtensionDialect::SetIfeq && text.starts_with(b"ERR syntax error")
+    command::is_unknown(text) || dialect == ExtensionDialect::SetIfeq && text.starts_with(b"ERR syntax error")
 }
 
 #[cfg(test)]

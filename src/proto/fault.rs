@@ -6,6 +6,7 @@
 
 use super::node::NodeId;
 use super::resp::ProtocolError;
+use super::script_error;
 use std::fmt;
 
 /// What kept one node from giving a usable answer.
@@ -107,7 +108,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Classifies an error reply by its first word.
+    /// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a script
+    /// is left out.
     pub fn of_error_reply(text: &[u8]) -> Cause {
         const UNRECOGNISED: &str = "unrecognised";
         /// Words of error replies that have no cause of their own but say something to an operator.
@@ -123,7 +125,8 @@ impl Cause {
             "NOSCRIPT",
             "WRONGTYPE",
         ];
-        let word = text.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let error = script_error::raised(text);
+        let word = error.split(|&byte| byte == b' ').next().unwrap_or_default();
         match word {
             b"NOAUTH" | b"WRONGPASS" => Cause::Auth,
             b"ASK" | b"CLUSTERDOWN" | b"CROSSSLOT" | b"MOVED" => Cause::ClusterMode,
@@ -132,9 +135,12 @@ impl Cause {
             b"OOM" => Cause::OutOfMemory,
             b"READONLY" => Cause::ReadOnly,
             _ if text.starts_with(b"ERR max number of clients reached") => Cause::TooManyClients,
-            // Redis 7 on a script whose own commands the user may not run.
-            _ if text.starts_with(b"ERR The user executing the script can't") => Cause::NoPermission,
-            _ => Cause::Server(KNOWN.into_iter().find(|known| known.as_bytes() == word).unwrap_or(UNRECOGNISED)),
+            _ if script_error::is_denied(error) => Cause::NoPermission,
+            _ => {
+                // Inside a script, older servers leave out the word that says no more than that it is an error.
+                let unknown = if error.len() < text.len() { "ERR" } else { UNRECOGNISED };
+                Cause::Server(KNOWN.into_iter().find(|known| known.as_bytes() == word).unwrap_or(unknown))
+            }
         }
     }
 }
@@ -174,7 +180,7 @@ mod tests {
 
     #[test]
     fn error_replies_are_classified_by_their_first_word() {
-        let table: [(&str, Cause); 18] = [
+        let table: [(&str, Cause); 19] = [
             ("NOAUTH Authentication required.", Cause::Auth),
             ("WRONGPASS invalid username-password pair or user is disabled.", Cause::Auth),
             ("MOVED 3999 127.0.0.1:6381", Cause::ClusterMode),
@@ -188,6 +194,7 @@ mod tests {
             ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
             ("ERR max number of clients reached", Cause::TooManyClients),
             ("ERR The user executing the script can't run this command or subcommand", Cause::NoPermission),
+            ("@user_script: 70: -OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
             ("ERR syntax error", Cause::Server("ERR")),
             ("ERR", Cause::Server("ERR")),
             ("OOMPH", Cause::Server("unrecognised")),

@@ -46,6 +46,7 @@ pub mod renewal;
 mod request;
 pub mod resp;
 pub mod script;
+mod script_error;
 pub mod session;
 pub mod subscription;
 pub mod time;

@@ -36,6 +36,7 @@ mod quorum;
 mod reconnect;
 mod recovery;
 mod restarts;
+mod script_errors;
 mod sick_nodes;
 mod stale_writers;
 mod strangers;

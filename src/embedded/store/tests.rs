@@ -308,6 +308,24 @@ fn passwords() {
 }
 
 #[test]
+fn each_flavour_has_its_words_for_what_a_script_is_refused() {
+    let error = "READONLY You can't write against a read only replica.";
+    let hash = script::RELEASE_SHA1;
+    let raised = format!("-{error} script: {hash}, on @user_script:4.");
+    let wrapped = format!("-ERR Error running script (call to f_{hash}): @user_script:4: @user_script: 4: -{error}");
+    for (flavour, by_release, by_extension) in [
+        (Flavour::Redis, &*raised, format!("-{error}")),
+        (Flavour::Redis62, &*wrapped, format!("-@user_script: 11: -{error}")),
+        (Flavour::Redis84, &*raised, format!("-{error}")),
+    ] {
+        let mut node = store(flavour);
+        converse(&mut node, &[("SET k v", "+OK")]);
+        node.set_condition(Condition::Replica);
+        converse(&mut node, &[("EVAL RELEASE 1 k v", by_release), ("EVAL EXTEND 1 k v 5", &by_extension)]);
+    }
+}
+
+#[test]
 fn conditions() {
     let mut node = store(Flavour::Valkey9);
     converse(&mut node, &[("SET k v", "+OK")]);
@@ -322,7 +340,7 @@ fn conditions() {
             ("FLUSHALL", read_only),
             ("DELIFEQ k w", read_only),
             ("EVAL RELEASE 1 k w", ":0"),
-            ("EVAL RELEASE 1 k v", read_only),
+            ("EVAL RELEASE 1 k v", &format!("{read_only} script: on @user_script:4.")),
             ("EVAL EXTEND 1 zz v 5", ":0"),
             ("EVAL EXTEND 1 k w 5", ":-1"),
             ("EVAL EXTEND 1 k v 5", read_only),

@@ -1,0 +1,167 @@
+//! What the library does when a server refuses a command inside one of its scripts, on every server at hand.
+//!
+//! Servers put these errors in different words; `src/proto/error_texts.txt` has those of eight versions. Here the causes are
+//! real, and what counts is what comes of them. `QUORUMLOCK_SERVERS` names further servers, separated by colons.
+
+use crate::clients::{SOON, builder, causes, client, client_of, failure, gone_for_good, take};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Plan, Server, binaries};
+use quorumlock::{Cause, Extension, Mutex, MutexGuard, NodeState, Phase, Redlock, Release};
+use std::time::Duration;
+
+const KEY: &str = "k";
+/// Longer than a test lasts.
+const TTL: Duration = Duration::from_secs(50);
+
+/// One server of each kind at hand, started with these arguments. Lua is what all of them have.
+fn servers(arguments: &[&str]) -> impl Iterator<Item = Server> {
+    let plans = binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary));
+    plans.map(|plan: Plan| plan.arguments(arguments).start().unwrap()).collect::<Vec<_>>().into_iter()
+}
+
+fn mutex(client: &Redlock) -> Mutex {
+    client.mutex(KEY).ttl(TTL)
+}
+
+#[track_caller]
+fn ok(server: &Server, words: &[&str]) {
+    assert_eq!(server.command(words).unwrap(), Answer::Text("OK".into()), "{words:?}");
+}
+
+/// Whether the server knows a command, or an option of `SET`.
+fn knows(server: &Server, words: &[&str]) -> bool {
+    !matches!(server.command(words).unwrap(), Answer::Error(_))
+}
+
+fn compares_in_set(server: &Server) -> bool {
+    knows(server, &["SET", "probe", "x", "IFEQ", "y"])
+}
+
+fn deletes_by_value(server: &Server) -> bool {
+    knows(server, &["DELIFEQ", "probe", "x"]) || knows(server, &["DELEX", "probe", "IFEQ", "x"])
+}
+
+fn shown(server: &Server) -> String {
+    ["redis_version", "valkey_version"].map(|field| server.info(field).unwrap()).join(" ")
+}
+
+/// The cause at the one node for which an extension was not won, or that it was.
+#[track_caller]
+fn extend(guard: &mut MutexGuard) -> Option<Cause> {
+    match guard.extend(TTL).unwrap() {
+        Extension::Extended => None,
+        Extension::Failed(faults) => Some(faults[0].cause()),
+        lost => panic!("{lost:?}"),
+    }
+}
+
+/// Logs in as a user with all rights but one. None where there are no rights by user.
+fn without(server: &Server, command: &str) -> Option<Redlock> {
+    let user = ["ACL", "SETUSER", "locker", "reset", "on", ">secret", "~*", "+@all", &format!("-{command}")];
+    let has_rights = knows(server, &["ACL", "WHOAMI"]);
+    has_rights.then(|| {
+        ok(server, &user);
+        client_of([format!("redis://locker:secret@{}", server.address())])
+    })
+}
+
+#[test]
+fn an_extension_whose_script_is_denied_a_command_goes_by_set() {
+    for server in servers(&[]) {
+        for command in ["pexpire", "get"] {
+            let Some(client) = without(&server, command) else { continue };
+            let mut guard = take(&mutex(&client));
+            let expected = if compares_in_set(&server) { None } else { Some(Cause::NoPermission) };
+            assert_eq!(extend(&mut guard), expected, "{} without {command}", shown(&server));
+            ok(&server, &["ACL", "SETUSER", "locker", "+@all"]);
+            assert_eq!(guard.unlock().unwrap(), Release::Released);
+        }
+    }
+}
+
+#[test]
+fn a_release_whose_script_is_denied_a_command_says_so() {
+    for server in servers(&[]) {
+        let Some(client) = without(&server, "del") else { continue };
+        let guard = take(&mutex(&client));
+        if deletes_by_value(&server) {
+            assert_eq!(guard.unlock().unwrap(), Release::Released, "{}", shown(&server));
+        } else {
+            let error = guard.unlock().unwrap_err();
+            let denied = (server.address(), Phase::Reply, Cause::NoPermission);
+            assert_eq!(causes(&error), [denied], "{}", shown(&server));
+        }
+    }
+}
+
+#[test]
+fn a_command_that_its_script_does_not_find_is_no_reason_to_give_up_an_extension() {
+    for server in servers(&["--rename-command", "PEXPIRE", ""]) {
+        let mut guard = take(&mutex(&client([&server])));
+        let expected = if compares_in_set(&server) { None } else { Some(Cause::Server("ERR")) };
+        assert_eq!(extend(&mut guard), expected, "{}", shown(&server));
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+}
+
+#[test]
+fn a_list_under_the_key_is_not_our_token() {
+    for server in servers(&[]) {
+        let guard = take(&mutex(&client([&server])));
+        server.command(&["DEL", KEY]).unwrap();
+        server.command(&["LPUSH", KEY, "x"]).unwrap();
+        assert_eq!(guard.unlock().unwrap(), Release::Expired, "{}", shown(&server));
+        assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
+    }
+}
+
+#[test]
+fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_quarantine_afterwards() {
+    let max_ttl = Duration::from_secs(3);
+    for server in servers(&[]) {
+        let client = builder([&server]).max_ttl(max_ttl).build().unwrap();
+        let mut guard = take(&client.mutex(KEY).ttl(max_ttl));
+        // Of a master that is not there: the key stays.
+        ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
+        let Extension::Failed(faults) = guard.extend(max_ttl).unwrap() else { panic!("{}", shown(&server)) };
+        assert_eq!(faults[0].cause(), Cause::ReadOnly, "{}", shown(&server));
+        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Rejected(Cause::ReadOnly), "{}", shown(&server));
+        ok(&server, &["REPLICAOF", "NO", "ONE"]);
+        let other = client.mutex("other").ttl(max_ttl);
+        let is_quarantined = || causes(&failure(&other))[0].2 == Cause::Quarantined;
+        assert!(eventually(SOON, is_quarantined), "{}", shown(&server));
+    }
+}
+
+#[test]
+fn what_a_script_is_refused_for_has_its_name() {
+    for server in servers(&[]) {
+        let client = client([&server]);
+        let cause = |guard: MutexGuard| causes(&guard.unlock().unwrap_err())[0].2;
+        let (mut plain, fenced) = (take(&mutex(&client)), take(&mutex(&client).fenced()));
+        ok(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+        assert_eq!(causes(&failure(&client.mutex("full").ttl(TTL).fenced()))[0].2, Cause::OutOfMemory);
+        assert_eq!(extend(&mut plain), None, "memory is no reason to lose a lock");
+        ok(&server, &["CONFIG", "SET", "maxmemory", "0"]);
+        // Redis 5.0 looks for its replicas only when a command comes from a client.
+        if server.info("redis_version").unwrap().starts_with("5.") {
+            continue;
+        }
+        ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        let too_few = Cause::Server("NOREPLICAS");
+        assert_eq!(extend(&mut plain), Some(too_few), "{}", shown(&server));
+        assert_eq!([plain, fenced].map(cause), [too_few; 2], "{}", shown(&server));
+        ok(&server, &["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    }
+}
+
+#[test]
+fn a_denied_command_leaves_nothing_behind_where_another_way_is_allowed() {
+    for server in servers(&[]).filter(deletes_by_value) {
+        let Some(client) = without(&server, "get") else { continue };
+        let mut guard = take(&mutex(&client));
+        assert_eq!(extend(&mut guard), None, "{}", shown(&server));
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        gone_for_good([&server], KEY);
+    }
+}
