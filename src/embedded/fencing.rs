@@ -12,6 +12,8 @@ use crate::proto::script::FENCE;
 const MOST: u64 = (1 << 53) - 1;
 /// A minute, in microseconds: how far before a server's clock a floor may be.
 const MINUTE: u64 = 60_000_000;
+/// A day, in microseconds: how far beyond the latest floor a fence may be.
+const DAY: u64 = 86_400_000_000;
 
 /// What a key says.
 struct Value<'k> {
@@ -54,11 +56,13 @@ pub(super) fn run(
     let is_ours = owner == *token;
     let mut owner_now = *token;
     let mut answer = Returned::Integer(1);
+    let latest_floor = now * 1000 + MINUTE;
+    let greatest = (latest_floor + DAY).min(MOST);
     if matches!(*what, b"acquire" | b"extend") {
         let is_held = !owner.is_empty() && deadline >= now;
         if is_held && !is_ours {
-            let left = i64::try_from(deadline - now).unwrap_or(i64::MAX - 3);
-            return Ok(Returned::Integer(if *what == b"acquire" { -3 - left } else { -1 }));
+            let left = i64::try_from(deadline - now).unwrap_or(i64::MAX - 4);
+            return Ok(Returned::Integer(if *what == b"acquire" { -4 - left } else { -1 }));
         }
         if *what == b"extend" && !is_held {
             return Ok(Returned::Integer(0));
@@ -67,9 +71,9 @@ pub(super) fn run(
             if is_held {
                 return Ok(Returned::Fence(fence));
             }
-            fence = (fence + 1).max(argument(1)?.min(now * 1000 + MINUTE));
-            if fence > MOST {
-                return Ok(Returned::Integer(-2));
+            fence = (fence + 1).max(argument(1)?.min(latest_floor));
+            if fence > greatest {
+                return Ok(Returned::Integer(-3));
             }
             answer = Returned::Fence(fence);
         }
@@ -78,6 +82,9 @@ pub(super) fn run(
         return Ok(Returned::Integer(if owner.is_empty() { 0 } else { -1 }));
     } else if *what == b"raise" {
         fence = fence.max(argument(0)?);
+        if fence > greatest {
+            return Ok(Returned::Integer(-3));
+        }
     } else {
         (deadline, owner_now) = (0, b"");
     }

@@ -229,7 +229,10 @@ typedef enum quorumlock_cause {
     /* What stands under the key was not written by a fenced lock. It is left as it is. */
     QUORUMLOCK_CAUSE_FOREIGN = 21,
     /* The node runs no scripts, or none for this user, and a fenced lock needs them. */
-    QUORUMLOCK_CAUSE_NO_SCRIPTS = 22
+    QUORUMLOCK_CAUSE_NO_SCRIPTS = 22,
+    /* The number of a fenced lock on this node is more than a day ahead of the clock of the node or of this machine. The
+     * node does not count for this lock. If all nodes say so, check the clock of this machine. */
+    QUORUMLOCK_CAUSE_FENCE_AHEAD = 23
 } quorumlock_cause;
 
 /* Frees an error, its texts and its faults. NULL is allowed.

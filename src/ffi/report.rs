@@ -56,6 +56,7 @@ pub(super) enum CauseNumber {
     Unreachable = 20,
     Foreign = 21,
     NoScripts = 22,
+    FenceAhead = 23,
 }
 
 impl Report {
@@ -97,6 +98,7 @@ impl Fault {
             Cause::ClusterMode => CauseNumber::ClusterMode,
             Cause::Database => CauseNumber::Database,
             Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
+            Cause::FenceAhead => CauseNumber::FenceAhead,
             Cause::Foreign => CauseNumber::Foreign,
             Cause::Loading => CauseNumber::Loading,
             Cause::NoPermission => CauseNumber::NoPermission,

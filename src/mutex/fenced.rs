@@ -44,6 +44,12 @@ impl Mutex {
     /// takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or this
     /// machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
     ///
+    /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was written with a
+    /// wrong clock. Such a node does not count for this lock ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is
+    /// written there; the others go on, and their numbers stay as they are. The key ends with its retention, or delete it on
+    /// that node. **A machine whose own wall clock is more than a day behind takes no fenced lock that others use:** to it, all
+    /// nodes are ahead.
+    ///
     /// **A fenced lock and a plain lock of the same name are two different locks: neither keeps anybody out of the other.** All
     /// programs that use a resource must agree on which it is. The key of a fenced lock is the prefix, `quorumlock-fence:`
     /// and the name, and no other library understands it. The name of a plain lock must not begin with that.

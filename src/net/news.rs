@@ -172,6 +172,11 @@ impl Presence {
         }
     }
 
+    /// The node answers, and cannot serve one lock. Others it can.
+    pub(super) fn note_fault(&mut self, node: NodeId, fault: Fault) {
+        self.nodes[node.index()].fault = Some(fault);
+    }
+
     /// The node answers, and is in quarantine for so long. News if it did not answer, or of this quarantine nothing was told.
     pub(super) fn quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
         if self.turn(node, State::Quarantined, now) || self.to_be_told.contains(node) {

@@ -72,7 +72,11 @@ pub enum Cause {
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
     Duplicate(NodeId),
-    /// What stands under the key was not written by a fenced lock, or its fence has no greater one. It is left as it is.
+    /// The number of a fenced lock on this node is more than a day ahead of the node's clock or of this machine's clock. The
+    /// node does not count for this lock. If one node says so, its value is damaged, or was written with a wrong clock: set
+    /// the clocks right, or delete the key on this node. If all nodes say so, check the clock of this machine.
+    FenceAhead,
+    /// What stands under the key was not written by a fenced lock. It is left as it is.
     Foreign,
     /// The node is loading its data set.
     Loading,
@@ -154,6 +158,7 @@ impl fmt::Display for Cause {
             Cause::ClusterMode => "runs in cluster mode",
             Cause::Database => "no such database",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
+            Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
             Cause::Foreign => "the key holds something else than a fenced lock",
             Cause::Loading => "loading its data",
             Cause::NoPermission => "permission denied",

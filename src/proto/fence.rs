@@ -30,10 +30,21 @@
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its data, or a key that was
 //! not used for longer than it is kept, goes on above what it had given out, and so that nodes usually agree at once. The
 //! node takes no floor that lies more than a minute before its own clock.
+//!
+//! A fence that is far ahead of all clocks is damage, or was written with a wrong clock. If it counted, all nodes would be
+//! raised to it, and one value on one node would use up the numbers of all. So a node whose fence is more than [`LEAD_LIMIT`]
+//! beyond the attempt's floor is left out of R: its vote is the fault [`Cause::FenceAhead`]. The nodes themselves refuse
+//! to give out such a fence or to be raised to it, by their own clocks, and write nothing then. Both are sound, because the
+//! proof holds for every R.
+//!
+//! [`Cause::FenceAhead`]: super::fault::Cause::FenceAhead
 
 use super::node::{NodeId, NodeSet};
 use std::fmt;
 use std::num::NonZeroU64;
+
+/// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
+pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// A number that was given to one acquisition of a fenced lock: greater than that of every acquisition before it, and given
 /// out once.
@@ -61,6 +72,11 @@ impl FencingToken {
     /// The number.
     pub const fn get(self) -> u64 {
         self.0
+    }
+
+    /// Whether this is further beyond an attempt's floor than a clock explains.
+    pub(super) fn is_ahead_of(self, floor: FencingToken) -> bool {
+        self.0 > floor.0.saturating_add(LEAD_LIMIT)
     }
 
     /// The token that a node answers with these digits: a number from 1 on, written without leading zeros.
@@ -225,6 +241,20 @@ mod tests {
         for digits in ["", "0", "01", "+1", "-1", "1.0", "1e15", " 1", "1 ", "x", "99999999999999999999"] {
             assert_eq!(FencingToken::from_digits(digits.as_bytes()), None, "{digits}");
         }
+    }
+
+    #[test]
+    fn more_than_a_day_beyond_the_floor_is_too_far_ahead() {
+        let floor = FencingToken(1_700_000_000_000_000);
+        for (fence, is_ahead) in [
+            (1, false),
+            (floor.0 + LEAD_LIMIT, false),
+            (floor.0 + LEAD_LIMIT + 1, true),
+            (FencingToken::GREATEST.0, true),
+        ] {
+            assert_eq!(FencingToken(fence).is_ahead_of(floor), is_ahead, "{fence}");
+        }
+        assert!(!FencingToken::GREATEST.is_ahead_of(FencingToken(u64::MAX)));
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //!    the key is              acquire    extend     raise, release     its reply is
 //!    nobody's, or has ended  Fence      Absent     Refused            the fence; :0
 //!    ours                    Fence      Granted    Granted            the fence; :1, or more when others were told
-//!    somebody else's         Held       Refused    Refused            :-3 - n, for n milliseconds more; :-1
+//!    somebody else's         Held       Refused    Refused            :-4 - n, for n milliseconds more; :-1
 //!    not a fenced lock       Foreign    Foreign    Foreign            :-2; what stands there is not touched
+//!    free, its fence ahead   FenceAhead -          -                  :-3; what stands there is not touched
+//!    ours, raised too far    -          -          FenceAhead         :-3; what stands there is not touched
 //! ```
 //!
 //! All is one script, [`FENCE`](script::FENCE), because no command does it. A server that has answered it once on a connection
@@ -150,18 +152,24 @@ pub fn reply(by_hash: bool, deed: Deed, reply: Reply<'_>) -> Result<Said, Protoc
     const UNEXPECTED: Result<Said, ProtocolError> = Err(ProtocolError::UnexpectedReply);
     let fault = |cause| Said::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
     let is_acquire = matches!(deed, Deed::Acquire { .. });
+    if let (Reply::Bulk(Some(digits)), Deed::Acquire { floor, .. }) = (reply, deed) {
+        return match FencingToken::from_digits(digits) {
+            // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other nodes
+            // would be raised to it.
+            Some(fence) if fence.is_ahead_of(floor) => Ok(fault(Cause::FenceAhead)),
+            Some(fence) => Ok(Said::Fence(fence)),
+            None => UNEXPECTED,
+        };
+    }
     Ok(match reply {
-        Reply::Bulk(Some(digits)) if is_acquire => match FencingToken::from_digits(digits) {
-            Some(fence) => Said::Fence(fence),
-            None => return UNEXPECTED,
-        },
         // More than that says who was told.
         Reply::Integer(2..) if deed.tells() => Said::Vote(Vote::Granted),
         Reply::Integer(1) if !is_acquire => Said::Vote(Vote::Granted),
         Reply::Integer(0) if matches!(deed, Deed::Extend { .. }) => Said::Vote(Vote::Absent),
         Reply::Integer(0) if !is_acquire => Said::Vote(Vote::Refused),
         // It is held through the last millisecond of its time.
-        Reply::Integer(left @ ..=-3) if is_acquire => Said::Held(Duration::from_millis(left.unsigned_abs() - 2)),
+        Reply::Integer(left @ ..=-4) if is_acquire => Said::Held(Duration::from_millis(left.unsigned_abs() - 3)),
+        Reply::Integer(-3) if matches!(deed, Deed::Acquire { .. } | Deed::Raise(_)) => fault(Cause::FenceAhead),
         Reply::Integer(-1) if !is_acquire => Said::Vote(Vote::Refused),
         // Whatever it is, it is not held with our token.
         Reply::Integer(-2) if matches!(deed, Deed::Release(_)) => Said::Vote(Vote::Refused),
@@ -188,6 +196,7 @@ fn is_no_permission_to_run(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::fence::LEAD_LIMIT;
 
     const ACQUIRE: Deed = Deed::Acquire { ttl_millis: 30_000, floor: FencingToken::GREATEST };
     const EXTEND: Deed = Deed::Extend { ttl_millis: 30_000 };
@@ -233,13 +242,13 @@ mod tests {
         let vote = |vote| Ok(Said::Vote(vote));
         let fault = |cause| Ok(Said::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
         let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(vote);
-        let [foreign, no_scripts] = [Cause::Foreign, Cause::NoScripts].map(fault);
+        let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::Foreign, Cause::NoScripts].map(fault);
         let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(fault);
         let fence = Ok(Said::Fence(1_700_000_000_000_000.into()));
         let held = |millis| Ok(Said::Held(Duration::from_millis(millis)));
         let all = |meaning| [meaning; 4];
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
-        let table: [(Reply<'_>, [Result<Said, ProtocolError>; 4]); 18] = [
+        let table: [(Reply<'_>, [Result<Said, ProtocolError>; 4]); 19] = [
             (Reply::Bulk(Some(b"1700000000000000")), [fence, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Bulk(Some(b"9007199254740992")), all(UNEXPECTED)),
             (Reply::Bulk(Some(b"1.7e+15")), all(UNEXPECTED)),
@@ -247,8 +256,9 @@ mod tests {
             (Reply::Integer(1), [UNEXPECTED, granted, granted, granted]),
             (Reply::Integer(0), [UNEXPECTED, absent, refused, refused]),
             (Reply::Integer(-1), [UNEXPECTED, refused, refused, refused]),
-            (Reply::Integer(-3), [held(1), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-            (Reply::Integer(i64::MIN), [held(i64::MAX as u64 - 1), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+            (Reply::Integer(-3), [ahead, UNEXPECTED, ahead, UNEXPECTED]),
+            (Reply::Integer(-4), [held(1), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+            (Reply::Integer(i64::MIN), [held(i64::MAX as u64 - 2), UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Integer(-2), [foreign, foreign, foreign, refused]),
             (Reply::Integer(2), all(UNEXPECTED)),
             (Reply::Simple(b"OK"), all(UNEXPECTED)),
@@ -266,6 +276,11 @@ mod tests {
                 assert_eq!(reply(false, deed, bytes), meaning, "{bytes:?} to {deed:?}");
             }
         }
+        let fence_after = |floor: u64| {
+            let deed = Deed::Acquire { ttl_millis: 30_000, floor: floor.into() };
+            reply(false, deed, Reply::Bulk(Some(b"1700000000000000")))
+        };
+        assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(fence_after), [fence, ahead]);
         for (deed, meaning) in [(Deed::Release(Some(Hint::default())), granted), (Deed::Release(None), UNEXPECTED)] {
             assert_eq!(reply(false, deed, Reply::Integer(5)), meaning);
         }

@@ -4,6 +4,7 @@
 //! it likes, in any order, or never ([`world`]). What must hold in every state that [`search`] reaches:
 //! 1. No two attempts are won with the same fence.
 //! 2. An attempt that began when another had been won is won with a greater one.
+//! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node has such a fence.
 //!
 //! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest story there is. Two that
 //! are not weaker hold: that replies which come late may join, if they are not above the fence, and that a winner's key is
@@ -49,8 +50,8 @@ fn is_refuted(rule: Rule, scope: Scope) {
     }
 }
 
-const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false };
-const THREE: Scope = Scope { attempts: 3, floors: false, repairs: false };
+const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false, ahead: false };
+const THREE: Scope = Scope { attempts: 3, floors: false, repairs: false, ahead: false };
 
 #[test]
 fn the_rule_holds_for_two_attempts() {
@@ -69,6 +70,25 @@ fn the_rule_holds_for_three_attempts() {
     if !cfg!(debug_assertions) {
         holds(Rule::Proved, THREE);
     }
+}
+
+#[test]
+fn the_rule_holds_with_a_node_that_is_far_ahead_and_left_out() {
+    holds(Rule::Proved, Scope { ahead: true, ..TWO });
+    holds(Rule::Proved, Scope { ahead: true, repairs: true, ..TWO });
+    if !cfg!(debug_assertions) {
+        holds(Rule::Proved, Scope { ahead: true, ..THREE });
+    }
+}
+
+#[test]
+fn counting_a_node_that_is_far_ahead_is_refuted() {
+    is_refuted(Rule::AheadCounts, Scope { ahead: true, ..TWO });
+}
+
+#[test]
+fn taking_a_node_that_is_far_ahead_for_one_that_acknowledged_is_refuted() {
+    is_refuted(Rule::AheadAcknowledges, Scope { ahead: true, ..TWO });
 }
 
 #[test]

@@ -6,6 +6,10 @@ use quorumlock::proto::node::{NodeId, NodeSet};
 /// When an attempt is won, and what is asked for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
+    /// The node whose fence is far ahead has no part in the maximum, and counts as one that has acknowledged it.
+    AheadAcknowledges,
+    /// The node whose fence is far ahead counts as any other.
+    AheadCounts,
     /// Every node that has granted when it is looked at counts, whatever fence it gave.
     LateGrantsCount,
     /// As proved, and a reply that comes when the fence is fixed may join those that were counted, unless it is above.
@@ -24,6 +28,9 @@ pub(crate) enum Rule {
     ReleaseForgets,
 }
 
+/// From here on a fence is further ahead than a clock explains.
+pub(crate) const AHEAD: u8 = 100;
+
 /// What an attempt knows of one node.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Known {
@@ -34,10 +41,12 @@ pub(crate) struct Known {
 }
 
 /// What the replies that are counted come to.
-pub(crate) fn agreement(known: &[Known]) -> Option<Agreement> {
+pub(crate) fn agreement(rule: Rule, known: &[Known]) -> Option<Agreement> {
     let mut fences = Fences::default();
     for (index, node) in known.iter().enumerate() {
-        if let (Some(fence), true) = (node.granted, node.is_counted) {
+        if let (Some(fence), true) = (node.granted, node.is_counted)
+            && (fence < AHEAD || rule == Rule::AheadCounts)
+        {
             fences.record(NodeId::new(index), u64::from(fence).into());
         }
     }
@@ -45,6 +54,11 @@ pub(crate) fn agreement(known: &[Known]) -> Option<Agreement> {
 }
 
 impl Rule {
+    /// Whether a reply with this fence may be counted.
+    pub(crate) fn may_count(self, fence: u8) -> bool {
+        fence < AHEAD || matches!(self, Rule::AheadAcknowledges | Rule::AheadCounts)
+    }
+
     /// The nodes that are to be raised.
     pub(crate) fn raises(self, agreement: &Agreement, nodes: usize) -> NodeSet {
         match self {
@@ -66,11 +80,17 @@ impl Rule {
         match self {
             Rule::PlainMaximum | Rule::RaiseUnacknowledged => true,
             Rule::RaiseAnybody => agreement.settled().union(acknowledged).len() >= quorum,
+            Rule::AheadAcknowledges => {
+                let ahead = those(&|node| node.is_counted && node.granted >= Some(AHEAD));
+                agreement.settled().union(ahead).len() >= quorum
+            }
             Rule::LateGrantsCount => {
                 let late = those(&|node| node.granted.is_some() && !node.is_counted);
                 agreement.settled().union(late).len() >= quorum
             }
-            Rule::LateRepliesJoin | Rule::Proved | Rule::RaiseUnseen | Rule::ReleaseForgets => agreement.stands(quorum),
+            Rule::AheadCounts | Rule::LateRepliesJoin | Rule::Proved | Rule::RaiseUnseen | Rule::ReleaseForgets => {
+                agreement.stands(quorum)
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum Found {
 
 /// Searches all that can happen.
 pub(crate) fn search(rule: Rule, scope: Scope, tells: bool) -> Found {
-    let first = World::default();
+    let first = World::first(scope);
     let mut seen: HashSet<World, BuildHasherDefault<Quick>> = HashSet::default();
     seen.insert(first);
     let mut ways: HashMap<World, (World, Step)> = HashMap::new();

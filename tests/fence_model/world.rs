@@ -8,7 +8,7 @@
 //! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
 //! 5. What nobody will ask about any more is forgotten, and nodes have no names: a state and its mirror image are one.
 
-use crate::rules::{Known, Rule, agreement};
+use crate::rules::{AHEAD, Known, Rule, agreement};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -23,13 +23,19 @@ pub(crate) struct Scope {
     pub(crate) floors: bool,
     /// Winners set their key again on nodes that have lost it.
     pub(crate) repairs: bool,
+    /// One node's fence is further ahead than a clock explains.
+    pub(crate) ahead: bool,
 }
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (floors, repairs) =
-            (if self.floors { ", floors" } else { "" }, if self.repairs { ", repairs" } else { "" });
-        write!(f, "{NODES} nodes, {} attempts{floors}{repairs}", self.attempts)
+        write!(f, "{NODES} nodes, {} attempts", self.attempts)?;
+        for (is_on, name) in [(self.floors, "floors"), (self.repairs, "repairs"), (self.ahead, "one node ahead")] {
+            if is_on {
+                write!(f, ", {name}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -119,6 +125,15 @@ pub(crate) struct Won {
 pub(crate) struct Wrong(pub(crate) String);
 
 impl World {
+    /// Before anything has happened.
+    pub(crate) fn first(scope: Scope) -> World {
+        let mut world = World::default();
+        if scope.ahead {
+            world.nodes[NODES - 1].fence = AHEAD;
+        }
+        world
+    }
+
     /// Everything that can happen now.
     pub(crate) fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
         steps.clear();
@@ -127,7 +142,8 @@ impl World {
                 // They are all alike, so they begin in order.
                 Phase::Unborn if a == 0 || self.attempts[a - 1].phase != Phase::Unborn => steps.push(Step::Begin(a)),
                 Phase::Collecting => {
-                    let granted: u8 = (0..NODES).map(|n| u8::from(self.has_granted(a, n)) << n).sum();
+                    let may_count = |n| self.has_granted(a, n) && rule.may_count(self.nodes[n].traffic[a].granted);
+                    let granted: u8 = (0..NODES).map(|n| u8::from(may_count(n)) << n).sum();
                     let subsets = (1..1 << NODES).filter(|counted: &u8| counted & !granted == 0);
                     let enough = subsets.filter(|counted| counted.count_ones() as usize >= QUORUM);
                     steps.extend(enough.map(|counted| Step::Fix(a, counted)));
@@ -186,7 +202,7 @@ impl World {
                 for (n, node) in self.nodes.iter_mut().enumerate() {
                     node.traffic[a].is_counted = counted & (1 << n) != 0;
                 }
-                let Some(agreement) = agreement(&self.known(a)) else { return Err(Wrong("no agreement".into())) };
+                let Some(agreement) = agreement(rule, &self.known(a)) else { return Err(Wrong("no agreement".into())) };
                 (self.attempts[a].fence, self.attempts[a].phase) = (agreement.fence().get() as u8, Phase::Raising);
                 for node in rule.raises(&agreement, NODES).iter() {
                     self.nodes[node.index()].traffic[a].raise = Message::UnderWay;
@@ -235,13 +251,16 @@ impl World {
             return Ok(None);
         }
         let known = self.known(a);
-        if !agreement(&known).is_some_and(|agreement| rule.is_won(&known, agreement)) {
+        if !agreement(rule, &known).is_some_and(|agreement| rule.is_won(&known, agreement)) {
             return Ok(None);
         }
         let Attempt { fence, above, .. } = self.attempts[a];
         let is_same = |other: &Attempt| other.phase == Phase::Won && other.fence == fence;
         if let Some(other) = self.attempts.iter().position(is_same) {
             return Err(Wrong(format!("{} and {} have both won with {fence}", name(other), name(a))));
+        }
+        if fence >= AHEAD {
+            return Err(Wrong(format!("{} has won with {fence}, which no clock explains", name(a))));
         }
         if fence <= above {
             return Err(Wrong(format!("{} has won with {fence}, and began when {above} was won", name(a))));

@@ -15,6 +15,7 @@ mod dialects;
 mod extension;
 mod faults;
 mod fence_storm;
+mod fences_ahead;
 mod fencing;
 mod forking;
 mod fuzz_bodies;

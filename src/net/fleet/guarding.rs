@@ -53,6 +53,9 @@ impl Fleet {
         if let (Vote::Granted, Some(fence)) = (vote, fence) {
             self.rounds.record_fence(ticket, node, fence);
         }
+        if let Vote::Fault(fault @ Fault { cause: Cause::FenceAhead, .. }) = vote {
+            self.presence.note_fault(node, fault);
+        }
         let purpose = self.rounds.vote(ticket, node, vote, bells);
         if purpose == Some(Purpose::Release) && super::is_too_early(vote) {
             self.links[node.index()].loads(now);

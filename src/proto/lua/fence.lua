@@ -3,6 +3,9 @@
 -- included), and by which owner token; no owner means free. It is free as well when the deadline has passed. The key
 -- itself outlives the lock, for the sake of the fence. What cannot be read so is somebody else's, and is left alone.
 -- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
+-- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this server's
+-- clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written. So it does
+-- not spread to other nodes, and the key's own expiry removes it.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  what to do: acquire, extend, raise or release
@@ -16,8 +19,10 @@
 -- returns  acquire: the fence as a bulk string; otherwise 1: done (release: 2 when we may tell nobody, 2 and the number of
 --          those who were told)
 --          0: nobody holds it (extend: it may be taken again), -1: somebody else holds it, -2: the value cannot be read,
---          -3 - n: somebody else holds it (acquire), through the nth millisecond from now
+--          -3: the fence is too far ahead of the clock (acquire, raise),
+--          -4 - n: somebody else holds it (acquire), through the nth millisecond from now
 local most = 9007199254740991
+local minute, day = 60000000, 86400000000
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   if string.sub(value.err, 1, 9) == 'WRONGTYPE' then
@@ -36,15 +41,20 @@ if value then
 end
 local what, ours = ARGV[1], owner == ARGV[2]
 local answer = 1
-if what == 'acquire' or what == 'extend' then
+local clock, greatest
+if what ~= 'release' then
   local time = redis.pcall('TIME')
   if time.err then
     return time
   end
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  clock = time[1] * 1000000 + time[2]
+  greatest = math.min(clock + minute + day, most)
+end
+if what == 'acquire' or what == 'extend' then
+  local now = math.floor(clock / 1000)
   local is_held = owner ~= '' and deadline >= now
   if is_held and not ours then
-    return what == 'acquire' and now - deadline - 3 or -1
+    return what == 'acquire' and now - deadline - 4 or -1
   end
   if what == 'extend' and not is_held then
     return 0
@@ -53,9 +63,9 @@ if what == 'acquire' or what == 'extend' then
     if is_held then
       return string.format('%.0f', fence)
     end
-    fence = math.max(fence + 1, math.min(tonumber(ARGV[5]), time[1] * 1000000 + time[2] + 60000000))
-    if fence > most then
-      return -2
+    fence = math.max(fence + 1, math.min(tonumber(ARGV[5]), clock + minute))
+    if fence > greatest then
+      return -3
     end
     answer = string.format('%.0f', fence)
   end
@@ -64,6 +74,9 @@ elseif not ours then
   return owner == '' and 0 or -1
 elseif what == 'raise' then
   fence = math.max(fence, tonumber(ARGV[4]))
+  if fence > greatest then
+    return -3
+  end
 else
   deadline, owner = 0, ''
 end

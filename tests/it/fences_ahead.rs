@@ -1,0 +1,135 @@
+//! A fence that no clock explains, on some of the nodes: they are left out, say so, and spoil no number of the others.
+
+use crate::alike::say_once;
+use crate::clients::{SOON, causes, client, client_of, failure, lasting, take, value};
+use crate::support::fake::{Fake, healthy, say};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::proto::fence::LEAD_LIMIT;
+use quorumlock::proto::script;
+use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, Release};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const KEY: &str = "quorumlock-fence:k";
+/// 2⁵³ − 2, released.
+const ABSURD: &str = "9007199254740990 0 ";
+const HOUR: u64 = 3_600_000_000;
+
+fn micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
+}
+
+fn set(server: &Server, text: &str) {
+    assert_eq!(server.command(&["SET", KEY, text]).unwrap(), Answer::Text("OK".into()));
+}
+
+#[test]
+fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
+    let servers = Server::several(5).unwrap();
+    set(&servers[2], ABSURD);
+    let clients = [client(&servers), client(&servers)];
+    let mut last = FencingToken::from(0);
+    for round in 0..20 {
+        let guard = take(&lasting(&clients[round % 2], "k").fenced());
+        let token = guard.fencing_token().unwrap();
+        assert!(token > last && token.get() < micros() + HOUR, "{token}");
+        last = token;
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(value(&servers[2], KEY).as_deref(), Some(ABSURD), "it is left alone, and ends with its retention");
+    }
+    // The fault is visible on the node, which goes on to count for other locks.
+    let is_seen = || {
+        let _ = lasting(&clients[0], "k").fenced().try_lock();
+        let status = &clients[0].nodes().unwrap()[2];
+        status.last_fault().is_some_and(|fault| fault.cause() == Cause::FenceAhead)
+    };
+    assert!(eventually(SOON, is_seen));
+    assert_eq!(take(&lasting(&clients[0], "other").fenced()).unlock().unwrap(), Release::Released);
+    // With a quorum of healthy nodes and no more, as well.
+    let few = client(&servers[1..4]);
+    assert!(take(&lasting(&few, "k").fenced()).fencing_token() > Some(last));
+}
+
+#[test]
+fn a_majority_of_absurd_fences_is_an_error_that_says_what_to_check() {
+    let servers = Server::several(3).unwrap();
+    servers[..2].iter().for_each(|server| set(server, ABSURD));
+    let client = client(&servers);
+    let error = failure(&lasting(&client, "k").fenced());
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let ahead = |server: &Server| (server.address(), Phase::Reply, Cause::FenceAhead);
+    assert_eq!(causes(&error), [ahead(&servers[0]), ahead(&servers[1])]);
+    assert!(error.to_string().contains("check the clocks of this machine and the node"), "{error}");
+    assert_eq!(value(&servers[0], KEY).as_deref(), Some(ABSURD));
+    assert!(eventually(SOON, || value(&servers[2], KEY).is_none_or(|value| value.ends_with(' '))), "it is undone");
+}
+
+#[test]
+fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
+    // Neither its clock nor its script is what it should be.
+    let liar = Fake::on_command(|command| match command {
+        _ if command.get(4).is_some_and(|word| word == "acquire") => vec![say("$16\r\n9007199254740991\r\n")],
+        _ if command.get(4).is_some_and(|word| word == "release") => vec![say(":1\r\n")],
+        _ => vec![crate::support::fake::Act::Say(healthy(command))],
+    });
+    let servers = Server::several(2).unwrap();
+    let urls = [liar.url(), servers[0].url(), servers[1].url()];
+    let mutex = lasting(&client_of(urls), "k").fenced();
+    for _ in 0..5 {
+        let guard = take(&mutex);
+        assert!(guard.fencing_token().unwrap().get() < micros() + HOUR);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+    let alone = Redlock::builder().node(liar.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    assert_eq!(causes(&failure(&lasting(&alone, "k").fenced()))[0].2, Cause::FenceAhead);
+}
+
+/// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
+fn run(server: &Server, words: &[&str]) -> Answer {
+    server.command(&[&["EVAL", script::FENCE, "1", KEY], words].concat()).unwrap()
+}
+
+#[test]
+fn a_node_gives_out_no_fence_and_is_raised_to_none_that_its_clock_does_not_explain() {
+    let server = Server::start().unwrap();
+    let (ours, kept) = ("1".repeat(40), "600000");
+    let acquire = || run(&server, &["acquire", &ours, kept, "60000", "1"]);
+    let raise = |fence: u64| run(&server, &["raise", &ours, kept, &fence.to_string()]);
+    for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
+        set(&server, &format!("{} 0 ", micros() + lead));
+        assert_eq!(matches!(acquire(), Answer::Text(_)), is_given, "{lead}");
+    }
+    set(&server, "1 0 ");
+    assert!(matches!(acquire(), Answer::Text(_)));
+    assert_eq!(raise(micros() + LEAD_LIMIT), Answer::Number(1));
+    let before = value(&server, KEY);
+    for fence in [micros() + LEAD_LIMIT + HOUR, (1 << 53) - 1] {
+        assert_eq!(raise(fence), Answer::Number(-3));
+    }
+    assert_eq!(value(&server, KEY), before, "and nothing is written");
+}
+
+#[test]
+fn a_raise_needs_the_token_that_the_key_holds() {
+    let server = Server::start().unwrap();
+    let (ours, theirs) = ("1".repeat(40), "2".repeat(40));
+    let embedded = quorumlock::embedded::EmbeddedNode::start().unwrap();
+    for address in [server.address(), embedded.address().to_string()] {
+        let ask = |deed: &str, token: &str, rest: &[&str]| {
+            say_once(&address, &[&["EVAL", script::FENCE, "1", KEY, deed, token, "600000"], rest].concat())
+        };
+        let raised = (micros() + HOUR).to_string();
+        // Another's: its fence was decided without us, and must not move under it.
+        assert!(ask("acquire", &theirs, &["60000", "1"]).starts_with('$'));
+        assert_eq!(ask("raise", &ours, &[&raised]), ":-1\r\n");
+        let given = ask("acquire", &theirs, &["60000", "1"]);
+        assert!(!given.contains(&raised), "the fence of the other is as it was: {given}");
+        // Nobody's: whoever comes next must not find ours there either.
+        assert_eq!(ask("release", &theirs, &[]), ":1\r\n");
+        assert_eq!(ask("raise", &ours, &[&raised]), ":0\r\n");
+        assert!(!ask("acquire", &ours, &["60000", "1"]).contains(&raised));
+        // And the control: with its own token it is raised.
+        assert_eq!(ask("raise", &ours, &[&raised]), ":1\r\n");
+        assert!(ask("acquire", &ours, &["60000", "1"]).contains(&raised));
+    }
+}
