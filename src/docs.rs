@@ -17,6 +17,8 @@
 //! | A node that came back without its data gives no lock away | Real restarts; the simulator | `tests/it/restarts.rs`, `tests/sim` |
 //! | A suspended machine does not believe in a dead lock | The clock over simulated readings; the simulator | `src/clock_tests.rs`, `tests/sim` |
 //! | A wall clock set forward ends no wait | Simulated readings; a process whose clock is set; the simulator | `src/clock_tests.rs`, `tests/it/waiting.rs`, `tests/sim` |
+//! | The first attempt wins wherever a later one does, whatever the distance | Simulated delays | `tests/sim/recovery.rs` |
+//! | Every address of a host name is tried at once | Scripted connections; a name with two addresses | `src/net/link/race.rs`, `tests/it/addresses.rs` |
 //! | A child of `fork` disturbs nobody | Processes that fork while threads hammer the client | `tests/it/forking.rs` |
 //! | No password, token or text of a server gets out | Tests of every `Display` and `Debug`; servers that echo | `tests/it/strangers.rs`, unit tests |
 //! | The in-process node answers as real ones do | The same conversations with both | `tests/it/alike.rs` |

@@ -32,8 +32,8 @@ use std::time::Duration;
 
 /// Most releases owed to a node that is away; beyond that the oldest are left to expire.
 const DEBT_LIMIT: usize = 65_536;
-/// Unanswered requests, and unsent bytes, up to which more of what is owed is queued: half of what a node may have to
-/// answer, so that it can be asked other things, and far from where its connection is given up.
+/// Unanswered requests, and unsent bytes, up to which more of what is owed is queued: little, so that the node is soon asked
+/// other things, and far from where its connection is given up.
 const PAYMENT_LIMIT: usize = 512;
 const PAYMENT_BYTES: usize = 1024 * 1024;
 
@@ -128,9 +128,12 @@ impl Fleet {
     /// Takes in what happened to a connection while nobody looked, and gives up a hopeless one.
     fn look(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
         let was_open = self.links[node.index()].is_open();
+        let is_due = self.links[node.index()].due(now) <= now;
         if let Err(fault) = self.links[node.index()].advance(now) {
             self.lose(node, fault, now, bells);
         }
+        // Another address is tried, which no one polls for yet.
+        self.changed |= is_due;
         if self.links[node.index()].is_open() && !was_open {
             self.unsent.insert(node);
         }
@@ -414,13 +417,18 @@ impl World for Fleet {
                 continue;
             }
             if writable.contains(node) {
-                match self.links[node.index()].writable(now) {
+                match self.links[node.index()].advance(now) {
                     Ok(()) => self.write(node, now, bells),
                     Err(fault) => self.lose(node, fault, now, bells),
                 }
             }
             if readable.contains(node) && self.links[node.index()].is_open() {
                 self.read(node, now, bells);
+            }
+        }
+        for node in self.nodes() {
+            if self.links[node.index()].due(now) < Timestamp::NEVER {
+                self.look(node, now, bells);
             }
         }
         self.absorb_ears(&mut watch, now, bells);

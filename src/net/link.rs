@@ -15,6 +15,7 @@
 //! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
 
 mod interest;
+mod race;
 
 use super::connection::{Connection, Interest};
 use super::endpoint::{Address, Endpoint};
@@ -29,14 +30,15 @@ use crate::proto::quarantine::Quarantine;
 use crate::proto::session::{Event, Session, Standing, Ticket};
 use crate::proto::time::Timestamp;
 use crate::waker::Waker;
+use race::{Progress, Race};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Unanswered requests beyond which a node gets no new `SET`s, only the releases it is owed.
-const BACKLOG_LIMIT: usize = 1024;
+/// Unanswered requests beyond which a node gets no new `SET`s, only the releases it is owed. Many threads and a far node make a
+/// long backlog that is no harm: what matters is how old the oldest request is. This only leaves room for releases.
+const BACKLOG_LIMIT: usize = BACKLOG_HARD_LIMIT / 2;
 /// Unanswered requests, or unsent bytes, beyond which a connection is given up.
 const BACKLOG_HARD_LIMIT: usize = 65_536;
 const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
@@ -66,8 +68,7 @@ pub(super) struct Link {
     pays_from: Timestamp,
     /// What the node spoke on the last connection, as a first guess for the next.
     dialect: Option<Dialect>,
-    /// Addresses of a host name, the next one to try in front.
-    addresses: VecDeque<SocketAddr>,
+    race: Race,
     /// A look-up that may outlast the connection it was begun for: there is never more than one.
     resolution: Option<Resolution>,
     opened_at: Timestamp,
@@ -107,7 +108,7 @@ impl Link {
             debts: VecDeque::new(),
             pays_from: Timestamp::ORIGIN,
             dialect: None,
-            addresses: VecDeque::new(),
+            race: Race::new(),
             resolution: None,
             opened_at: Timestamp::ORIGIN,
             checked_at: Timestamp::ORIGIN,
@@ -120,6 +121,11 @@ impl Link {
     /// Whether commands can be queued.
     pub(super) fn is_closed(&self) -> bool {
         matches!(self.connection, Connection::Closed)
+    }
+
+    /// Whether the handshake is over, however it ended.
+    pub(super) fn has_greeted(&self) -> bool {
+        self.session.standing() != Standing::Greeting
     }
 
     /// Whether bytes may flow both ways.
@@ -252,10 +258,19 @@ impl Link {
         self.checked_at = now;
         self.pays_from = now;
         match self.endpoint.address().clone() {
-            Address::Unix(path) => self.begin_connecting(Stream::connect_unix(&path), now),
-            Address::Tcp(host, port) => match resolve::literal(&host, port).or_else(|| self.addresses.front().copied())
-            {
-                Some(address) => self.begin_connecting(Stream::connect_tcp(address), now),
+            Address::Unix(path) => {
+                let attempt = self.race.begin_with(Stream::connect_unix(&path));
+                self.begin_connecting(attempt, now)
+            }
+            Address::Tcp(host, port) => match resolve::literal(&host, port) {
+                Some(address) => {
+                    let attempt = self.race.begin_with(Stream::connect_tcp(address));
+                    self.begin_connecting(attempt, now)
+                }
+                None if self.race.first().is_some() => {
+                    let attempt = self.race.begin(self.node_timeout, now);
+                    self.begin_connecting(attempt, now)
+                }
                 None => {
                     if self.resolution.is_none() {
                         let resolution = Resolution::begin(&host, port, Arc::clone(&self.waker));
@@ -274,31 +289,30 @@ impl Link {
         let (Connection::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
         self.resolution = None;
-        self.addresses = addresses.into();
-        match self.addresses.front() {
-            Some(&address) => self.begin_connecting(Stream::connect_tcp(address), now),
-            None => Err(Fault::new(Phase::Resolve, Cause::UnknownHost)),
-        }
+        self.race.learn(addresses);
+        let attempt = self.race.begin(self.node_timeout, now);
+        self.begin_connecting(attempt, now)
     }
 
     /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never poll,
     /// and must not leave it halfway for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.resolved(now)?;
-        match &self.connection {
-            Connection::Connecting(stream) if stream.is_settled() => self.writable(now),
-            _ => Ok(()),
-        }
-    }
-
-    /// The stream is writable: a connection that was being made is made, or has failed.
-    pub(super) fn writable(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Connection::Connecting(stream) = &self.connection {
-            stream.finish_connecting().map_err(|error| Fault::new(Phase::Connect, stream::cause_of(&error)))?;
-            self.connection = Connection::Open(Arc::clone(stream));
-            self.session.connected(now);
+        if let Connection::Connecting(_) = self.connection {
+            self.connection = match self.race.advance(now)? {
+                Progress::Made(stream) => {
+                    self.session.connected(now);
+                    Connection::Open(stream)
+                }
+                Progress::Making(stream) => Connection::Connecting(stream),
+            };
         }
         Ok(())
+    }
+
+    /// When to [`advance`](Link::advance) though the stream is not ready: another address may have to be tried.
+    pub(super) fn due(&self, now: Timestamp) -> Timestamp {
+        if let Connection::Connecting(_) = self.connection { self.race.due(now) } else { Timestamp::NEVER }
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
@@ -387,10 +401,12 @@ impl Link {
         if worked {
             // The server may have forgotten its scripts by then.
             self.dialect = Some(self.session.dialect().by_text());
-        } else if !self.addresses.is_empty() {
-            // The next address, and after the last one another look-up: the name may have moved.
-            self.addresses.pop_front();
+        } else if self.is_open() {
+            self.race.skip_first();
+        } else {
+            self.race.forget();
         }
+        self.race.stop();
         self.connection = Connection::Closed;
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
@@ -402,18 +418,14 @@ impl Link {
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn let_go(&mut self) {
         self.connection = Connection::Closed;
+        self.race.stop();
     }
 
-    fn begin_connecting(&mut self, stream: io::Result<Stream>, now: Timestamp) -> Result<(), Fault> {
-        match stream {
-            Ok(stream) => {
-                // What the look-up of its name took is not the connection's time.
-                self.opened_at = now;
-                self.connection = Connection::Connecting(Arc::new(stream));
-                Ok(())
-            }
-            Err(error) => Err(Fault::new(Phase::Connect, stream::cause_of(&error))),
-        }
+    fn begin_connecting(&mut self, attempt: Result<Arc<Stream>, Fault>, now: Timestamp) -> Result<(), Fault> {
+        self.connection = Connection::Connecting(attempt?);
+        // What the look-up of its name took is not the connection's time.
+        self.opened_at = now;
+        Ok(())
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {

@@ -3,10 +3,12 @@
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, hasty_client_of, lasting, promptly, take, value,
 };
-use crate::support::process::eventually;
+use crate::support::preload;
+use crate::support::process::{alone_with, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::{Cause, ErrorKind, NodeId, Phase, Redlock, Release};
+use std::path::Path;
 use std::time::Duration;
 
 /// The same server as `localhost`.
@@ -101,7 +103,8 @@ fn a_name_that_leads_nowhere_holds_nobody_up() {
     let client = hasty_client_of([unknown()]);
     let mut last = None;
     let told = || {
-        let error = promptly(NODE_TIMEOUT + SLACK, || failure(&lasting(&client, "k")));
+        // The look-up is a part of connecting.
+        let error = promptly(NODE_TIMEOUT * 2 + SLACK, || failure(&lasting(&client, "k")));
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let [(address, phase, cause)] = &causes(&error)[..] else { panic!("{error}") };
         assert_eq!((address.as_str(), *phase), ("no-such-host.invalid:6379", Phase::Resolve));
@@ -128,4 +131,30 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     servers[1].kill();
     // One of three nodes answers, over two connections: too few to say how the lock has ended.
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+/// A name leads to two addresses, and the servers listen on the second one alone, as where `localhost` is `::1` first.
+#[test]
+fn all_addresses_of_a_name_are_tried_in_one_attempt() {
+    const NAME: &str = "two-addresses.test";
+    let library = preload::library("addresses/names.c");
+    let variables = [
+        (preload::VARIABLE, &*library),
+        ("QUORUMLOCK_TEST_NAME", Path::new(NAME)),
+        ("QUORUMLOCK_TEST_ADDRESSES", Path::new("127.0.0.2,127.0.0.1")),
+    ];
+    alone_with("addresses::all_addresses_of_a_name_are_tried_in_one_attempt", &variables, || {
+        let servers = Server::several(3).unwrap();
+        let urls = || servers.iter().map(|server| format!("redis://{NAME}:{}", server.port()));
+        for _ in 0..4 {
+            let mutex = lasting(&client_of(urls()), "k");
+            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        }
+        // All of them refuse.
+        drop(servers);
+        let client = hasty_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
+        for _ in 0..3 {
+            assert_eq!(causes(&failure(&lasting(&client, "k")))[0].2, Cause::Refused);
+        }
+    });
 }

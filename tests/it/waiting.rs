@@ -6,6 +6,7 @@ use crate::clients::{
 };
 use crate::nemesis::clocks;
 use crate::support::fake::Fake;
+use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
@@ -341,7 +342,7 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
         || Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("clock.{}", std::process::id())),
         PathBuf::from,
     );
-    let variables = [(clocks::PRELOAD, &*clocks::library()), (clocks::VARIABLE, &*file)];
+    let variables = [(preload::VARIABLE, &*clocks::library()), (clocks::VARIABLE, &*file)];
     alone_with("waiting::a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease", &variables, || {
         let nodes: Vec<_> = (0..3).map(|_| EmbeddedNode::start().unwrap()).collect();
         let client = || Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).build().unwrap();

@@ -114,11 +114,16 @@ impl Fleet {
     /// is not held up by the same hint from other nodes.
     pub(super) fn watch_ears(&self, watch: &mut Watch) {
         let ears = if self.listening.has_sleepers() { &self.ears[..] } else { &[] };
+        let now = self.clock.now();
         let due = ears.iter().zip(&self.links).map(|(ear, link)| ear.due(link)).min();
         watch.limit = match due {
             None | Some(Timestamp::NEVER) => Duration::MAX,
-            Some(due) => due.since(self.clock.now()).max(SHORTEST_LOOK),
+            Some(due) => due.since(now).max(SHORTEST_LOOK),
         };
+        let due = self.links.iter().map(|link| link.due(now)).min();
+        if let Some(due) = due.filter(|&due| due < Timestamp::NEVER) {
+            watch.limit = watch.limit.min(due.since(now));
+        }
         watch.ears.resize_with(ears.len(), || None);
         for (ear, interest) in ears.iter().zip(&mut watch.ears) {
             if !ear.is_interested_in(interest.as_ref()) {

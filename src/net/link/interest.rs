@@ -32,7 +32,7 @@ impl Link {
         match self.endpoint.address() {
             Address::Unix(path) => Some(Stream::connect_unix(path)),
             Address::Tcp(host, port) => {
-                resolve::literal(host, *port).or_else(|| self.addresses.front().copied()).map(Stream::connect_tcp)
+                resolve::literal(host, *port).or_else(|| self.race.first()).map(Stream::connect_tcp)
             }
         }
     }

@@ -4,17 +4,16 @@
 //! in a file of the server's directory. A server that was not linked with a C library of its own, or that asks the
 //! kernel by itself, does not feel it: [`Clocks::are_felt`] finds out.
 
+use crate::support::preload;
 use crate::support::server::{Answer, Plan, Server};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// In the server's directory, where it runs.
 const FILE: &str = "clock";
 
-/// The environment of a process whose wall clock can be stepped: the [`library`], and the file.
-pub(crate) const PRELOAD: &str = "LD_PRELOAD";
+/// What tells the [`library`] which file that is.
 pub(crate) const VARIABLE: &str = "QUORUMLOCK_NEMESIS_CLOCK";
 
 /// How far the clock of each server is off, in microseconds.
@@ -26,7 +25,7 @@ pub(crate) struct Clocks {
 impl Clocks {
     /// Adds to a plan that the clock can be stepped.
     pub(crate) fn prepare(plan: Plan) -> Plan {
-        plan.variable(PRELOAD, library()).variable(VARIABLE, FILE)
+        plan.variable(preload::VARIABLE, library()).variable(VARIABLE, FILE)
     }
 
     /// The clocks of servers that were prepared. All are right.
@@ -65,16 +64,9 @@ pub(crate) fn set(file: &Path, offset: i64) {
     std::os::unix::fs::FileExt::write_all_at(&file, &offset.to_ne_bytes(), 0).unwrap();
 }
 
-/// Builds the library, once for each run of this test binary. It stays among what cargo builds.
+/// What stands before the C library of such a process.
 pub(crate) fn library() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/nemesis/clock.c");
-    let (mine, library) = (folder.join(format!("clock.{}.so", std::process::id())), folder.join("nemesis-clock.so"));
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&mine).arg(source).status();
-    assert!(built.is_ok_and(|status| status.success()), "a C compiler is needed: install cc");
-    // Whole or not at all, as another process may be starting servers with it.
-    fs::rename(mine, &library).unwrap();
-    library
+    preload::library("nemesis/clock.c")
 }
 
 fn seconds(server: &Server) -> u64 {

@@ -7,6 +7,7 @@
 
 pub(crate) mod child;
 pub(crate) mod fake;
+pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod server;
