@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Time for a node to answer, by default: far more than a healthy one in the same region needs, far less than a caller
 /// notices.
-const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Part of a time to live that clocks may disagree by, by default: one in a hundred.
 const DRIFT_FACTOR: f64 = 0.01;
 const RETRY_MIN: Duration = Duration::from_millis(2);
@@ -141,9 +141,12 @@ impl Builder {
         self
     }
 
-    /// How long each node has to answer one attempt; no attempt takes longer, but that of a [fenced](crate::Mutex::fenced)
-    /// lock, which may take twice as long. Default: 50 ms. At least 1 ms. Keep it a
-    /// small part of the times to live: what an attempt takes is missing from the lease.
+    /// How long each node has to answer one attempt, and no attempt takes longer, with two exceptions. One that has to connect
+    /// to nodes first, because fewer than a quorum are connected, has the same time again for connections and handshakes; that
+    /// of a [fenced](crate::Mutex::fenced) lock may need a second round trip. Default: 100 ms. At least 1 ms.
+    ///
+    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than that, no
+    /// attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the lease.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
         self.node_timeout = timeout;

@@ -41,7 +41,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 pub(crate) use watched::{Left, Watched};
 
-/// Most locks that are extended in one batch: half of what a node may have to answer, so that others can be served.
+/// Most locks that are extended in one batch: little, so that other requests are not kept waiting behind it.
 const BATCH: usize = 512;
 /// Longest sleep. A machine that was suspended wakes up without the time having passed for whoever sleeps.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);

@@ -36,7 +36,8 @@
 //! * A guard that you are given was valid when it was given: the time that the answers took is taken off.
 //! * Time is told by a clock that goes on while the machine is suspended.
 //! * A hung or dead minority of nodes keeps nobody from locking, and nobody waits for it. An attempt takes no longer than
-//!   the node timeout (that of a fenced lock: than two), a wait no longer than its limit.
+//!   the node timeout (one more where connections have to be made first, and one more for a fenced lock), a wait no longer
+//!   than its limit.
 //! * "Held by somebody else" is `Ok(None)`. "Could not find out" is an [`Error`], with the cause at every node that failed.
 //! * A lost, cancelled or failed attempt is undone on every node it may have reached. Where that is impossible, the key
 //!   goes with its time to live.

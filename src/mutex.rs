@@ -107,9 +107,9 @@ impl Mutex {
         }
     }
 
-    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, or two for a
-    /// [fenced](Mutex::fenced) lock. `None` when
-    /// somebody else holds the lock, or so many tried at once that nobody got a quorum.
+    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more if
+    /// connections have to be made first, and one more for a [fenced](Mutex::fenced) lock. `None` when another client holds
+    /// the lock, or so many tried at once that none got a quorum.
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer to tell; [`Config`](ErrorKind::Config);
@@ -277,7 +277,7 @@ impl<'m> Acquisition<'m> {
                     // Whoever is in front may have more patience.
                     Patience::WhileAvailable(limit) => {
                         // No attempt lasts longer; before one can have ended, nothing is known.
-                        let attempt = engine.node_timeout().min(self.ttl.validity());
+                        let attempt = (engine.node_timeout() * 2).min(self.ttl.validity());
                         let until = available_at.after(limit.max(attempt));
                         match place.trouble() {
                             Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
@@ -402,7 +402,8 @@ impl<'m> Acquisition<'m> {
     fn attempt(&self, machine: &mut Acquire, vigil: Option<&Vigil<'_>>, now: &mut Readings) -> Result<(Claim, Count)> {
         let (engine, key, token) = (self.mutex.client.engine(), self.mutex.key.as_bytes(), draw()?);
         let (ttl_millis, listener) = (self.ttl.millis(), vigil.map(Vigil::listener));
-        let (claim, count) = engine.acquire(key, token, ttl_millis, listener, |t0| machine.attempt_deadline(t0));
+        let deadline = |t0, connects| machine.attempt_deadline(t0, connects);
+        let (claim, count) = engine.acquire(key, token, ttl_millis, listener, deadline);
         let jitter = jitter(&count);
         *now = engine.readings();
         if let Some(vigil) = vigil {

@@ -63,6 +63,8 @@ struct Model {
     nodes: usize,
     validity: u64,
     node_timeout: u64,
+    /// What the nodes of the last attempt had.
+    budget: u64,
     delays: (u64, u64),
     patience: Patience,
     started: u64,
@@ -106,6 +108,7 @@ impl Run {
             nodes,
             validity: validity?,
             node_timeout,
+            budget: node_timeout,
             delays: (shortest.min(longest), longest),
             patience,
             started: now,
@@ -165,7 +168,9 @@ impl Run {
     fn attempt(&mut self, input: &mut Input<'_>) {
         self.now = self.now.saturating_add(moment(input));
         let (t0, begun) = (self.now, self.readings());
-        let deadline = self.machine.attempt_deadline(time(t0)).as_nanos();
+        let connects = input.byte() >= 192;
+        let deadline = self.machine.attempt_deadline(time(t0), connects).as_nanos();
+        self.model.budget = self.model.node_timeout.saturating_mul(if connects { 2 } else { 1 });
         assert_eq!(deadline, self.model.attempt_deadline(t0));
         let (mut tally, mut votes, mut reached) = (Tally::new(self.model.nodes), [None; MOST_NODES], NodeSet::EMPTY);
         while self.model.is_open(&votes) && self.now < deadline && !input.is_empty() {
@@ -262,7 +267,7 @@ impl Model {
     }
 
     fn attempt_deadline(&self, t0: u64) -> u64 {
-        let answer = t0.saturating_add(self.node_timeout.min(self.validity));
+        let answer = t0.saturating_add(self.budget.min(self.validity));
         answer.min(self.deadline().unwrap_or(u64::MAX))
     }
 
@@ -282,7 +287,7 @@ impl Model {
         }
         let is_held = granted + undecided < self.quorum() && refused > 0 && self.nodes - failed >= self.quorum();
         // The caller's deadline left less than a node may take.
-        let is_cut = self.deadline().is_some_and(|deadline| deadline < t0.saturating_add(self.node_timeout));
+        let is_cut = self.deadline().is_some_and(|deadline| deadline < t0.saturating_add(self.budget));
         let verdict = match granted >= self.quorum() {
             true => Verdict::TooLate,
             false if is_held || is_cut && self.was_held => Verdict::Held,

@@ -302,7 +302,8 @@ quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, 
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_prefix(quorumlock_config *config, const char *prefix, size_t prefix_length);
 
-/* How long each node has to answer an attempt; no attempt takes longer. Default: 50. At least 1.
+/* How long each node has to answer an attempt: longer than a round trip. An attempt that has to connect to nodes first
+ * has the same time again for that. Default: 100. At least 1.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_node_timeout_ms(quorumlock_config *config, uint64_t timeout_ms);
 
@@ -452,7 +453,8 @@ quorumlock_result quorumlock_mutex_lock(
     const quorumlock_mutex *mutex, const quorumlock_cancel_handle *cancel, quorumlock_guard **guard,
     quorumlock_error **error);
 
-/* Makes one attempt, and waits for no holder and in no queue: a node timeout at most passes, or two for a fenced lock.
+/* Makes one attempt, and waits for no holder and in no queue: a node timeout at most passes, one more if connections
+ * have to be made first, and one more for a fenced lock.
  * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD; or QUORUMLOCK_UNAVAILABLE, _CONFIG, _ENTROPY, _FORKED.
  * Any thread; blocks it for no longer. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
 quorumlock_result quorumlock_mutex_try_lock(

@@ -93,7 +93,9 @@ impl Acquisition<'_> {
         let ttl_millis = self.ttl.millis();
         let order = Order { key: self.mutex.key.as_bytes(), token: &token, ttl_millis, fence: Some(floor) };
         let (mut claim, count, agreement) =
-            engine.acquire_fenced(&order, floor, vigil.map(Vigil::listener), |t0| machine.attempt_deadline(t0));
+            engine.acquire_fenced(&order, floor, vigil.map(Vigil::listener), |t0, connects| {
+                machine.attempt_deadline(t0, connects)
+            });
         if let Some(agreement) = &agreement {
             claim.fence = Some(agreement.fence()).into();
         }

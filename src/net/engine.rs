@@ -116,7 +116,8 @@ impl Engine {
         Readings { steady: now, lease: self.clock.lease_now() }
     }
 
-    /// Makes one attempt on all nodes. `deadline` says, given the time of its start, how long to wait for votes. The attempt of
+    /// Makes one attempt on all nodes. `deadline` says, given the time of its start and whether it has to connect to nodes
+    /// first, how long to wait for votes. The attempt of
     /// somebody who listens for the lock finds out about all that was heard before.
     pub(crate) fn acquire(
         &self,
@@ -124,7 +125,7 @@ impl Engine {
         token: OwnerToken,
         ttl_millis: u64,
         listener: Option<&Listener<'_>>,
-        deadline: impl FnOnce(Timestamp) -> Timestamp,
+        deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
     ) -> (Claim, Count) {
         let mut claim = claim(token, listener, None);
         let count = self.relay.run(
@@ -134,7 +135,8 @@ impl Engine {
                     fleet.look_into(&listener.key);
                 }
                 let asks_remaining = listener.is_some_and(|listener| listener.asks_remaining);
-                (fleet.acquire(key, &token, ttl_millis, asks_remaining, t0, bells), deadline(t0))
+                let ticket = fleet.acquire(key, &token, ttl_millis, asks_remaining, t0, bells);
+                (ticket, deadline(t0, fleet.has_to_connect(t0)))
             },
             |fleet, ticket| fleet.rounds().conclude(ticket),
         );
@@ -161,7 +163,7 @@ impl Engine {
         order: &Order<'_>,
         floor: FencingToken,
         listener: Option<&Listener<'_>>,
-        deadline: impl FnOnce(Timestamp) -> Timestamp,
+        deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
     ) -> (Claim, Count, Option<Agreement>) {
         let mut claim = claim(*order.token, listener, Some(floor));
         let (count, agreement) = self.relay.run(
@@ -170,7 +172,8 @@ impl Engine {
                 if let Some(listener) = listener {
                     fleet.look_into(&listener.key);
                 }
-                (fleet.acquire_fenced(order, floor, t0, bells), deadline(t0))
+                let ticket = fleet.acquire_fenced(order, floor, t0, bells);
+                (ticket, deadline(t0, fleet.has_to_connect(t0)))
             },
             |fleet, ticket| {
                 let agreement = fleet.rounds().agreement(ticket);

@@ -142,6 +142,8 @@ pub struct Acquire {
     state: State,
     attempts: u32,
     started: Timestamp,
+    /// How long the nodes of the last attempt had to answer at most.
+    budget: Duration,
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
     /// What else the last attempt found out.
@@ -179,6 +181,7 @@ impl Acquire {
             state: State::Attempting,
             attempts: 0,
             started: now,
+            budget: terms.node_timeout,
             held: false,
             outlook: Outlook::NONE,
             is_prompted: false,
@@ -206,9 +209,15 @@ impl Acquire {
     }
 
     /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
-    /// answer is of use.
-    pub fn attempt_deadline(&self, t0: Timestamp) -> Timestamp {
-        let answer = t0.after(self.terms.node_timeout.min(self.terms.ttl.validity()));
+    /// answer is of use. An attempt that has to connect to nodes first has another node timeout for that.
+    pub fn attempt_deadline(&mut self, t0: Timestamp, has_to_connect: bool) -> Timestamp {
+        self.budget = self.terms.node_timeout.saturating_mul(1 + u32::from(has_to_connect));
+        self.deadline_within(t0, self.budget)
+    }
+
+    /// Until when nodes that are asked at `start` may answer if they have so much time.
+    fn deadline_within(&self, start: Timestamp, budget: Duration) -> Timestamp {
+        let answer = start.after(budget.min(self.terms.ttl.validity()));
         match self.terms.patience {
             // Patience that had run out when the call was made still buys one attempt.
             Patience::Until(deadline) if deadline > self.started => answer.min(deadline),
@@ -254,7 +263,9 @@ impl Acquire {
     /// Until when the nodes may answer to a raise that began at `now`.
     pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
         match self.state {
-            State::Raising { t0, .. } => self.attempt_deadline(now).min(t0.steady.after(self.terms.ttl.validity())),
+            State::Raising { t0, .. } => {
+                self.deadline_within(now, self.terms.node_timeout).min(t0.steady.after(self.terms.ttl.validity()))
+            }
             _ => now,
         }
     }
@@ -380,7 +391,7 @@ impl Acquire {
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {
-        matches!(self.terms.patience, Patience::Until(deadline) if self.started < deadline && deadline < t0.after(self.terms.node_timeout))
+        matches!(self.terms.patience, Patience::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {

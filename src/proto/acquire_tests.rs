@@ -49,7 +49,7 @@ fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
     machine.woken(Timestamp::from_nanos(99_999_000));
     assert_eq!(machine.poll(), Output::Attempt);
-    assert_eq!(machine.attempt_deadline(at(100)), at(100), "no time for anybody to answer");
+    assert_eq!(machine.attempt_deadline(at(100), false), at(100), "no time for anybody to answer");
     let (tally, reached) = tally("xxx");
     machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
     while let Output::Undo(_) = machine.poll() {}
@@ -99,7 +99,7 @@ fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
     assert!(matches!(machine.poll(), Output::Undo(_)));
     assert_eq!(machine.poll(), Output::Wait(at(1 + 6)));
     machine.woken(at(7));
-    assert_eq!(machine.attempt_deadline(at(7)), at(57));
+    assert_eq!(machine.attempt_deadline(at(7), false), at(57));
     let Output::Done(Verdict::Acquired(_)) = attempt(&mut machine, "ggg", 7, 8) else { panic!() };
 }
 
@@ -161,8 +161,8 @@ fn a_hopelessly_short_lease_does_not_retry_for_ever() {
 #[test]
 fn a_deadline_bounds_attempts_and_waits() {
     let mut machine = acquire(Patience::Until(at(100)));
-    assert_eq!(machine.attempt_deadline(at(0)), at(50));
-    assert_eq!(machine.attempt_deadline(at(70)), at(100));
+    assert_eq!(machine.attempt_deadline(at(0), false), at(50));
+    assert_eq!(machine.attempt_deadline(at(70), false), at(100));
     let mut now = 0;
     let mut attempts = Vec::new();
     let verdict = loop {
@@ -202,15 +202,29 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
 #[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     let mut machine = acquire(Patience::Until(at(0)));
-    assert_eq!(machine.attempt_deadline(at(10)), at(60));
+    assert_eq!(machine.attempt_deadline(at(10), false), at(60));
     assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
+}
+
+#[test]
+fn an_attempt_that_has_to_connect_has_as_much_time_again() {
+    let mut machine = acquire(Patience::Until(at(1000)));
+    assert_eq!(machine.attempt_deadline(at(0), true), at(100));
+    assert_eq!(machine.attempt_deadline(at(0), false), at(50));
+    assert_eq!(machine.attempt_deadline(at(950), true), at(1000), "but no longer than its caller waits");
+    // What cuts such an attempt short says nothing against what was found before.
+    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
+    machine.woken(at(920));
+    assert_eq!(machine.attempt_deadline(at(920), true), at(1000));
+    assert_eq!(attempt(&mut machine, "xxx", 920, 1000), Output::Undo(nodes(&[0, 1, 2])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 }
 
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
     let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let machine = Acquire::new(Terms { ttl, ..acquire(Patience::Once).terms }, at(0));
-    assert_eq!(machine.attempt_deadline(at(0)), Timestamp::from_nanos(7_900_000));
+    let mut machine = Acquire::new(Terms { ttl, ..acquire(Patience::Once).terms }, at(0));
+    assert_eq!(machine.attempt_deadline(at(0), false), Timestamp::from_nanos(7_900_000));
 }
 
 #[test]

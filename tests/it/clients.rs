@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// A time to live that ends after every test: a key that goes away meanwhile was released.
 pub(crate) const LASTING: Duration = Duration::from_secs(600);
-/// The library's default time for a node to answer.
+/// The time for a node to answer in tests about time. An attempt that has to connect first takes twice as long at most.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much later than its deadline a call may return: the time to be scheduled, and no more.
 pub(crate) const SLACK: Duration = Duration::from_millis(20);
@@ -27,9 +27,9 @@ pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> R
     Redlock::builder().nodes(urls).node_timeout(PATIENT).build().unwrap()
 }
 
-/// A client of these URLs with default settings, for tests about time.
+/// A client of these URLs for tests about time.
 pub(crate) fn hasty_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).build().unwrap()
+    Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).build().unwrap()
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {

@@ -29,7 +29,7 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     let limit = NODE_TIMEOUT + SLACK;
     // Whoever hangs must be found out in time, and nobody else because of a busy machine.
     let client = || if cause == Cause::TimedOut { hasty_client_of([url]) } else { client_of([url]) };
-    let mutex = promptly_from(limit, || lasting(&client(), "alone"), check);
+    let mutex = promptly_from(NODE_TIMEOUT + limit, || lasting(&client(), "alone"), check);
     for _ in 0..2 {
         promptly(limit, || check(mutex.clone()));
     }

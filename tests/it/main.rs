@@ -8,9 +8,11 @@
 
 mod addresses;
 mod alike;
+mod backlog;
 mod cancelling;
 mod capi;
 mod clients;
+mod descriptors;
 mod dialects;
 mod extension;
 mod faults;

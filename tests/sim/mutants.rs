@@ -266,8 +266,8 @@ const MUTANTS: &[Mutant] = &[
         name: "attempts without a time limit",
         file: "proto/acquire.rs",
         edits: &[(
-            "let answer = t0.after(self.terms.node_timeout.min(self.terms.ttl.validity()))",
-            "let answer = t0.after((self.terms.node_timeout * 100).min(self.terms.ttl.validity()))",
+            "let answer = start.after(budget.min(self.terms.ttl.validity()))",
+            "let answer = start.after((budget * 100).min(self.terms.ttl.validity()))",
         )],
     },
     Mutant {

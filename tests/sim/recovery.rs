@@ -7,7 +7,10 @@
 use crate::campaign::run;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
+use crate::world::World;
+use crate::{holds, kernel, workload};
 use quorumlock::embedded::{Condition, Flavour};
+use std::time::Duration;
 
 /// Seeds of each kind.
 const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
@@ -87,5 +90,43 @@ fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
         };
         let (asked, released) = (times("a SET"), times("a release"));
         assert!(released < 2 * asked, "seed {seed}: {released} releases for {asked} SETs");
+    }
+}
+
+/// The first attempt of a process, and the second, when the connections are there.
+fn two_attempts() {
+    kernel::spawn(0, || {
+        let mutex = workload::open(0).mutex("r0").ttl(Duration::from_secs(5));
+        for (what, begun) in [("a cold attempt that wins", (0, 0)), ("a warm attempt that wins", (0, 0))] {
+            if let Ok(Some(guard)) = mutex.try_lock() {
+                let hold = holds::took(0, guard.remaining(), begun);
+                kernel::with(|world| {
+                    world.saw(what);
+                    world.gives_back(hold, true);
+                });
+            }
+            kernel::sleep_until(kernel::with(|world| world.now) + SECOND);
+        }
+    });
+}
+
+/// Connecting takes a round trip, and so does the attempt: each has the node timeout. Only nodes that are farther away than
+/// that cannot be locked on.
+#[test]
+fn an_attempt_that_has_to_connect_first_has_time_for_that() {
+    for (node_timeout, round_trip, wins) in
+        [(50, 30, true), (50, 40, true), (50, 48, true), (50, 60, false), (100, 60, true), (100, 96, true)]
+    {
+        let seen = (0..4).map(|seed| {
+            let mut plan = quiet(seed, 3);
+            (plan.node_timeout, plan.ttls) = (node_timeout * MILLISECOND, vec![5000]);
+            plan.paths.fill(PathPlan { delay: round_trip * MILLISECOND / 2, jitter: MILLISECOND / 100 });
+            kernel::run(World::new(plan, Trace::silent()), two_attempts).seen
+        });
+        let seen: Vec<_> = seen.collect();
+        let times = |what| seen.iter().filter(|seen| seen.contains_key(what)).count();
+        let (cold, warm) = (times("a cold attempt that wins"), times("a warm attempt that wins"));
+        println!("round trip {round_trip} ms of {node_timeout}: {cold} of 4 cold attempts, {warm} of 4 warm ones");
+        assert_eq!((cold, warm), if wins { (4, 4) } else { (0, 0) }, "{round_trip} ms of {node_timeout}");
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn begin() {
     }
 }
 
-fn open(client: usize) -> Redlock {
+pub(crate) fn open(client: usize) -> Redlock {
     let (nodes, node_timeout, clock) = with(|world| {
         let timeout = Duration::from_nanos(world.plan.node_timeout);
         (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
@@ -125,8 +125,8 @@ impl Worker {
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let mut patience = None;
         let (what, allowed, result) = match self.random.below(4) {
-            // A fence may take a second round trip.
-            0 => ("try_lock", Some(if is_fenced { 2 * node_timeout } else { node_timeout }), mutex.try_lock()),
+            // Connections may have to be made first, and a fence may take a second round trip.
+            0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
             2 => {
                 let wait = Wait::forever().cancelled_after(self.random.magnitude(1, 20) as u32);

@@ -97,6 +97,13 @@ impl Fleet {
         ticket
     }
 
+    /// Whether an attempt that was begun now depends on connections that are still being made: fewer than a quorum can answer
+    /// without.
+    pub(in crate::net) fn has_to_connect(&self, now: Timestamp) -> bool {
+        let ready = self.links.iter().filter(|link| link.is_responsive(now)).count();
+        ready <= self.links.len() / 2 && self.links.iter().any(|link| !link.is_closed() && !link.has_greeted())
+    }
+
     /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to those that there
     /// is no connection to, so that the lock's release need not wait for that, and asks nothing.
     pub(in crate::net) fn adopt(
