@@ -80,6 +80,7 @@
 //! | Restart not noticed | 72 | one holder |
 //! | Repair after the release | 2 987 | nothing is left behind |
 //! | A clock that stands still in sleep | 784 | one holder |
+//! | Waits end by the lease clock | 1 | no call gives up before its time |
 //!
 //! Not found by it, and caught by other tests: extensions that count in quarantine; releases that flood a node which loads its
 //! data. A loss that an observer is told of twice was not found in 20 000 seeds. Twelve more rows of the table have not been run
