@@ -7,10 +7,10 @@ use crate::forked;
 use crate::keeper::Keeper;
 use crate::net::engine::{Count, Engine};
 use crate::proto::backoff::Backoff;
-use crate::proto::fault::{Cause, Fault};
+use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fenced;
 use crate::proto::lease::{Ttl, TtlError};
-use crate::proto::node::NodeId;
+use crate::proto::node::{NodeId, NodeSet};
 use crate::queue::{Queues, Trouble};
 use crate::report::Reporter;
 use crate::sys::Generation;
@@ -118,6 +118,7 @@ impl Client {
             |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
         Trouble {
             answered: count.tally.granted().len() + count.tally.refused().len(),
+            hopeless_since: None,
             causes: count.faults.iter().map(cause).collect(),
         }
     }
@@ -138,7 +139,22 @@ impl Client {
                  longest time to live, or declare nodes durable that keep their data"
             );
         }
-        Error::new(ErrorKind::Unavailable, message).with_causes(trouble.causes)
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, trouble.causes)
+    }
+
+    /// The error that a lock is held by a key that has no expiry on these nodes.
+    pub(crate) fn no_expiry(&self, key: &str, endless: NodeSet) -> Error {
+        let addresses = &self.settings().nodes;
+        let message = format!(
+            "cannot lock {:?}: its key {key:?} has no expiry on {} of {} nodes, and is never freed; unless a program that \
+             holds the lock will delete it, delete the key",
+            self.resource(key),
+            endless.len(),
+            addresses.len()
+        );
+        let fault = Fault::new(Phase::Reply, Cause::NoExpiry);
+        let causes = endless.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
     }
 }
 

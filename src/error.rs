@@ -23,6 +23,7 @@ struct Content {
     kind: ErrorKind,
     message: Cow<'static, str>,
     causes: Vec<NodeFault>,
+    is_permanent: bool,
 }
 
 /// What a caller can do about an error.
@@ -42,7 +43,9 @@ pub enum ErrorKind {
     /// worked under it stops, and locks anew.
     LeaseLost,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
-    /// held is not known; trying again later may help. [`Error::causes`] says what went wrong at each node.
+    /// held is not known; trying again later may help, unless the error [is permanent](Error::is_permanent).
+    /// [`Error::causes`] says what went wrong at each node. A wait also fails with this when the lock is held by a key that
+    /// has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
     Unavailable,
 }
 
@@ -59,6 +62,27 @@ impl Error {
         self.0.kind
     }
 
+    /// Whether trying again cannot help until something is changed: the program, its configuration, or a node.
+    ///
+    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and [`LeaseLost`](ErrorKind::LeaseLost); and for
+    /// [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
+    /// [permanent](crate::Cause::is_permanent) that the other nodes are no quorum.
+    ///
+    /// ```
+    /// use quorumlock::{Cause, Redlock};
+    ///
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// // The embedded node has no such database.
+    /// let redlock = Redlock::builder().node(format!("{}/9999", node.url())).build()?;
+    /// let error = redlock.mutex("orders/42").try_lock().unwrap_err();
+    /// assert_eq!(error.causes()[0].cause(), Cause::Database);
+    /// assert!(error.is_permanent());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_permanent(&self) -> bool {
+        self.0.is_permanent
+    }
+
     /// Every node that gave no usable answer, and why, in the order in which the nodes were named. Empty when no node was
     /// asked.
     pub fn causes(&self) -> &[NodeFault] {
@@ -66,12 +90,20 @@ impl Error {
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
-        Error(Box::new(Content { kind, message: message.into(), causes: Vec::new() }))
+        let is_permanent = matches!(kind, ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost);
+        Error(Box::new(Content { kind, message: message.into(), causes: Vec::new(), is_permanent }))
     }
 
     pub(crate) fn with_causes(mut self, causes: Vec<NodeFault>) -> Error {
         self.0.causes = causes;
         self
+    }
+
+    /// [`with_causes`](Error::with_causes), of so many nodes in all: whether it is permanent goes by the causes.
+    pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
+        let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();
+        self.0.is_permanent = nodes - permanent < nodes / 2 + 1;
+        self.with_causes(causes)
     }
 }
 

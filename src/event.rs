@@ -137,6 +137,32 @@ impl ExtensionFailed {
     }
 }
 
+/// A wait for a lock has ended, because the lock is held by a key that has no expiry on a majority of nodes. It is never freed
+/// by itself: a program set it without an expiry, or stopped between setting it and giving it one. If no program that
+/// holds the lock will delete it, delete the key.
+#[derive(Clone, Debug)]
+pub struct KeyWithoutExpiry {
+    pub(crate) resource: Name,
+    pub(crate) addresses: Vec<String>,
+}
+
+impl KeyWithoutExpiry {
+    /// The name of the resource.
+    pub fn resource(&self) -> &str {
+        self.resource.as_str()
+    }
+
+    /// The key: the client's prefix and the name of the resource.
+    pub fn key(&self) -> &str {
+        &self.resource.key
+    }
+
+    /// The addresses of the nodes where it has no expiry.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+}
+
 /// A lock was lost while its guard was there: somebody else may hold it.
 #[derive(Clone, Debug)]
 pub struct Lost {

@@ -172,8 +172,8 @@ mod watchdog;
 pub use config::Builder;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown, NodeMayEvict,
+    NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 pub use extension::Extension;
 pub use fence_guard::{FenceGuard, StaleFence};

@@ -2,17 +2,18 @@
 
 mod attach;
 mod fenced;
+mod queueing;
 mod vigil;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::MutexGuard;
-use crate::keeper::LONGEST_SLEEP;
 use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
+use crate::proto::node::NodeSet;
 use crate::proto::time::{Readings, Timestamp};
-use crate::queue::{HoldId, Place, Trouble, Turn};
+use crate::queue::{HoldId, Place, Trouble};
 use crate::token;
 use crate::wait::{Limit, Wait};
 use crate::watchdog::Watchdog;
@@ -96,7 +97,8 @@ impl Mutex {
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when no quorum of nodes has answered for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default; [`Config`](ErrorKind::Config) for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default, or the lock is
+    /// held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](ErrorKind::Config) for
     /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
     /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
     pub fn lock(&self) -> Result<MutexGuard> {
@@ -140,8 +142,10 @@ impl Mutex {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt;
-    /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
+    /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt; and before
+    /// that when so many nodes have [permanent](crate::Cause::is_permanent) faults for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) that no quorum is possible, or when the lock is held
+    /// by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard>> {
         self.lock_with(&Wait::timeout(timeout))
     }
@@ -235,6 +239,7 @@ struct Acquisition<'m> {
     is_handed_on: bool,
 }
 
+/// How the wait in the queue ended.
 enum Queued {
     FirstInLine,
     /// And why it is not known that the lock is held, if it is not.
@@ -247,64 +252,6 @@ impl<'m> Acquisition<'m> {
         Ok(Acquisition { mutex, ttl, patience, called_at, started, is_handed_on: false })
     }
 
-    /// Waits to become the first of this process's queue, with no guard of this process in front.
-    fn queue(&mut self, place: &Place<'_>, mut turn: Turn, wait: &Wait) -> Result<Queued> {
-        let engine = self.mutex.client.engine();
-        let deadline = match self.patience {
-            // Without time to wait, the call still makes its one attempt.
-            Patience::Until(deadline) if deadline > self.started => deadline,
-            Patience::Until(_) | Patience::Once => return Ok(Queued::FirstInLine),
-            Patience::WhileAvailable(_) => Timestamp::NEVER,
-        };
-        let mut bell = None;
-        let mut held_here = false;
-        let mut clocks = self.called_at;
-        let mut now = self.started;
-        loop {
-            let until = match turn {
-                Turn::Head(_) if now >= deadline => return Ok(Queued::OutOfTime(place.trouble())),
-                Turn::Head(available_at) => {
-                    // While a guard of this process held the lock, nobody asked whether the nodes were there.
-                    self.is_handed_on = held_here;
-                    self.started = if held_here { now } else { available_at };
-                    return Ok(Queued::FirstInLine);
-                }
-                Turn::HeldHere(until) => {
-                    held_here = true;
-                    clocks.steady_at(until).min(deadline)
-                }
-                Turn::Behind(available_at) => match self.patience {
-                    // Whoever is in front may have more patience.
-                    Patience::WhileAvailable(limit) => {
-                        // No attempt lasts longer; before one can have ended, nothing is known.
-                        let attempt = (engine.node_timeout() * 2).min(self.ttl.validity());
-                        let until = available_at.after(limit.max(attempt));
-                        match place.trouble() {
-                            Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
-                            _ => until.max(now.after(attempt)),
-                        }
-                    }
-                    Patience::Once | Patience::Until(_) => deadline,
-                },
-            };
-            if now >= deadline {
-                return Ok(Queued::OutOfTime(place.trouble()));
-            }
-            match &bell {
-                // Look again with the bell in place, before relying on it.
-                None => bell = Some(place.bell()),
-                Some(bell) => {
-                    if wait.sleep(bell, until.since(now).min(LONGEST_SLEEP)) {
-                        return Err(self.cancelled());
-                    }
-                }
-            }
-            clocks = engine.readings();
-            now = clocks.steady;
-            turn = place.turn(clocks.lease);
-        }
-    }
-
     /// Attempts, undoes, waits, and attempts again, until the machine is done.
     fn drive(&mut self, mut place: Option<Place<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
         let Mutex { client, key, .. } = self.mutex;
@@ -315,8 +262,13 @@ impl<'m> Acquisition<'m> {
             node_timeout: settings.node_timeout,
             patience: self.patience,
             backoff: settings.backoff,
+            hopeless_after: settings.unavailable_after,
         };
         let mut machine = Acquire::new(terms, self.started);
+        let trouble = place.as_ref().and_then(Place::trouble);
+        if let Some(since) = trouble.and_then(|trouble| trouble.hopeless_since) {
+            machine.early_end().was_hopeless(since.max(self.called_at.steady));
+        }
         let mut last: Option<(Claim, Count)> = None;
         let mut vigil: Option<Vigil<'_>> = None;
         let mut now = self.called_at;
@@ -349,7 +301,8 @@ impl<'m> Acquisition<'m> {
                         if machine.is_held() {
                             place.answered(now.steady);
                         } else if !attempt.1.is_won() {
-                            place.troubled(client.trouble(&attempt.1));
+                            let hopeless_since = machine.early_end().hopeless_since();
+                            place.troubled(Trouble { hopeless_since, ..client.trouble(&attempt.1) });
                         }
                     }
                     is_lost = machine.is_lost();
@@ -388,6 +341,9 @@ impl<'m> Acquisition<'m> {
                 }
                 Output::Done(Verdict::Held) => break,
                 Output::Done(Verdict::Cancelled) => return Err(self.cancelled()),
+                Output::Done(Verdict::NoExpiry) => {
+                    return Err(self.no_expiry(last.map_or(NodeSet::EMPTY, |(_, count)| count.endless)));
+                }
                 Output::Done(Verdict::TooLate) => return Err(self.too_late()),
                 Output::Done(Verdict::Unavailable) => {
                     let trouble = last.map(|(_, count)| client.trouble(&count)).unwrap_or_default();
@@ -427,6 +383,13 @@ impl<'m> Acquisition<'m> {
 
     fn cancelled(&self) -> Error {
         Error::new(ErrorKind::Cancelled, format!("the wait for {:?} was cancelled", self.mutex.resource()))
+    }
+
+    /// The lock's key has no expiry on these nodes: tells the observer, and gives the error.
+    fn no_expiry(&self, nodes: NodeSet) -> Error {
+        let Mutex { client, key, .. } = self.mutex;
+        client.report().key_without_expiry(key, nodes);
+        client.no_expiry(key, nodes)
     }
 
     fn too_late(&self) -> Error {

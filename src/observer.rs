@@ -1,8 +1,8 @@
 //! Who is told what happens: for logs, metrics and alarms.
 
 use crate::event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, Lost, NodeDown, NodeMayEvict, NodeQuarantined, NodeUp,
-    QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
+    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::sync::Arc;
 
@@ -90,6 +90,11 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
+    /// A wait for a lock has failed, because the lock is held by a key that has no expiry. Once for each wait.
+    fn key_without_expiry(&self, event: &KeyWithoutExpiry) {
+        let _ = event;
+    }
+
     /// A lock was lost: once for each guard at most. A guard that has a [`Watchdog`](crate::Watchdog), or was asked for its
     /// [`lost`](crate::MutexGuard::lost) channel, is told of at the same time as by that channel, in time. Of any other it
     /// is found out when it is next extended or released. Whatever was lost, the guard's release follows.
@@ -165,6 +170,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn extension_failed(&self, event: &ExtensionFailed) {
         (**self).extension_failed(event);
+    }
+
+    fn key_without_expiry(&self, event: &KeyWithoutExpiry) {
+        (**self).key_without_expiry(event);
     }
 
     fn lost(&self, event: &Lost) {

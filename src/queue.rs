@@ -78,6 +78,8 @@ enum Bell {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble {
     pub(crate) answered: usize,
+    /// Since when no quorum is possible for permanent faults, if that is so.
+    pub(crate) hopeless_since: Option<Timestamp>,
     pub(crate) causes: Vec<NodeFault>,
 }
 

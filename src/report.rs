@@ -8,8 +8,8 @@
 
 use crate::error::NodeFault;
 use crate::event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Name, NodeDown, NodeMayEvict,
+    NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use crate::net::engine::Count;
 use crate::net::news::{Farewell, Item, News, Side};
@@ -91,7 +91,7 @@ impl Reporter {
         self.tell(|to| {
             call(|| to.observer.extended(&Extended { resource: to.name(key), ttl, automatic }));
             if !repaired.is_empty() {
-                let addresses = repaired.iter().map(|node| to.nodes[node.index()].clone()).collect();
+                let addresses = to.addresses(repaired);
                 call(|| to.observer.repaired(&Repaired { resource: to.name(key), addresses }));
             }
         });
@@ -105,6 +105,14 @@ impl Reporter {
     /// An automatic extension has failed.
     pub(crate) fn renewal_failed(&self, key: &Arc<str>, remaining: Duration, faults: &[(NodeId, Fault)]) {
         self.tell(|to| to.extension_failed(key, true, remaining, to.causes(faults)));
+    }
+
+    /// A wait has ended, because the key has no expiry on these nodes.
+    pub(crate) fn key_without_expiry(&self, key: &Arc<str>, nodes: NodeSet) {
+        self.tell(|to| {
+            let event = KeyWithoutExpiry { resource: to.name(key), addresses: to.addresses(nodes) };
+            call(|| to.observer.key_without_expiry(&event));
+        });
     }
 
     pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason) {
@@ -188,6 +196,10 @@ impl Listener {
 
     fn name(&self, key: &Arc<str>) -> Name {
         Name { key: Arc::clone(key), prefix: self.prefix }
+    }
+
+    fn addresses(&self, nodes: NodeSet) -> Vec<String> {
+        nodes.iter().map(|node| self.nodes[node.index()].clone()).collect()
     }
 
     fn cause(&self, node: NodeId, fault: Fault) -> NodeFault {

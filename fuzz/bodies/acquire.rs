@@ -103,7 +103,13 @@ impl Run {
         };
         let node_timeout = pick(&TIMES, input) * MILLI;
         let backoff = Backoff::new(Duration::from_nanos(shortest), Duration::from_nanos(longest));
-        let terms = Terms { ttl, node_timeout: Duration::from_nanos(node_timeout), patience, backoff };
+        let terms = Terms {
+            ttl,
+            node_timeout: Duration::from_nanos(node_timeout),
+            patience,
+            backoff,
+            hopeless_after: Duration::MAX,
+        };
         let model = Model {
             nodes,
             validity: validity?,

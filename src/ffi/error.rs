@@ -5,6 +5,7 @@ use super::code::Code;
 use super::handle::{Lent, Returned, Seen};
 use super::report::{CauseNumber, Fault, Phase, Report, show};
 use super::text::Str;
+use std::ffi::c_int;
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_error_free(error: Returned<Report>) {
@@ -19,6 +20,11 @@ extern "C" fn quorumlock_error_result(error: Lent<Report>) -> Code {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_error_message(error: Lent<Report>) -> Str {
     value(Str::EMPTY, || Some(Str::of(&error.optional()?.message)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_error_is_permanent(error: Lent<Report>) -> c_int {
+    value(0, || Some(error.optional()?.is_permanent.into()))
 }
 
 #[unsafe(no_mangle)]

@@ -35,6 +35,7 @@ pub(super) enum Kind {
     QuarantineEnded = 15,
     PublishRefused = 16,
     SubscribeRefused = 17,
+    KeyWithoutExpiry = 18,
 }
 
 /// `quorumlock_event`. What does not belong to its kind is zero, or empty.
@@ -90,6 +91,9 @@ impl Event {
             Kind::Extended => format!("{by_itself}extended {name:?} by {:?}", self.ttl),
             Kind::ExtensionFailed => {
                 format!("could not be {by_itself}extended, and is ours for {:?}: {name:?}", self.remaining)
+            }
+            Kind::KeyWithoutExpiry => {
+                format!("the key of {name:?} has no expiry, and is never freed, at {}", self.addresses.join(", "))
             }
             Kind::LostKey => format!("lost {name:?}: most nodes have not its key any more"),
             Kind::LostTime => format!("lost {name:?}: its time was up"),

@@ -10,13 +10,15 @@ pub(super) struct Failure {
     pub(super) code: Code,
     pub(super) message: Cow<'static, str>,
     pub(super) causes: Vec<NodeFault>,
+    pub(super) is_permanent: bool,
 }
 
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { code, message: message.into(), causes: Vec::new() }
+        let is_permanent = code as u32 >= Code::NullPointer as u32;
+        Failure { code, message: message.into(), causes: Vec::new(), is_permanent }
     }
 
     /// Of the argument of this name.
@@ -40,6 +42,7 @@ impl From<Error> for Failure {
             ErrorKind::LeaseLost => Code::LeaseLost,
             ErrorKind::Unavailable => Code::Unavailable,
         };
-        Failure { code, message: error.to_string().into(), causes: error.causes().to_vec() }
+        let (causes, is_permanent) = (error.causes().to_vec(), error.is_permanent());
+        Failure { code, message: error.to_string().into(), causes, is_permanent }
     }
 }

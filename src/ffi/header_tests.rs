@@ -91,6 +91,8 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CAUSE_FOREIGN", CauseNumber::Foreign as i32, 21),
     ("QUORUMLOCK_CAUSE_NO_SCRIPTS", CauseNumber::NoScripts as i32, 22),
     ("QUORUMLOCK_CAUSE_FENCE_AHEAD", CauseNumber::FenceAhead as i32, 23),
+    ("QUORUMLOCK_CAUSE_NO_EXPIRY", CauseNumber::NoExpiry as i32, 24),
+    ("QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY", Kind::KeyWithoutExpiry as i32, 18),
 ];
 
 /// Every `NAME = number,` of the header.

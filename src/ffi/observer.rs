@@ -4,8 +4,8 @@ use super::event::{Event, Kind};
 use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown, NodeMayEvict,
+    NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::ffi::c_void;
 
@@ -53,6 +53,11 @@ impl Observer for Listener {
         let (remaining, is_automatic) = (event.remaining(), event.is_automatic());
         let failed = Event { remaining, is_automatic, ..Event::of(Kind::ExtensionFailed, event.resource()) };
         self.tell(failed.because(event.causes()));
+    }
+
+    fn key_without_expiry(&self, event: &KeyWithoutExpiry) {
+        let addresses = event.addresses().iter().map(String::as_str);
+        self.tell(Event::of(Kind::KeyWithoutExpiry, event.resource()).at(addresses));
     }
 
     fn lost(&self, event: &Lost) {

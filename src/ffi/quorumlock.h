@@ -232,7 +232,9 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_NO_SCRIPTS = 22,
     /* The number of a fenced lock on this node is more than a day ahead of the clock of the node or of this machine. The
      * node does not count for this lock. If all nodes say so, check the clock of this machine. */
-    QUORUMLOCK_CAUSE_FENCE_AHEAD = 23
+    QUORUMLOCK_CAUSE_FENCE_AHEAD = 23,
+    /* The lock is held by a key that has no expiry: it is never freed by itself. */
+    QUORUMLOCK_CAUSE_NO_EXPIRY = 24
 } quorumlock_cause;
 
 /* Frees an error, its texts and its faults. NULL is allowed.
@@ -247,6 +249,13 @@ quorumlock_result quorumlock_error_result(const quorumlock_error *error);
  * from a server. Empty for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_error_message(const quorumlock_error *error);
+
+/* 1 when trying again cannot help until something is changed, otherwise 0: the program, its configuration, a lease
+ * that has ended, or so many nodes with a fault that time does not cure that the others are no majority. Such faults
+ * are QUORUMLOCK_CAUSE_AUTH, _CLUSTER_MODE, _DATABASE, _DUPLICATE, _NO_EXPIRY, _NO_PERMISSION, _NO_SCRIPTS,
+ * _NOT_MASTER and _READ_ONLY. 0 for NULL.
+ * Any thread. In a child of fork: the same. Not in a signal handler. */
+int quorumlock_error_is_permanent(const quorumlock_error *error);
 
 /* How many nodes gave no usable answer. 0 for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
@@ -317,7 +326,8 @@ quorumlock_result quorumlock_config_set_drift_factor(quorumlock_config *config, 
 quorumlock_result quorumlock_config_set_retry_delay_ms(
     quorumlock_config *config, uint64_t shortest_ms, uint64_t longest_ms);
 
-/* For how long quorumlock_mutex_lock goes on when no majority of nodes answers. Default: 3000.
+/* For how long quorumlock_mutex_lock goes on when no majority of nodes answers, and any wait when so many nodes have
+ * permanent faults (see quorumlock_error_is_permanent) that no majority is possible. Default: 3000.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *config, uint64_t time_ms);
 
@@ -765,7 +775,9 @@ typedef enum quorumlock_kind {
     /* A node does not let others be told of releases. Locks work all the same: addresses (one), faults (one). */
     QUORUMLOCK_EVENT_PUBLISH_REFUSED = 16,
     /* A node does not tell of the releases of others. Locks work all the same: addresses (one), faults (one). */
-    QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED = 17
+    QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED = 17,
+    /* A wait has failed, because the lock is held by a key that has no expiry on a majority: name, addresses. */
+    QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY = 18
 } quorumlock_kind;
 
 /* What happened. QUORUMLOCK_EVENT_NONE for NULL.

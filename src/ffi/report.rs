@@ -10,6 +10,7 @@ pub(super) struct Report {
     pub(super) code: Code,
     pub(super) message: Cow<'static, str>,
     pub(super) faults: Vec<Fault>,
+    pub(super) is_permanent: bool,
 }
 
 /// `quorumlock_fault`.
@@ -57,12 +58,13 @@ pub(super) enum CauseNumber {
     Foreign = 21,
     NoScripts = 22,
     FenceAhead = 23,
+    NoExpiry = 24,
 }
 
 impl Report {
     pub(super) fn new(failure: Failure) -> Report {
-        let Failure { code, message, causes } = failure;
-        Report { code, message, faults: faults(&causes) }
+        let Failure { code, message, causes, is_permanent } = failure;
+        Report { code, message, faults: faults(&causes), is_permanent }
     }
 
     #[cfg(test)]
@@ -101,6 +103,7 @@ impl Fault {
             Cause::FenceAhead => CauseNumber::FenceAhead,
             Cause::Foreign => CauseNumber::Foreign,
             Cause::Loading => CauseNumber::Loading,
+            Cause::NoExpiry => CauseNumber::NoExpiry,
             Cause::NoPermission => CauseNumber::NoPermission,
             Cause::NoScripts => CauseNumber::NoScripts,
             Cause::NotMaster => CauseNumber::NotMaster,

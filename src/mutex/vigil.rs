@@ -40,7 +40,8 @@ impl<'v> Vigil<'v> {
 
     /// What the count of an attempt says of the time to come.
     pub(super) fn outlook(&self, count: &Count) -> Outlook {
-        Outlook { free_at: count.free_at, is_attentive: self.listener.is_attentive() }
+        let is_endless = count.endless.len() >= count.tally.quorum();
+        Outlook { free_at: count.free_at, is_attentive: self.listener.is_attentive(), is_endless }
     }
 
     /// Waits until then at the latest.

@@ -286,6 +286,7 @@ impl Fleet {
                     }
                     answered |= self.count(ticket, node, (vote, None), now, bells);
                 }
+                Event::Endless(ticket) => self.rounds.note_endless(ticket, node),
                 Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
                 Event::Held(ticket, left) => {
                     answered |= self.count(ticket, node, (Vote::Refused, None), now, bells);

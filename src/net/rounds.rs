@@ -49,6 +49,8 @@ pub(super) struct Round {
     faults: Box<[Fault]>,
     /// When the keys end for which nodes refused, as far as they have said.
     ends: Vec<Timestamp>,
+    /// The nodes that refused for a key without expiry.
+    endless: NodeSet,
     reached: NodeSet,
     decided: bool,
     /// Whether its owner's deadline blames nobody: the owner only looks up, or has what it wants.
@@ -115,6 +117,8 @@ pub(crate) struct Count {
     pub(crate) faults: Vec<(NodeId, Fault)>,
     /// When so many keys have ended by themselves that a quorum may be had, as far as nodes have said; otherwise never.
     pub(crate) free_at: Timestamp,
+    /// The nodes that refused for a key without expiry, as far as they have said.
+    pub(crate) endless: NodeSet,
 }
 
 impl Count {
@@ -162,6 +166,7 @@ impl Rounds {
                     tally: Tally::new(self.nodes),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
                     ends: Vec::new(),
+                    endless: NodeSet::EMPTY,
                     reached: NodeSet::EMPTY,
                     decided: false,
                     patient: false,
@@ -180,7 +185,7 @@ impl Rounds {
         round.token = *token;
         round.tally = Tally::new(self.nodes);
         round.ends.clear();
-        round.reached = NodeSet::EMPTY;
+        (round.reached, round.endless) = (NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.patient, round.is_fenced) = (false, false, false);
         round.bell = None;
         Ticket { slot, generation: round.generation }
@@ -292,6 +297,15 @@ impl Rounds {
         }
     }
 
+    /// Notes that the key has no expiry for which a node has refused.
+    pub(super) fn note_endless(&mut self, ticket: Ticket, node: NodeId) {
+        if let Some(round) = self.round_mut(ticket)
+            && round.tally.refused().contains(node)
+        {
+            round.endless.insert(node);
+        }
+    }
+
     /// Ends a wait.
     pub(super) fn ring(&mut self, ticket: Ticket, bells: &mut Bells) {
         if let Some(round) = self.round_mut(ticket)
@@ -355,7 +369,8 @@ impl Rounds {
         let faulted =
             if round.tally.granted().len() < round.tally.quorum() { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let count = Count { tally: round.tally, reached: round.reached, faults, free_at: round.free_at() };
+        let Round { tally, reached, endless, .. } = *round;
+        let count = Count { tally, reached, faults, free_at: round.free_at(), endless };
         self.unrefer(ticket);
         count
     }

@@ -32,10 +32,12 @@
 //! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 use super::backoff::Backoff;
+use super::early_end::EarlyEnd;
 use super::fence::Agreement;
 use super::lease::{Lease, Ttl};
 use super::node::NodeSet;
 use super::time::{Readings, Timestamp};
+pub use super::turn::Turn;
 use super::vote::{Outcome, Tally};
 use std::time::Duration;
 
@@ -67,6 +69,8 @@ pub struct Terms {
     pub patience: Patience,
     /// The delays between attempts.
     pub backoff: Backoff,
+    /// How long faults that time does not cure must leave no quorum until they end the wait.
+    pub hopeless_after: Duration,
 }
 
 /// What to do next.
@@ -93,32 +97,12 @@ pub enum Verdict {
     Cancelled,
     /// Somebody else holds it.
     Held,
+    /// It is held by a key that never expires.
+    NoExpiry,
     /// A quorum granted, but only after the lease had ended.
     TooLate,
     /// Too few nodes can answer.
     Unavailable,
-}
-
-/// Whose turn it is when a lock was released, as far as somebody knows who waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// So many have waited for longer.
-    After(u8),
-    /// His, or that of somebody who was overtaken.
-    Due,
-    /// His, for some time, or there is nobody else.
-    Overdue,
-}
-
-impl Turn {
-    /// Of somebody who began to wait behind so many others; so many have had the lock since.
-    pub fn of(others: u8, departed: u8) -> Turn {
-        match others.saturating_sub(departed) {
-            0 if others == 0 || departed > others => Turn::Overdue,
-            0 => Turn::Due,
-            in_front => Turn::After(in_front),
-        }
-    }
 }
 
 /// What the waiting goes by, besides the count of an attempt.
@@ -128,11 +112,13 @@ pub struct Outlook {
     pub free_at: Timestamp,
     /// Whether no release can happen without ending the wait.
     pub is_attentive: bool,
+    /// Whether a majority of nodes refused for a key without expiry.
+    pub is_endless: bool,
 }
 
 impl Outlook {
     /// Nothing is known.
-    pub const NONE: Outlook = Outlook { free_at: Timestamp::NEVER, is_attentive: false };
+    pub const NONE: Outlook = Outlook { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
 }
 
 /// Taking the lock, step by step.
@@ -156,6 +142,8 @@ pub struct Acquire {
     is_told: bool,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
+    /// What may end the wait before its time.
+    early_end: EarlyEnd,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +176,7 @@ impl Acquire {
             splits: 0,
             is_told: false,
             available_at: now,
+            early_end: EarlyEnd::default(),
         }
     }
 
@@ -236,6 +225,7 @@ impl Acquire {
         // Nobody holds it, or it was not all released yet.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.refused());
+        self.early_end.note_faults(tally.is_hopeless(), t0.steady);
         self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
     }
 
@@ -349,6 +339,11 @@ impl Acquire {
         matches!(self.state, State::Lost { .. })
     }
 
+    /// What may end the wait before its time.
+    pub fn early_end(&mut self) -> &mut EarlyEnd {
+        &mut self.early_end
+    }
+
     /// How many attempts were made.
     pub fn attempts(&self) -> u32 {
         self.attempts
@@ -380,6 +375,7 @@ impl Acquire {
         if self.held {
             self.available_at = now.steady;
         }
+        self.early_end.note_key(self.held && self.outlook.is_endless, now.steady);
         let was_prompted = std::mem::take(&mut self.is_prompted);
         // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
         self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
@@ -401,6 +397,14 @@ impl Acquire {
             // It was free a moment ago, and nobody will tell when it is again.
             delay = delay.min(moments(random) * self.splits.min(4));
             self.is_prompted = self.splits < 4;
+        }
+        if self.terms.patience != Patience::Once {
+            if self.early_end.is_endless(now, self.terms.node_timeout) {
+                return After::Stop(Verdict::NoExpiry);
+            }
+            if lost == Verdict::Unavailable && self.early_end.is_hopeless(now, self.terms.hopeless_after) {
+                return After::Stop(lost);
+            }
         }
         match self.terms.patience {
             Patience::Once => return After::Stop(lost),

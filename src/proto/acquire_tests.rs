@@ -26,7 +26,8 @@ fn lease_at(millis: u64) -> LeaseTime {
 fn acquire(patience: Patience) -> Acquire {
     let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
-    Acquire::new(Terms { ttl, node_timeout: NODE_TIMEOUT, patience, backoff }, at(0))
+    let hopeless_after = Duration::from_secs(1);
+    Acquire::new(Terms { ttl, node_timeout: NODE_TIMEOUT, patience, backoff, hopeless_after }, at(0))
 }
 
 fn tally(row: &str) -> (Tally, NodeSet) {
@@ -36,6 +37,7 @@ fn tally(row: &str) -> (Tally, NodeSet) {
             'g' => Vote::Granted,
             'r' => Vote::Refused,
             'x' => Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
+            'p' => Vote::Fault(Fault::new(Phase::Handshake, Cause::Auth)),
             _ => continue,
         };
         tally.record(NodeId::new(index), vote);
@@ -66,6 +68,52 @@ fn attempt(machine: &mut Acquire, row: &str, t0: u64, now: u64) -> Output {
 
 fn nodes(indices: &[usize]) -> NodeSet {
     indices.iter().copied().map(NodeId::new).collect()
+}
+
+/// Attempts every 100 ms, each with the row of its time, until the machine is done. Gives when, and the verdict.
+fn ends(patience: Patience, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
+    let mut machine = acquire(patience);
+    for time in (0..100_000).step_by(100) {
+        machine.expects(Outlook { is_endless, ..Outlook::NONE });
+        let mut output = attempt(&mut machine, row(time), time, time + 1);
+        while let Output::Undo(_) = output {
+            output = machine.poll();
+        }
+        match output {
+            Output::Done(verdict) => return (time, verdict),
+            _ => machine.woken(at(time + 100)),
+        }
+        if let Output::Done(verdict) = machine.poll() {
+            return (time + 100, verdict);
+        }
+    }
+    panic!("it goes on for ever")
+}
+
+#[test]
+fn permanent_faults_that_leave_no_quorum_end_every_wait() {
+    let long = Patience::Until(at(50_000));
+    let unavailable = |time| (time, Verdict::Unavailable);
+    assert_eq!(ends(long, false, |_| "ppx"), unavailable(1000));
+    assert_eq!(ends(long, false, |_| "ppg"), unavailable(1000));
+    assert_eq!(ends(Patience::Once, false, |_| "ppx"), unavailable(0));
+    assert_eq!(ends(Patience::WhileAvailable(Duration::from_secs(2)), false, |_| "ppx"), unavailable(1000));
+    assert_eq!(ends(Patience::Until(at(500)), false, |_| "ppx"), unavailable(500));
+    // Other faults may pass, and so may these when they have passed once.
+    assert_eq!(ends(long, false, |_| "pxx"), unavailable(50_000));
+    assert_eq!(ends(long, false, |time| if time == 900 { "pxx" } else { "ppx" }), unavailable(2000));
+    assert_eq!(ends(long, false, |time| if time < 30_000 { "rrx" } else { "ppx" }), unavailable(31_000));
+}
+
+#[test]
+fn a_key_that_never_expires_ends_a_wait_when_it_was_seen_twice() {
+    let long = Patience::Until(at(50_000));
+    assert_eq!(ends(long, true, |_| "rrx"), (100, Verdict::NoExpiry));
+    assert_eq!(ends(Patience::WhileAvailable(Duration::from_secs(2)), true, |_| "rrx"), (100, Verdict::NoExpiry));
+    assert_eq!(ends(long, true, |time| if time % 200 == 0 { "rrx" } else { "grx" }).1, Verdict::NoExpiry);
+    assert_eq!(ends(long, true, |time| if time % 200 == 0 { "rrx" } else { "gxx" }), (50_000, Verdict::Unavailable));
+    assert_eq!(ends(long, false, |_| "rrx"), (50_000, Verdict::Held));
+    assert_eq!(ends(Patience::Once, true, |_| "rrx"), (0, Verdict::Held));
 }
 
 #[test]
@@ -256,7 +304,7 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 /// An attempt that is refused while no release can escape us.
 fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.expects(Outlook { free_at, is_attentive: true });
+    machine.expects(Outlook { free_at, is_attentive: true, is_endless: false });
     attempt(machine, "rrr", t0, t0 + 1)
 }
 

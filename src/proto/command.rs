@@ -95,17 +95,30 @@ pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
     resp::encode(out, &[b"PTTL", key]);
 }
 
-/// What [`remaining`] brought: how long the key lives at most, counted from now. None when it does not end by itself, or
-/// nobody says.
+/// How long a key lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It has no expiry.
+    Endless,
+    /// So long at most, counted from now.
+    Limited(Duration),
+    /// The node does not say.
+    Unknown,
+}
+
+/// What [`remaining`] brought.
 ///
 /// # Errors
 /// A reply that `PTTL` never gives.
-pub fn remaining_reply(reply: Reply<'_>) -> Result<Option<Duration>, ProtocolError> {
+pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
     match reply {
-        Reply::Integer(-2) => Ok(Some(Duration::ZERO)),
-        Reply::Integer(-1) | Reply::Error(_) => Ok(None),
+        Reply::Integer(-2) => Ok(Lifetime::Limited(Duration::ZERO)),
+        Reply::Integer(-1) => Ok(Lifetime::Endless),
+        Reply::Error(_) => Ok(Lifetime::Unknown),
         // A key lives through the last millisecond of its time.
-        Reply::Integer(millis @ 0..) => Ok(Some(Duration::from_millis(millis.unsigned_abs().saturating_add(1)))),
+        Reply::Integer(millis @ 0..) => {
+            Ok(Lifetime::Limited(Duration::from_millis(millis.unsigned_abs().saturating_add(1))))
+        }
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -318,11 +331,11 @@ mod tests {
     #[test]
     fn how_long_a_key_lives_is_rounded_up() {
         let table = [
-            (Reply::Integer(-2), Ok(Some(Duration::ZERO))),
-            (Reply::Integer(-1), Ok(None)),
-            (Reply::Integer(0), Ok(Some(Duration::from_millis(1)))),
-            (Reply::Integer(i64::MAX), Ok(Some(Duration::from_millis(1 << 63)))),
-            (Reply::Error(b"NOPERM no"), Ok(None)),
+            (Reply::Integer(-2), Ok(Lifetime::Limited(Duration::ZERO))),
+            (Reply::Integer(-1), Ok(Lifetime::Endless)),
+            (Reply::Integer(0), Ok(Lifetime::Limited(Duration::from_millis(1)))),
+            (Reply::Integer(i64::MAX), Ok(Lifetime::Limited(Duration::from_millis(1 << 63)))),
+            (Reply::Error(b"NOPERM no"), Ok(Lifetime::Unknown)),
             (Reply::Integer(-3), Err(ProtocolError::UnexpectedReply)),
             (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
         ];

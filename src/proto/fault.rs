@@ -80,6 +80,9 @@ pub enum Cause {
     Foreign,
     /// The node is loading its data set.
     Loading,
+    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it without one,
+    /// or stopped between setting it and giving it one.
+    NoExpiry,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
     /// The node runs no scripts, or none for this user, and a fenced lock needs them.
@@ -112,6 +115,31 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be changed
+    /// first. A replica counts, because it takes a fail-over to make a master of it.
+    ///
+    /// ```
+    /// use quorumlock::Cause;
+    ///
+    /// assert!(Cause::Auth.is_permanent() && Cause::NotMaster.is_permanent());
+    /// assert!(!Cause::TimedOut.is_permanent() && !Cause::OutOfMemory.is_permanent());
+    /// ```
+    pub fn is_permanent(self) -> bool {
+        matches!(
+            self,
+            Cause::Auth
+                | Cause::ClusterMode
+                | Cause::Database
+                | Cause::Duplicate(_)
+                | Cause::NoExpiry
+                | Cause::NoPermission
+                | Cause::NoScripts
+                | Cause::NotMaster
+                | Cause::ReadOnly
+                | Cause::Server("MASTERDOWN")
+        )
+    }
+
     /// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a script
     /// is left out.
     pub fn of_error_reply(text: &[u8]) -> Cause {
@@ -161,6 +189,7 @@ impl fmt::Display for Cause {
             Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
             Cause::Foreign => "the key holds something else than a fenced lock",
             Cause::Loading => "loading its data",
+            Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",
             Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
             Cause::NotMaster => "not a master",

@@ -27,7 +27,7 @@ mod fencing;
 mod telling;
 
 use super::buffer::{Incoming, Outgoing};
-use super::command::{self, Dialect};
+use super::command::{self, Dialect, Lifetime};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
 use super::fault::{Cause, Fault, Phase};
@@ -54,6 +54,8 @@ const RECEIVE_BUFFER: usize = 16 * 1024;
 pub enum Event {
     /// A node's vote in a round.
     Answered(Ticket, Vote),
+    /// The key that an attempt was refused for has no expiry.
+    Endless(Ticket),
     /// For how long the key that an attempt was refused for lives at most, counted from now.
     EndsWithin(Ticket, Duration),
     /// A node's vote in a round: the key is somebody else's, and held for so long at most, counted from now.
@@ -309,9 +311,11 @@ impl Session {
                     let audience = self.voice.told(hint::publish_reply(reply)?);
                     (audience > 0).then_some(Event::Told(ticket, audience))
                 }
-                Request::Remaining(ticket) => {
-                    command::remaining_reply(reply)?.map(|left| Event::EndsWithin(ticket, left))
-                }
+                Request::Remaining(ticket) => match command::remaining_reply(reply)? {
+                    Lifetime::Endless => Some(Event::Endless(ticket)),
+                    Lifetime::Limited(left) => Some(Event::EndsWithin(ticket, left)),
+                    Lifetime::Unknown => None,
+                },
             };
             self.taken(length);
             if let Some(Event::Answered(..)) = event {

@@ -76,6 +76,8 @@ pub struct Tally {
     refused: NodeSet,
     absent: NodeSet,
     faulted: NodeSet,
+    /// Those of them whose faults time does not cure.
+    permanent: NodeSet,
 }
 
 impl Tally {
@@ -88,6 +90,7 @@ impl Tally {
             refused: NodeSet::EMPTY,
             absent: NodeSet::EMPTY,
             faulted: NodeSet::EMPTY,
+            permanent: NodeSet::EMPTY,
         }
     }
 
@@ -100,7 +103,12 @@ impl Tally {
             Vote::Granted => self.granted.insert(node),
             Vote::Refused => self.refused.insert(node),
             Vote::Absent => self.absent.insert(node),
-            Vote::Fault(_) => self.faulted.insert(node),
+            Vote::Fault(fault) => {
+                if fault.cause.is_permanent() {
+                    self.permanent.insert(node);
+                }
+                self.faulted.insert(node)
+            }
         }
     }
 
@@ -108,7 +116,8 @@ impl Tally {
     /// which is a refusal when it came second.
     pub fn deleted_at(&mut self, node: NodeId) {
         let others = |voted: NodeSet| voted.without(NodeSet::from_iter([node]));
-        (self.refused, self.absent, self.faulted) = (others(self.refused), others(self.absent), others(self.faulted));
+        (self.refused, self.absent) = (others(self.refused), others(self.absent));
+        (self.faulted, self.permanent) = (others(self.faulted), others(self.permanent));
         self.granted.insert(node);
     }
 
@@ -145,6 +154,11 @@ impl Tally {
     /// The nodes that have not voted yet.
     pub fn undecided(&self) -> NodeSet {
         NodeSet::first(self.nodes()).without(self.voted())
+    }
+
+    /// Whether so many nodes have faults that time does not cure that no quorum is possible.
+    pub fn is_hopeless(&self) -> bool {
+        self.nodes() - self.permanent.len() < self.quorum()
     }
 
     /// The verdict, read as an attempt to take the lock.

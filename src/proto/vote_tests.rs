@@ -256,6 +256,20 @@ fn a_deletion_through_another_connection_is_the_nodes_own() {
 }
 
 #[test]
+fn an_attempt_is_hopeless_when_permanent_faults_leave_no_quorum() {
+    for nodes in 1..=9 {
+        for permanent in 0..=nodes {
+            let mut tally = Tally::new(nodes);
+            for node in 0..nodes {
+                let cause = if node < permanent { Cause::Auth } else { Cause::TimedOut };
+                tally.record(NodeId::new(node), Vote::Fault(Fault::new(Phase::Handshake, cause)));
+            }
+            assert_eq!(tally.is_hopeless(), 2 * (nodes - permanent) <= nodes, "{permanent} of {nodes}");
+        }
+    }
+}
+
+#[test]
 fn a_quorum_is_the_smallest_majority() {
     let quorums: Vec<usize> = (1..=7).map(|nodes| Tally::new(nodes).quorum()).collect();
     assert_eq!(quorums, [1, 2, 2, 3, 3, 4, 4]);

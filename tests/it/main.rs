@@ -14,6 +14,7 @@ mod capi;
 mod clients;
 mod descriptors;
 mod dialects;
+mod early_ends;
 mod extension;
 mod faults;
 mod fence_storm;

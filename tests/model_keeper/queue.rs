@@ -20,6 +20,7 @@ pub(crate) struct Queues {}
 #[derive(Default)]
 pub(crate) struct Trouble {
     pub(crate) answered: usize,
+    pub(crate) hopeless_since: Option<Timestamp>,
     pub(crate) causes: Vec<NodeFault>,
 }
 

@@ -1,0 +1,131 @@
+//! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
+
+use crate::clients::{SOON, builder, value};
+use crate::support::server::{Server, free_port};
+use quorumlock::{Builder, Cause, ErrorKind, KeyWithoutExpiry, Observer, Redlock};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than any test lasts.
+const LONG: Duration = Duration::from_secs(60);
+const UNAVAILABLE_AFTER: Duration = Duration::from_millis(400);
+
+fn impatient() -> Builder {
+    Redlock::builder().unavailable_after(UNAVAILABLE_AFTER)
+}
+
+/// The error of a wait with a limit, which it did not last for, of each of three threads.
+fn ended(client: &Redlock, cause: Cause) {
+    assert!(client.mutex("k").try_lock().unwrap_err().is_permanent(), "{cause}");
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let waits = [0; 3].map(|_| scope.spawn(|| client.mutex("k").lock_timeout(LONG)));
+        for wait in waits {
+            let error = wait.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+            assert!(error.is_permanent(), "{error}");
+            assert!(error.causes().iter().filter(|node| node.cause() == cause).count() >= 2, "{error}");
+        }
+    });
+    let time = begun.elapsed();
+    assert!(time >= UNAVAILABLE_AFTER && time < SOON, "{cause}: {time:?}");
+}
+
+#[test]
+fn permanent_faults_on_a_majority_end_every_wait() {
+    let healthy = Server::start().unwrap();
+    let locked = [0; 2].map(|_| Server::with(&["--requirepass", "hunter2"]).unwrap());
+    let wrong = locked.each_ref().map(|server| format!("redis://:hunter3@{}", server.address()));
+    ended(&impatient().nodes(wrong).node(healthy.url()).build().unwrap(), Cause::Auth);
+
+    let servers = Server::several(2).unwrap();
+    let missing = servers.iter().map(|server| format!("{}/9999", server.url()));
+    ended(&impatient().nodes(missing).node(healthy.url()).build().unwrap(), Cause::Database);
+
+    for server in &servers {
+        server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]).unwrap();
+    }
+    let denied = servers.iter().map(|server| format!("redis://reader:pw@{}", server.address()));
+    ended(&impatient().nodes(denied).node(healthy.url()).build().unwrap(), Cause::NoPermission);
+
+    for server in &servers {
+        server.command(&["REPLICAOF", "127.0.0.1", &healthy.port().to_string()]).unwrap();
+    }
+    ended(&impatient().nodes(servers.iter().map(Server::url)).node(healthy.url()).build().unwrap(), Cause::NotMaster);
+}
+
+#[test]
+fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
+    let healthy = Server::several(2).unwrap();
+    let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
+    let wrong = format!("redis://:hunter3@{}", locked.address());
+    let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).build().unwrap();
+    client.mutex("k").lock().unwrap().unlock().unwrap();
+
+    let nobody = || format!("redis://127.0.0.1:{}", free_port().unwrap());
+    let client = impatient().nodes([nobody(), nobody(), wrong]).build().unwrap();
+    let (begun, limit) = (Instant::now(), UNAVAILABLE_AFTER * 4);
+    let error = client.mutex("k").lock_timeout(limit).unwrap_err();
+    assert!(begun.elapsed() >= limit && !error.is_permanent(), "{error} after {:?}", begun.elapsed());
+}
+
+/// Keeps the keys and addresses that it is told of.
+#[derive(Default)]
+struct Journal(Mutex<Vec<(String, Vec<String>)>>);
+
+impl Observer for Journal {
+    fn key_without_expiry(&self, event: &KeyWithoutExpiry) {
+        assert_eq!(format!("jobs:{}", event.resource()), event.key());
+        self.0.lock().unwrap().push((event.key().to_owned(), event.addresses().to_vec()));
+    }
+}
+
+#[test]
+fn a_key_without_expiry_on_a_majority_ends_waits_and_is_told() {
+    let servers = Server::several(3).unwrap();
+    let journal = Arc::new(Journal::default());
+    let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();
+    let mutex = client.mutex("k");
+    servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
+    mutex.lock().unwrap().unlock().unwrap();
+
+    servers[2].command(&["SET", "jobs:k", "data"]).unwrap();
+    assert!(mutex.try_lock().unwrap().is_none(), "it is held");
+    let begun = Instant::now();
+    let errors = [mutex.lock_timeout(LONG).map(drop), mutex.lock().map(drop)].map(Result::unwrap_err);
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    let addresses = vec![servers[0].address(), servers[2].address()];
+    for error in &errors {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let causes: Vec<_> = error.causes().iter().map(|node| (node.address(), node.cause())).collect();
+        assert_eq!(causes, addresses.iter().map(|at| (at.as_str(), Cause::NoExpiry)).collect::<Vec<_>>());
+        assert!(
+            error.is_permanent() && error.to_string().contains("\"jobs:k\" has no expiry on 2 of 3 nodes"),
+            "{error}"
+        );
+    }
+    assert_eq!(*journal.0.lock().unwrap(), vec![("jobs:k".to_owned(), addresses); 2]);
+    assert_eq!(value(&servers[0], "jobs:k").as_deref(), Some("data"), "it is left as it is");
+
+    servers[2].command(&["DEL", "jobs:k"]).unwrap();
+    mutex.lock().unwrap().unlock().unwrap();
+}
+
+/// Other programs set a key first and its expiry by a second command.
+#[test]
+fn a_key_that_gets_its_expiry_late_is_waited_for() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(Duration::from_secs(3)).build().unwrap();
+    for server in &servers {
+        server.command(&["SET", "k", "another program"]).unwrap();
+    }
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| client.mutex("k").lock_timeout(LONG));
+        thread::sleep(Duration::from_millis(300));
+        for server in &servers {
+            server.command(&["PEXPIRE", "k", "200"]).unwrap();
+        }
+        assert!(waiting.join().unwrap().unwrap().is_some());
+    });
+}
