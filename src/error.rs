@@ -39,8 +39,9 @@ pub enum ErrorKind {
     /// The client, guard or cancel handle was made before a `fork`, and this process is the child: they are the parent's,
     /// and nothing was touched. Build a client in the child; a lock that the parent holds is held by the parent.
     Forked,
-    /// The [`Lease`](crate::Lease) to be attached has ended. Nothing was sent, and somebody else may hold the lock: whoever
-    /// worked under it stops, and locks anew.
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock does not last for as long as
+    /// [`ensure`](crate::MutexGuard::ensure) was told. Nothing was sent. Where it has ended, another client may hold the lock:
+    /// stop the work that was done under it, and lock anew.
     LeaseLost,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
     /// held is not known; trying again later may help, unless the error [is permanent](Error::is_permanent).

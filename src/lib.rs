@@ -101,7 +101,8 @@
 //!
 //! 1. [`Builder`] names the nodes and settings, and builds a [`Redlock`], the client. Clones share its connections.
 //! 2. [`Mutex`] is the lock of one resource. [`lock`](Mutex::lock), [`try_lock`](Mutex::try_lock),
-//!    [`lock_timeout`](Mutex::lock_timeout) and [`lock_with`](Mutex::lock_with) take it.
+//!    [`lock_timeout`](Mutex::lock_timeout), [`lock_cancellable`](Mutex::lock_cancellable) and
+//!    [`lock_with`](Mutex::lock_with) take it.
 //! 3. [`Wait`] says how long to wait, [`CancelHandle`] ends waits from another thread.
 //! 4. [`MutexGuard`] is the lock, taken. Dropping it lets go; [`unlock`](MutexGuard::unlock) also says how that went, by a
 //!    [`Release`]. [`extend`](MutexGuard::extend) makes it last longer, and [`Extension`] says what came of it.
@@ -109,8 +110,8 @@
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) tell in time
 //!    when one is lost all the same.
-//! 6. [`Mutex::fenced`] gives each acquisition a [`FencingToken`], by which a [`FenceGuard`] or a database refuses who comes
-//!    too late.
+//! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceGuard`] or a
+//!    database refuses writes that come too late.
 //! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed: how far it had come
 //!    ([`Phase`]), and what went wrong ([`Cause`]).
 //! 8. [`Observer`] is told what happens, for logs, metrics and alarms: also of nodes, and of releases that nobody waits for.
@@ -170,6 +171,10 @@ mod wall;
 mod watchdog;
 
 pub use config::Builder;
+/// The receiving half of a channel of the crate `crossbeam-channel`, as [`MutexGuard::lost`] gives it and
+/// [`Wait::cancelled_by_channel`] takes it.
+#[doc(no_inline)]
+pub use crossbeam_channel::Receiver;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
     Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown, NodeMayEvict,
@@ -180,6 +185,7 @@ pub use fence_guard::{FenceGuard, StaleFence};
 pub use guard::MutexGuard;
 pub use lease::{Lease, SecretText};
 pub use mutex::Mutex;
+pub use mutex::fenced_mutex::{FencedGuard, FencedMutex};
 pub use node::Node;
 pub use observer::Observer;
 pub use proto::fault::{Cause, Phase};

@@ -1,7 +1,9 @@
 //! The lock of one resource, and the ways to take it.
 
 mod attach;
+mod cancellable;
 mod fenced;
+pub(crate) mod fenced_mutex;
 mod queueing;
 mod vigil;
 
@@ -102,11 +104,7 @@ impl Mutex {
     /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
     /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
     pub fn lock(&self) -> Result<MutexGuard> {
-        loop {
-            if let Some(guard) = self.lock_with(&Wait::forever())? {
-                return Ok(guard);
-            }
-        }
+        self.lock_without_limit(&Wait::forever())
     }
 
     /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more if
@@ -160,7 +158,7 @@ impl Mutex {
     }
 
     /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both. `None`
-    /// when the limit came first, and so never from [`Wait::forever`].
+    /// when the limit came first. Without a limit there is [`lock_cancellable`](Mutex::lock_cancellable).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

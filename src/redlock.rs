@@ -54,7 +54,7 @@ impl Redlock {
             return Err(Error::new(ErrorKind::Config, message));
         };
         let mutex = match lease.fencing_token() {
-            Some(_) => self.mutex(fenced::resource(name)).fenced(),
+            Some(_) => self.mutex(fenced::resource(name)).fenced().into(),
             None => self.mutex(name),
         };
         mutex.ttl(lease.ttl()).attach(lease)

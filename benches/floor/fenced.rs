@@ -24,7 +24,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 /// Pairs of both kinds in turns; where there is a rival, it takes both locks in turns as well, from a client of its own.
 fn against_plain(stand: &Stand, nodes: usize, has_rival: bool, plan: Plan) -> Vec<Row> {
     let addresses = stand.addresses(nodes);
-    let mutexes = |client| [ours::mutex(client, "fenced/plain"), ours::mutex(client, "fenced/fenced").fenced()];
+    let mutexes = |client| [ours::mutex(client, "fenced/plain"), ours::mutex(client, "fenced/fenced").fenced().into()];
     let (client, other) = (ours::client(&addresses), ours::client(&addresses));
     let [plain, fenced] = mutexes(&client);
     let is_over = AtomicBool::new(!has_rival);

@@ -99,6 +99,13 @@ impl Guard {
         }
     }
 
+    fn ensure(&self, at_least: Duration) -> Result<Code> {
+        match &*self.at_rest()? {
+            State::Held(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
+            State::Borrowed(_) | State::Gone => Ok(Code::NotHeld),
+        }
+    }
+
     /// The state, when nobody has borrowed what holds the lock.
     fn at_rest(&self) -> Result<MutexGuard<'_, State>> {
         self.state.check_process()?;
@@ -138,6 +145,11 @@ extern "C" fn quorumlock_guard_remaining_ms(guard: Lent<Guard>) -> u64 {
         let remaining = guard.optional()?.remaining().ok()?;
         u64::try_from(remaining.as_millis()).ok()
     })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_ensure(guard: Lent<Guard>, at_least_ms: u64, error: Output<*const Report>) -> Code {
+    enter(error, || guard.content("guard")?.ensure(Duration::from_millis(at_least_ms)))
 }
 
 #[unsafe(no_mangle)]

@@ -36,7 +36,7 @@ impl Mutex {
     /// As it is set now. The lock is taken with a copy: nobody holds anything while he waits.
     fn current(&self) -> Result<crate::Mutex> {
         let Settings { plain, is_fenced, watchdog } = self.settings.lock()?.clone();
-        let mutex = if is_fenced { plain.fenced() } else { plain };
+        let mutex = if is_fenced { plain.fenced().into() } else { plain };
         Ok(match watchdog {
             Some(watchdog) => mutex.watchdog(watchdog),
             None => mutex,

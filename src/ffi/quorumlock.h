@@ -87,7 +87,8 @@ typedef enum quorumlock_result {
     QUORUMLOCK_CONFIG = 100,
     /* Fewer than a majority of nodes could answer, or answered too late. Whether the lock is held is not known. */
     QUORUMLOCK_UNAVAILABLE = 101,
-    /* The lease that was to be attached has ended. */
+    /* The lease that was to be attached has ended, or the lock does not last as long as quorumlock_guard_ensure was
+     * told. */
     QUORUMLOCK_LEASE_LOST = 102,
     /* The wait was cancelled. Nothing is held. */
     QUORUMLOCK_CANCELLED = 103,
@@ -528,6 +529,14 @@ quorumlock_str quorumlock_guard_name(const quorumlock_guard *guard);
  * 0.
  * Any thread. In a child of fork: 0. Not in a signal handler. */
 uint64_t quorumlock_guard_remaining_ms(const quorumlock_guard *guard);
+
+/* The look before every step that must not be done twice: whether the lock may be relied on for at least so long. Give it
+ * the longest time that the step may take.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_NOT_HELD when it was unlocked or detached before; or QUORUMLOCK_LEASE_LOST: less is
+ * left, or the lock is lost; _BUSY, _FORKED.
+ * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
+quorumlock_result quorumlock_guard_ensure(
+    const quorumlock_guard *guard, uint64_t at_least_ms, quorumlock_error **error);
 
 /* The number of this acquisition, greater than that of every acquisition before it: send it along with everything that
  * is written under the lock, and let the resource refuse smaller ones than it has seen. In a database: UPDATE ... SET

@@ -3,6 +3,7 @@
 //! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than its
 //! lock. So that no plain lock gets there by its name, such names are refused.
 
+use super::fenced_mutex::FencedMutex;
 use super::vigil::Vigil;
 use super::{Acquisition, Mutex};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +16,7 @@ use crate::wall;
 
 impl Mutex {
     /// Gives every acquisition a number, greater than that of every acquisition before it:
-    /// [`MutexGuard::fencing_token`](crate::MutexGuard::fencing_token). Default: no number, and a lock that other libraries
+    /// [`FencedGuard::fence`](crate::FencedGuard::fence). Default: no number, and a lock that other libraries
     /// understand.
     ///
     /// A lease can end while its holder is stopped and does not know. When it goes on it still writes, and no lock can keep it
@@ -30,9 +31,9 @@ impl Mutex {
     /// let fence = FenceGuard::new();
     ///
     /// let mutex = redlock.mutex("orders/42").fenced();
-    /// let slow = mutex.lock()?.fencing_token().expect("the lock is fenced");
+    /// let slow = mutex.lock()?.fence();
     /// // Its lease ends, and somebody else takes the lock and writes.
-    /// let quick = mutex.lock()?.fencing_token().expect("the lock is fenced");
+    /// let quick = mutex.lock()?.fence();
     /// assert!(fence.check("orders/42", quick).is_ok());
     /// // Then the first goes on.
     /// assert!(fence.check("orders/42", slow).is_err());
@@ -60,13 +61,14 @@ impl Mutex {
     /// key anew: unlike plain locks, a node whose memory is full does neither. Keys stay on the nodes for
     /// [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
     #[must_use]
-    pub fn fenced(mut self) -> Mutex {
+    pub fn fenced(mut self) -> FencedMutex {
+        // A fenced mutex that was made a `Mutex` again is fenced once.
         if !self.is_fenced {
             let (prefix, resource) = self.key.split_at(self.client.settings().prefix.len());
             self.key = format!("{prefix}{}{resource}", fenced::MARK).into();
             self.is_fenced = true;
         }
-        self
+        FencedMutex::new(self)
     }
 
     /// Refuses a plain lock whose key would be that of a fenced one.

@@ -57,8 +57,8 @@ pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
 /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
 /// let mutex = redlock.mutex("orders/42").fenced();
-/// let first = mutex.lock()?.fencing_token().expect("the lock is fenced");
-/// let second = mutex.lock()?.fencing_token().expect("the lock is fenced");
+/// let first = mutex.lock()?.fence();
+/// let second = mutex.lock()?.fence();
 /// assert!(second > first);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -96,6 +96,14 @@ impl From<u64> for FencingToken {
 impl From<FencingToken> for u64 {
     fn from(token: FencingToken) -> u64 {
         token.0
+    }
+}
+
+/// For a column of a database, which is signed. It fits: every number that a lock gives is less than 2⁵³. One that was made of
+/// a `u64` beyond the range becomes the greatest.
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> i64 {
+        i64::try_from(token.0).unwrap_or(i64::MAX)
     }
 }
 
@@ -261,6 +269,8 @@ mod tests {
     fn a_token_is_a_number_to_everybody_else() {
         let token = FencingToken::from(42);
         assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
+        assert_eq!([token, FencingToken::GREATEST].map(i64::from), [42, (1 << 53) - 1]);
+        assert_eq!(i64::from(FencingToken(u64::MAX)), i64::MAX, "the order is kept");
         assert_eq!([Some(token), None].map(|token| Fencing::from(token).token()), [Some(token), None]);
         assert_eq!(Fencing::from(Some(FencingToken(0))).token(), Some(FencingToken(1)), "it is fenced all the same");
         assert_eq!(size_of::<Fencing>(), 8);

@@ -108,7 +108,7 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
     let server = Server::start().unwrap();
     let client = builder([&server]).prefix("app:").build().unwrap();
     let (plain, fenced) = (lasting(&client, "k"), lasting(&client, "k").fenced());
-    assert_eq!((plain.resource(), fenced.resource(), fenced.clone().fenced().resource()), ("k", "k", "k"));
+    assert_eq!((plain.resource(), fenced.resource(), Mutex::from(fenced.clone()).fenced().resource()), ("k", "k", "k"));
     let (one, other) = (take(&plain), take(&fenced));
     assert_eq!((one.resource(), other.resource()), ("k", "k"));
     assert_eq!((one.fencing_token(), other.fencing_token().is_some()), (None, true));

@@ -49,11 +49,13 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
         refused(mutex.lock_timeout(SOON)),
         refused(mutex.lock_deadline(Instant::now() + SOON)),
         refused(mutex.lock_with(&Wait::forever().cancelled_by(&CancelHandle::new()))),
+        refused(mutex.lock_cancellable(&CancelHandle::new())),
         refused(guard.extend(LASTING)),
+        refused(guard.ensure(Duration::ZERO)),
         refused(guard.lost()),
         refused(client.nodes()),
     ];
-    assert_eq!(refusals, [ErrorKind::Forked; 8]);
+    assert_eq!(refusals, [ErrorKind::Forked; 10]);
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!((guard.resource(), mutex.resource()), (KEY, "other"));
     assert!(format!("{guard:?} {mutex:?} {client:?}").contains("0ns"));

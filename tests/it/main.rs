@@ -18,6 +18,7 @@ mod early_ends;
 mod extension;
 mod faults;
 mod fence_storm;
+mod fenced_guard;
 mod fences_ahead;
 mod fencing;
 mod forking;

@@ -22,7 +22,7 @@ use crate::redlock::Redlock;
 use crate::release::Release;
 use crate::report::Reporter;
 use crate::sys::Generation;
-use crate::wait::Wait;
+use crate::wait::CancelHandle;
 use crate::watchdog::Watchdog;
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,8 +129,8 @@ impl Worker {
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
             2 => {
-                let wait = Wait::forever().cancelled_after(self.random.magnitude(1, 20) as u32);
-                ("a wait that is cancelled", None, mutex.lock_with(&wait))
+                let cancel = CancelHandle(self.random.magnitude(1, 20) as u32);
+                ("a wait that is cancelled", None, mutex.lock_cancellable(&cancel).map(Some))
             }
             _ => {
                 let time = self.random.magnitude(MILLISECOND, 5 * SECOND);
@@ -362,7 +362,7 @@ impl Worker {
 
 /// The lock as this run has it.
 fn fenced(mutex: Mutex) -> Mutex {
-    if with(|world| world.plan.is_fenced) { mutex.fenced() } else { mutex }
+    if with(|world| world.plan.is_fenced) { mutex.fenced().into() } else { mutex }
 }
 
 /// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the clock,

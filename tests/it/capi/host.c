@@ -122,6 +122,7 @@ static void live_as_a_child(inherited *of)
     CHECK(quorumlock_mutex_set_ttl_ms(of->mutex, 1000) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_mutex_set_watchdog(of->mutex, 1) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_extend(of->guard, 1000, NULL) == QUORUMLOCK_FORKED);
+    CHECK(quorumlock_guard_ensure(of->guard, 0, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_unlock(of->guard, NULL) == QUORUMLOCK_FORKED);
     CHECK(quorumlock_guard_detach(of->guard, &lease, NULL) == QUORUMLOCK_FORKED && lease == NULL);
     CHECK(quorumlock_guard_lost_fd(of->guard, &descriptor, NULL) == QUORUMLOCK_FORKED && descriptor == -1);

@@ -86,6 +86,8 @@ static void handles_go_in_any_order(void)
     CHECK(quorumlock_mutex_try_lock(mutex, &other, NULL) == QUORUMLOCK_HELD && other == NULL);
     quorumlock_mutex_free(mutex);
     MUST(quorumlock_guard_extend(guard, 30000, &error));
+    MUST(quorumlock_guard_ensure(guard, 20000, &error));
+    CHECK(quorumlock_guard_ensure(guard, 30000, NULL) == QUORUMLOCK_LEASE_LOST);
     CHECK(is(quorumlock_guard_name(guard), "order"));
     MUST(quorumlock_guard_unlock(guard, &error));
 
@@ -101,6 +103,7 @@ static void handles_go_in_any_order(void)
             CHECK(quorumlock_guard_detach(guard, &lease, &error) == QUORUMLOCK_NOT_HELD && lease == NULL);
             CHECK(quorumlock_guard_lost_fd(guard, &descriptor, &error) == QUORUMLOCK_NOT_HELD && descriptor == -7);
             CHECK(quorumlock_guard_on_lost(guard, on_call, &told, on_release, &error) == QUORUMLOCK_NOT_HELD);
+            CHECK(quorumlock_guard_ensure(guard, 0, &error) == QUORUMLOCK_NOT_HELD);
             CHECK(quorumlock_guard_remaining_ms(guard) == 0 && error == NULL);
         }
         CHECK(told.calls == 0 && told.releases == 2);
@@ -565,6 +568,7 @@ static void on_event(void *userdata, const quorumlock_event *event)
             /* The very guard that is being extended, in the thread that does. */
             journal->result = quorumlock_guard_unlock(journal->guard, NULL);
             journal->remaining = quorumlock_guard_remaining_ms(journal->guard);
+            CHECK(quorumlock_guard_ensure(journal->guard, 0, NULL) == QUORUMLOCK_BUSY);
             quorumlock_guard_free(journal->guard);
         }
     } else if (kind == QUORUMLOCK_EVENT_RELEASED) {

@@ -16,6 +16,10 @@ pub(crate) struct Wait {
     cancelled_after: Option<std::rc::Rc<std::cell::Cell<u32>>>,
 }
 
+/// Cancels a wait after so many sleeps.
+#[derive(Debug)]
+pub struct CancelHandle(pub(crate) u32);
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     Deadline(Instant),
@@ -36,8 +40,8 @@ impl Wait {
         Wait { limit: Limit::Deadline(deadline), cancelled_after: None }
     }
 
-    pub(crate) fn cancelled_after(mut self, sleeps: u32) -> Wait {
-        self.cancelled_after = Some(std::rc::Rc::new(std::cell::Cell::new(sleeps)));
+    pub(crate) fn cancelled_by(mut self, handle: &CancelHandle) -> Wait {
+        self.cancelled_after = Some(std::rc::Rc::new(std::cell::Cell::new(handle.0)));
         self
     }
 

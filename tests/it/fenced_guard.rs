@@ -1,0 +1,143 @@
+//! Fenced mutexes and their guards: each way to lock gives a number, and nothing of a plain lock is missing. And what a guard
+//! ensures.
+
+use crate::clients::{SOON, client, lasting};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{
+    CancelHandle, ErrorKind, Extension, FencedGuard, FencedMutex, FencingToken, Lease, Mutex, MutexGuard, Receiver,
+    Release, Wait, Watchdog,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "quorumlock-fence:k";
+
+#[test]
+fn every_way_to_lock_gives_a_greater_number() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex: FencedMutex = client.mutex("k").fenced().ttl(Duration::from_secs(30));
+    assert_eq!((mutex.resource(), mutex.clone().ttl(SOON).resource()), ("k", "k"));
+    let cancel = CancelHandle::new();
+    let ways: [&dyn Fn() -> FencedGuard; 7] = [
+        &|| mutex.lock().unwrap(),
+        &|| mutex.try_lock().unwrap().unwrap(),
+        &|| mutex.lock_timeout(SOON).unwrap().unwrap(),
+        &|| mutex.lock_deadline(Instant::now() + SOON).unwrap().unwrap(),
+        &|| mutex.lock_with(&Wait::forever()).unwrap().unwrap(),
+        &|| mutex.lock_cancellable(&cancel).unwrap(),
+        &|| mutex.attach(mutex.lock().unwrap().detach()).unwrap(),
+    ];
+    let mut last = FencingToken::from(0);
+    for (way, lock) in ways.iter().enumerate() {
+        let mut guard = lock();
+        let fence = guard.fence();
+        assert!(fence > last && guard.fencing_token() == Some(fence), "{way}");
+        last = fence;
+        // Another one is refused meanwhile, whichever way it asks.
+        assert!(mutex.try_lock().unwrap().is_none() && mutex.lock_timeout(Duration::ZERO).unwrap().is_none());
+        assert!(mutex.lock_deadline(Instant::now()).unwrap().is_none(), "{way}");
+        assert!(mutex.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none(), "{way}");
+        assert_eq!(guard.extend(Duration::from_secs(40)).unwrap(), Extension::Extended);
+        assert!(guard.remaining() > Duration::from_secs(30) && guard.fence() == fence, "{way}");
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+    let watched = mutex.clone().ttl(Duration::from_millis(150)).watchdog(Watchdog::new()).lock().unwrap();
+    thread::sleep(Duration::from_millis(450));
+    watched.ensure(Duration::from_millis(1)).unwrap();
+    assert_eq!(watched.unlock().unwrap(), Release::Released);
+}
+
+#[test]
+fn a_fenced_lock_can_be_held_as_a_plain_one_and_keeps_its_number() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let fenced = lasting(&client, "k").fenced();
+    let mutexes: [Mutex; 2] = [lasting(&client, "k"), fenced.clone().into()];
+    let [plain, held] = mutexes.each_ref().map(|mutex| mutex.lock().unwrap());
+    assert!(plain.fencing_token().is_none() && held.fencing_token().is_some(), "two different locks");
+    let number = held.fencing_token();
+    let lease: Lease = held.detach();
+    assert_eq!((lease.key(), lease.fencing_token()), (KEY, number));
+    assert_eq!(fenced.attach(plain.detach()).unwrap_err().kind(), ErrorKind::Config, "that of a plain lock");
+    let guard: MutexGuard = fenced.attach(lease).unwrap().into();
+    assert_eq!(guard.fencing_token(), number);
+    assert!(format!("{:?}", fenced.lock_cancellable(&cancelled()).unwrap_err()).starts_with("Cancelled"));
+    let shown = format!("{fenced:?}");
+    assert!(shown.starts_with("FencedMutex(Mutex { resource: \"k\""), "{shown}");
+}
+
+fn cancelled() -> CancelHandle {
+    let cancel = CancelHandle::new();
+    cancel.cancel();
+    cancel
+}
+
+#[test]
+fn a_loss_is_told_of_a_fenced_guard() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let guard = client.mutex("k").ttl(Duration::from_millis(150)).fenced().lock().unwrap();
+    let told = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&told);
+    guard.on_lost(move || flag.store(true, Ordering::SeqCst)).unwrap();
+    let lost: Receiver<()> = guard.lost().unwrap();
+    lost.recv_timeout(SOON).unwrap();
+    assert!(eventually(SOON, || told.load(Ordering::SeqCst)));
+    let number = guard.fence();
+    assert_eq!(guard.ensure(Duration::ZERO).unwrap_err().kind(), ErrorKind::LeaseLost);
+    assert_eq!((guard.fence(), guard.unlock().unwrap()), (number, Release::Expired));
+}
+
+#[test]
+fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_told() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mut guard = client.mutex("k").ttl(Duration::from_secs(10)).lock().unwrap();
+    guard.ensure(Duration::ZERO).unwrap();
+    guard.ensure(Duration::from_secs(8)).unwrap();
+    let error = guard.ensure(Duration::from_secs(11)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LeaseLost);
+    assert!(error.to_string().starts_with("the lock of \"k\" lasts for 9."), "{error}");
+    assert!(guard.ensure(Duration::MAX).is_err());
+    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), Extension::Extended);
+    guard.ensure(Duration::from_secs(11)).unwrap();
+    // Told by the answer to an extension, when there is time left.
+    servers.iter().for_each(|server| drop(server.command(&["DEL", "k"]).unwrap()));
+    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), Extension::Lost);
+    let error = guard.ensure(Duration::ZERO).unwrap_err();
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::LeaseLost, "the lock of \"k\" is lost".to_owned()));
+
+    // Told before the end, by the margin. The channel brings it in the same moment.
+    let watchdog = Watchdog::new().at_most(0).margin(Duration::from_millis(400));
+    let guard = client.mutex("other").ttl(Duration::from_secs(1)).watchdog(watchdog).lock().unwrap();
+    let lost = guard.lost().unwrap();
+    guard.ensure(Duration::ZERO).unwrap();
+    lost.recv_timeout(SOON).unwrap();
+    assert_eq!(guard.ensure(Duration::ZERO).unwrap_err().kind(), ErrorKind::LeaseLost);
+}
+
+#[test]
+fn a_wait_without_a_limit_ends_with_a_guard_or_is_cancelled() {
+    let server = Server::start().unwrap();
+    let mutex = lasting(&client([&server]), "k");
+    let guard = mutex.lock_cancellable(&CancelHandle::new()).unwrap();
+    let (sender, results) = mpsc::channel();
+    let handles = [CancelHandle::new(), CancelHandle::new()];
+    thread::scope(|scope| {
+        for (index, handle) in handles.iter().enumerate() {
+            let (sender, mutex) = (sender.clone(), &mutex);
+            scope.spawn(move || sender.send((index, mutex.lock_cancellable(handle))).unwrap());
+        }
+        thread::sleep(Duration::from_millis(100));
+        handles[1].cancel();
+        let (index, result) = results.recv_timeout(SOON).unwrap();
+        assert_eq!((index, result.unwrap_err().kind()), (1, ErrorKind::Cancelled));
+        drop(guard);
+        let (index, result) = results.recv_timeout(SOON).unwrap();
+        assert_eq!((index, result.unwrap().resource()), (0, "k"));
+    });
+}
