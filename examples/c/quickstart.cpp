@@ -3,28 +3,31 @@
 //     c++ -std=c++17 -Isrc/ffi examples/c/quickstart.cpp -Ltarget/release -lquorumlock -o quickstart
 #include "quorumlock.hpp"
 #include <iostream>
-#include <vector>
 
 int main(int count, char **arguments)
 try {
-    std::vector<std::string_view> nodes(arguments + 1, arguments + count);
-    quorumlock::client client(nodes, std::chrono::seconds(1));
+    quorumlock::config config;
+    for (int index = 1; index < count; index++) {
+        config.add_node(arguments[index]);
+    }
+    quorumlock::client client(config.node_timeout(std::chrono::seconds(1)));
     quorumlock::mutex order(client, "orders/42");
-    order.ttl(std::chrono::seconds(5)).watchdog(true).fenced(true);
+    order.ttl(std::chrono::seconds(5)).watchdog().fenced();
 
     auto guard = order.try_lock_for(std::chrono::seconds(1));
     if (!guard) {
-        std::cout << "somebody else had it for the whole second\n";
+        std::cout << "another client had it for the whole second\n";
         return 1;
     }
+    guard->ensure(std::chrono::seconds(2));
     std::cout << "ours for " << guard->remaining().count() << " ms, and extended by itself; number "
               << guard->fencing_token() << '\n';
     if (order.try_lock()) {
-        std::cout << "somebody else has got it as well\n";
+        std::cout << "another client has got it as well\n";
         return 1;
     }
     if (!guard->unlock()) {
-        std::cout << "it took too long: somebody else may have been at it too\n";
+        std::cout << "it took too long: another client may have had it too\n";
         return 1;
     }
     std::cout << "released in time\n";

@@ -1,17 +1,22 @@
-// quorumlock for C++17: handles that free themselves, and failures that are thrown. A page to read, copy and change.
+// quorumlock for C++17: handles that free themselves, and failures that are thrown. All of quorumlock.h is here.
 //
 //     quorumlock::client client({"redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"});
 //     quorumlock::mutex order(client, "orders/42");
 //     if (auto guard = order.try_lock_for(std::chrono::seconds(1))) {
-//         ...                                 // ours, while guard->remaining() is more than zero
-//         bool was_alone = guard->unlock();   // or let it go out of scope
+//         guard->ensure(std::chrono::seconds(2));  // before every step that must not be done twice
+//         bool was_alone = guard->unlock();        // or let it go out of scope
 //     }
 //
-// "Somebody else has it" is an empty optional. A guard that goes out of scope releases its lock without waiting for answers.
+// "Another client has it" is an empty optional. A guard that goes out of scope releases its lock without waiting for
+// answers. What a call means, and which results it gives, is said in quorumlock.h at the function that it calls. An
+// object may be moved; one that was moved from may only be destroyed or assigned to. Callbacks must not throw: what they
+// throw is caught and dropped.
 #ifndef QUORUMLOCK_HPP
 #define QUORUMLOCK_HPP
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -19,143 +24,514 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace quorumlock {
 
 using milliseconds = std::chrono::milliseconds;
+using microseconds = std::chrono::microseconds;
 
+inline std::string text(quorumlock_str text) { return std::string(text.data, text.length); }
+inline std::string text(quorumlock_result result) { return text(quorumlock_result_text(result)); }
+
+// Of the library, not of the header.
+inline std::string version() { return text(quorumlock_version()); }
+inline std::uint32_t version_number() noexcept { return quorumlock_version_number(); }
+
+// The clock of deadlines: see mutex::try_lock_until.
+inline milliseconds now() noexcept { return milliseconds(quorumlock_now_ms()); }
+
+// A node that gave no usable answer, and why.
+struct fault {
+    explicit fault(const quorumlock_fault *from)
+        : address(text(quorumlock_fault_address(from))), message(text(quorumlock_fault_message(from))),
+          phase(quorumlock_fault_phase(from)), cause(quorumlock_fault_cause(from)),
+          number(quorumlock_fault_number(from))
+    {
+    }
+
+    std::string address;
+    std::string message;
+    quorumlock_phase phase;
+    quorumlock_cause cause;
+    std::int64_t number;
+};
+
+// Thrown by every call that could not be done.
 class failure : public std::runtime_error {
 public:
-    failure(quorumlock_result result, const std::string &message) : std::runtime_error(message), result_(result) {}
+    explicit failure(quorumlock_result result) : std::runtime_error(text(result)), result_(result) {}
+    explicit failure(const quorumlock_error *error)
+        : std::runtime_error(text(quorumlock_error_message(error))), result_(quorumlock_error_result(error)),
+          is_permanent_(quorumlock_error_is_permanent(error) != 0)
+    {
+        for (std::size_t index = 0; index < quorumlock_error_fault_count(error); index++) {
+            faults_.emplace_back(quorumlock_error_fault(error, index));
+        }
+    }
     quorumlock_result result() const noexcept { return result_; }
+    const std::vector<fault> &faults() const noexcept { return faults_; }
+    // Whether trying again cannot help until something is changed.
+    bool is_permanent() const noexcept { return is_permanent_; }
 
 private:
     quorumlock_result result_;
+    // Without an error of its own, the call made no sense.
+    bool is_permanent_ = true;
+    std::vector<fault> faults_;
 };
 
-inline std::string text(quorumlock_str text) { return std::string(text.data, text.length); }
-
-// Throws what is no answer.
-inline quorumlock_result check(quorumlock_result result, quorumlock_error *error = nullptr)
-{
-    std::unique_ptr<quorumlock_error, decltype(&quorumlock_error_free)> owner(error, quorumlock_error_free);
-    if (result < QUORUMLOCK_CONFIG) {
-        return result;
-    }
-    throw failure(result, text(error ? quorumlock_error_message(error) : quorumlock_result_text(result)));
-}
+namespace detail {
 
 template <typename T, void (*Free)(T *)> struct freed_by {
     void operator()(T *handle) const noexcept { Free(handle); }
 };
 template <typename T, void (*Free)(T *)> using handle = std::unique_ptr<T, freed_by<T, Free>>;
 
-class client {
-public:
-    template <typename Nodes> explicit client(const Nodes &nodes, milliseconds node_timeout = milliseconds(50))
-    {
-        handle<quorumlock_config, quorumlock_config_free> config(quorumlock_config_new());
-        for (std::string_view node : nodes) {
-            check(quorumlock_config_add_node(config.get(), node.data(), node.size()));
-        }
-        check(quorumlock_config_set_node_timeout_ms(config.get(), static_cast<uint64_t>(node_timeout.count())));
-        quorumlock_client *made = nullptr;
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_client_new(config.get(), &made, &error);
-        check(result, error);
-        handle_.reset(made);
+// Throws what is no answer.
+inline quorumlock_result check(quorumlock_result result)
+{
+    if (result >= QUORUMLOCK_CONFIG) {
+        throw failure(result);
     }
-    client(std::initializer_list<std::string_view> nodes) : client(nodes, milliseconds(50)) {}
-    quorumlock_client *get() const noexcept { return handle_.get(); }
+    return result;
+}
+
+// Calls a function whose last argument is the error.
+template <typename Function, typename... Arguments>
+quorumlock_result call(Function function, Arguments... arguments)
+{
+    quorumlock_error *error = nullptr;
+    quorumlock_result result = function(arguments..., &error);
+    handle<quorumlock_error, quorumlock_error_free> owner(error);
+    if (result >= QUORUMLOCK_CONFIG) {
+        throw error ? failure(error) : failure(result);
+    }
+    return result;
+}
+
+// And throws every other answer than QUORUMLOCK_OK too.
+template <typename Function, typename... Arguments> void must(Function function, Arguments... arguments)
+{
+    quorumlock_result result = call(function, arguments...);
+    if (result != QUORUMLOCK_OK) {
+        throw failure(result);
+    }
+}
+
+template <typename Duration> std::uint64_t count(Duration time) noexcept
+{
+    return time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
+}
+
+} // namespace detail
+
+// Something that happened: lasts until the callback returns that it was given to.
+class event {
+public:
+    explicit event(const quorumlock_event *event) noexcept : event_(event) {}
+
+    quorumlock_kind kind() const noexcept { return quorumlock_event_kind(event_); }
+    std::string message() const { return text(quorumlock_event_message(event_)); }
+    std::string name() const { return text(quorumlock_event_name(event_)); }
+    std::vector<std::string> addresses() const
+    {
+        std::vector<std::string> addresses;
+        for (std::size_t index = 0; index < quorumlock_event_address_count(event_); index++) {
+            addresses.push_back(text(quorumlock_event_address(event_, index)));
+        }
+        return addresses;
+    }
+    std::vector<fault> faults() const
+    {
+        std::vector<fault> faults;
+        for (std::size_t index = 0; index < quorumlock_event_fault_count(event_); index++) {
+            faults.emplace_back(quorumlock_event_fault(event_, index));
+        }
+        return faults;
+    }
+    microseconds waited() const noexcept { return microseconds(quorumlock_event_waited_us(event_)); }
+    std::uint32_t attempts() const noexcept { return quorumlock_event_attempts(event_); }
+    std::uint32_t round_trips() const noexcept { return quorumlock_event_round_trips(event_); }
+    std::size_t granted() const noexcept { return quorumlock_event_granted(event_); }
+    std::size_t refused() const noexcept { return quorumlock_event_refused(event_); }
+    milliseconds ttl() const noexcept { return milliseconds(quorumlock_event_ttl_ms(event_)); }
+    milliseconds remaining() const noexcept { return milliseconds(quorumlock_event_remaining_ms(event_)); }
+    std::string policy() const { return text(quorumlock_event_policy(event_)); }
+    bool is_automatic() const noexcept { return quorumlock_event_is_automatic(event_) != 0; }
+    bool is_freed() const noexcept { return quorumlock_event_is_freed(event_) != 0; }
 
 private:
-    handle<quorumlock_client, quorumlock_client_free> handle_;
+    const quorumlock_event *event_;
 };
 
+using observer = std::function<void(const event &)>;
+
+// What the library is given to call. Each owns what it calls, and deletes it when the library gives it back.
+extern "C" {
+inline void quorumlock_hpp_observe(void *userdata, const quorumlock_event *happened)
+{
+    try {
+        (*static_cast<observer *>(userdata))(event(happened));
+    } catch (...) {
+    }
+}
+inline void quorumlock_hpp_forget_observer(void *userdata) { delete static_cast<observer *>(userdata); }
+inline void quorumlock_hpp_lost(void *userdata)
+{
+    try {
+        (*static_cast<std::function<void()> *>(userdata))();
+    } catch (...) {
+    }
+}
+inline void quorumlock_hpp_forget_lost(void *userdata) { delete static_cast<std::function<void()> *>(userdata); }
+}
+
+// The nodes and settings of clients. What is set is checked when a client is made.
+class config {
+public:
+    config() : handle_(quorumlock_config_new())
+    {
+        if (!handle_) {
+            throw std::bad_alloc();
+        }
+    }
+    config(std::initializer_list<std::string_view> nodes) : config()
+    {
+        for (std::string_view node : nodes) {
+            add_node(node);
+        }
+    }
+
+    config &add_node(std::string_view url) { return set(quorumlock_config_add_node, url.data(), url.size()); }
+    config &add_durable_node(std::string_view url)
+    {
+        return set(quorumlock_config_add_durable_node, url.data(), url.size());
+    }
+    config &prefix(std::string_view prefix) { return set(quorumlock_config_set_prefix, prefix.data(), prefix.size()); }
+    config &node_timeout(milliseconds time) { return set(quorumlock_config_set_node_timeout_ms, detail::count(time)); }
+    config &drift_factor(double factor) { return set(quorumlock_config_set_drift_factor, factor); }
+    config &retry_delay(milliseconds shortest, milliseconds longest)
+    {
+        return set(quorumlock_config_set_retry_delay_ms, detail::count(shortest), detail::count(longest));
+    }
+    config &unavailable_after(milliseconds time)
+    {
+        return set(quorumlock_config_set_unavailable_after_ms, detail::count(time));
+    }
+    config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
+    config &restart_guard(quorumlock_restart_guard guard)
+    {
+        return set(quorumlock_config_set_restart_guard, static_cast<int>(guard));
+    }
+    config &wake_ups(bool enabled) { return set(quorumlock_config_set_wake_ups, static_cast<int>(enabled)); }
+    config &fence_retention(milliseconds time)
+    {
+        return set(quorumlock_config_set_fence_retention_ms, detail::count(time));
+    }
+    config &spin(microseconds time) { return set(quorumlock_config_set_spin_us, detail::count(time)); }
+
+    // Has this called for what happens with the clients that are made from now on, on whichever thread.
+    config &observe(observer observer)
+    {
+        auto *owned = new quorumlock::observer(std::move(observer));
+        return set(quorumlock_config_set_observer, quorumlock_hpp_observe, static_cast<void *>(owned),
+            quorumlock_hpp_forget_observer);
+    }
+
+    const quorumlock_config *get() const noexcept { return handle_.get(); }
+
+private:
+    template <typename Function, typename... Values> config &set(Function function, Values... values)
+    {
+        detail::check(function(handle_.get(), values...));
+        return *this;
+    }
+
+    detail::handle<quorumlock_config, quorumlock_config_free> handle_;
+};
+
+// How a node looked when it was asked for.
+struct node_status {
+    node_status(const quorumlock_nodes *nodes, std::size_t index)
+        : state(quorumlock_nodes_state(nodes, index)), message(text(quorumlock_nodes_message(nodes, index))),
+          address(text(quorumlock_nodes_address(nodes, index))),
+          state_age(quorumlock_nodes_state_age_ms(nodes, index)),
+          quarantine(quorumlock_nodes_quarantine_ms(nodes, index)),
+          is_connected(quorumlock_nodes_is_connected(nodes, index) != 0),
+          is_durable(quorumlock_nodes_is_durable(nodes, index) != 0),
+          server(text(quorumlock_nodes_server(nodes, index))), run_id(text(quorumlock_nodes_run_id(nodes, index))),
+          role(quorumlock_nodes_role(nodes, index)), eviction(text(quorumlock_nodes_eviction(nodes, index)))
+    {
+        if (const quorumlock_fault *last = quorumlock_nodes_last_fault(nodes, index)) {
+            last_fault.emplace(last);
+        }
+    }
+
+    quorumlock_node_state state;
+    std::string message;
+    std::string address;
+    milliseconds state_age;
+    milliseconds quarantine;
+    bool is_connected;
+    bool is_durable;
+    std::string server;
+    std::string run_id;
+    quorumlock_role role;
+    std::string eviction;
+    std::optional<fault> last_fault;
+};
+
+// A lease as text. Whoever reads it has the lock; it is overwritten when it is destroyed.
+class secret {
+public:
+    explicit secret(quorumlock_secret *secret) noexcept : handle_(secret) {}
+    std::string_view expose() const noexcept
+    {
+        quorumlock_str text = quorumlock_secret_text(handle_.get());
+        return std::string_view(text.data, text.length);
+    }
+
+private:
+    detail::handle<quorumlock_secret, quorumlock_secret_free> handle_;
+};
+
+// A held lock without a guard, on its way elsewhere. To destroy it releases nothing.
+class lease {
+public:
+    explicit lease(quorumlock_lease *lease) noexcept : handle_(lease) {}
+    static lease from_text(std::string_view text)
+    {
+        quorumlock_lease *made = nullptr;
+        detail::must(quorumlock_lease_from_text, text.data(), text.size(), &made);
+        return lease(made);
+    }
+
+    std::string key() const { return text(quorumlock_lease_key(handle_.get())); }
+    milliseconds ttl() const noexcept { return milliseconds(quorumlock_lease_ttl_ms(handle_.get())); }
+    std::uint64_t fencing_token() const noexcept { return quorumlock_lease_fencing_token(handle_.get()); }
+    std::chrono::system_clock::time_point end() const noexcept
+    {
+        return std::chrono::system_clock::time_point(milliseconds(quorumlock_lease_end_unix_ms(handle_.get())));
+    }
+    milliseconds remaining() const noexcept { return milliseconds(quorumlock_lease_remaining_ms(handle_.get())); }
+
+    // Uses it up.
+    secret into_text() &&
+    {
+        quorumlock_secret *made = nullptr;
+        detail::must(quorumlock_lease_into_text, handle_.get(), &made);
+        return secret(made);
+    }
+    quorumlock_lease *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::handle<quorumlock_lease, quorumlock_lease_free> handle_;
+};
+
+// A lock that was taken. Destroying it releases the lock.
 class guard {
 public:
     explicit guard(quorumlock_guard *taken) noexcept : handle_(taken) {}
 
+    std::string name() const { return text(quorumlock_guard_name(handle_.get())); }
     milliseconds remaining() const noexcept { return milliseconds(quorumlock_guard_remaining_ms(handle_.get())); }
 
+    // Throws unless the lock may be relied on for so long.
+    void ensure(milliseconds at_least) const
+    {
+        detail::must(quorumlock_guard_ensure, handle_.get(), detail::count(at_least));
+    }
+
     // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
-    uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
+    std::uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
 
     // Whether the lock was ours to the end.
-    bool unlock()
-    {
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_guard_unlock(handle_.get(), &error);
-        return check(result, error) == QUORUMLOCK_OK;
-    }
+    bool unlock() { return detail::call(quorumlock_guard_unlock, handle_.get()) == QUORUMLOCK_OK; }
 
     // Whether it lasts longer now. If not, it is lost. Throws when too few nodes answer: then look at remaining().
     bool extend(milliseconds ttl)
     {
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_guard_extend(handle_.get(), static_cast<uint64_t>(ttl.count()), &error);
-        return check(result, error) == QUORUMLOCK_OK;
+        return detail::call(quorumlock_guard_extend, handle_.get(), detail::count(ttl)) == QUORUMLOCK_OK;
     }
 
     // For poll: readable when the lock is lost.
     int lost_descriptor()
     {
         int descriptor = -1;
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_guard_lost_fd(handle_.get(), &descriptor, &error);
-        check(result, error);
+        detail::must(quorumlock_guard_lost_fd, handle_.get(), &descriptor);
         return descriptor;
     }
 
+    // Called once when the lock is lost, on whichever thread.
+    void on_lost(std::function<void()> lost)
+    {
+        auto *owned = new std::function<void()>(std::move(lost));
+        detail::must(quorumlock_guard_on_lost, handle_.get(), quorumlock_hpp_lost, static_cast<void *>(owned),
+            quorumlock_hpp_forget_lost);
+    }
+
+    // Lets go of the guard and not of the lock.
+    lease detach()
+    {
+        quorumlock_lease *made = nullptr;
+        detail::must(quorumlock_guard_detach, handle_.get(), &made);
+        return lease(made);
+    }
+
 private:
-    handle<quorumlock_guard, quorumlock_guard_free> handle_;
+    detail::handle<quorumlock_guard, quorumlock_guard_free> handle_;
 };
 
+// The nodes of one quorum, and the connections to them. One for the whole program will do.
+class client {
+public:
+    explicit client(const config &config)
+    {
+        quorumlock_client *made = nullptr;
+        detail::must(quorumlock_client_new, config.get(), &made);
+        handle_.reset(made);
+    }
+    client(std::initializer_list<std::string_view> nodes) : client(config(nodes)) {}
+
+    std::vector<node_status> nodes() const
+    {
+        quorumlock_nodes *made = nullptr;
+        detail::must(quorumlock_client_nodes, handle_.get(), &made);
+        detail::handle<quorumlock_nodes, quorumlock_nodes_free> owner(made);
+        std::vector<node_status> nodes;
+        for (std::size_t index = 0; index < quorumlock_nodes_count(made); index++) {
+            nodes.emplace_back(made, index);
+        }
+        return nodes;
+    }
+
+    // Goes on with a lock that is held already, with default settings.
+    guard attach(lease lease) const
+    {
+        quorumlock_guard *taken = nullptr;
+        detail::must(quorumlock_client_attach, handle_.get(), lease.get(), &taken);
+        return guard(taken);
+    }
+
+    quorumlock_client *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::handle<quorumlock_client, quorumlock_client_free> handle_;
+};
+
+// Ends waits from another thread.
+class cancel_handle {
+public:
+    cancel_handle() : handle_(quorumlock_cancel_handle_new())
+    {
+        if (!handle_) {
+            throw std::bad_alloc();
+        }
+    }
+    void cancel() const { detail::check(quorumlock_cancel_handle_cancel(handle_.get())); }
+    bool is_cancelled() const noexcept { return quorumlock_cancel_handle_is_cancelled(handle_.get()) != 0; }
+    const quorumlock_cancel_handle *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::handle<quorumlock_cancel_handle, quorumlock_cancel_handle_free> handle_;
+};
+
+// The lock of one resource. Settings go for locks that are taken from then on.
 class mutex {
 public:
     mutex(const client &client, std::string_view name)
     {
         quorumlock_mutex *made = nullptr;
-        check(quorumlock_mutex_new(client.get(), name.data(), name.size(), &made));
+        detail::check(quorumlock_mutex_new(client.get(), name.data(), name.size(), &made));
         handle_.reset(made);
     }
 
-    mutex &ttl(milliseconds ttl)
+    std::string name() const { return text(quorumlock_mutex_name(handle_.get())); }
+    mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
+    mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
+
+    // Automatic extension. Each of its settings switches it on.
+    mutex &watchdog(bool enabled = true) { return set(quorumlock_mutex_set_watchdog, static_cast<int>(enabled)); }
+    mutex &watchdog_period(milliseconds period)
     {
-        check(quorumlock_mutex_set_ttl_ms(handle_.get(), static_cast<uint64_t>(ttl.count())));
-        return *this;
+        return set(quorumlock_mutex_set_watchdog_period_ms, detail::count(period));
     }
-    mutex &fenced(bool enabled)
+    mutex &watchdog_margin(milliseconds margin)
     {
-        check(quorumlock_mutex_set_fenced(handle_.get(), enabled));
-        return *this;
+        return set(quorumlock_mutex_set_watchdog_margin_ms, detail::count(margin));
     }
-    mutex &watchdog(bool enabled)
+    mutex &watchdog_at_most(std::uint32_t extensions) { return set(quorumlock_mutex_set_watchdog_at_most, extensions); }
+    mutex &watchdog_at_most_for(milliseconds time)
     {
-        check(quorumlock_mutex_set_watchdog(handle_.get(), enabled));
-        return *this;
+        return set(quorumlock_mutex_set_watchdog_at_most_for_ms, detail::count(time));
     }
 
-    guard lock(quorumlock_cancel_handle *cancel = nullptr)
+    // Waits without a limit, until the handle is cancelled if there is one.
+    guard lock() const { return lock(nullptr); }
+    guard lock(const cancel_handle &cancel) const { return lock(cancel.get()); }
+
+    // One attempt.
+    std::optional<guard> try_lock() const
     {
         quorumlock_guard *taken = nullptr;
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_mutex_lock(handle_.get(), cancel, &taken, &error);
-        check(result, error);
+        auto result = detail::call(quorumlock_mutex_try_lock, handle_.get(), &taken);
+        return given(result, taken);
+    }
+    std::optional<guard> try_lock_for(milliseconds timeout) const { return try_lock_for(timeout, nullptr); }
+    std::optional<guard> try_lock_for(milliseconds timeout, const cancel_handle &cancel) const
+    {
+        return try_lock_for(timeout, cancel.get());
+    }
+
+    // Until then at the latest, by quorumlock::now().
+    std::optional<guard> try_lock_until(milliseconds deadline) const { return try_lock_until(deadline, nullptr); }
+    std::optional<guard> try_lock_until(milliseconds deadline, const cancel_handle &cancel) const
+    {
+        return try_lock_until(deadline, cancel.get());
+    }
+
+    // Goes on with a lock that is held already, with this mutex's settings.
+    guard attach(lease lease) const
+    {
+        quorumlock_guard *taken = nullptr;
+        detail::must(quorumlock_mutex_attach, handle_.get(), lease.get(), &taken);
         return guard(taken);
     }
-    std::optional<guard> try_lock_for(milliseconds timeout, quorumlock_cancel_handle *cancel = nullptr)
-    {
-        quorumlock_guard *taken = nullptr;
-        quorumlock_error *error = nullptr;
-        auto result = quorumlock_mutex_lock_timeout(
-            handle_.get(), static_cast<uint64_t>(timeout.count()), cancel, &taken, &error);
-        return check(result, error) == QUORUMLOCK_OK ? std::optional<guard>(taken) : std::nullopt;
-    }
-    std::optional<guard> try_lock() { return try_lock_for(milliseconds(0)); }
 
 private:
-    handle<quorumlock_mutex, quorumlock_mutex_free> handle_;
+    template <typename Function, typename Value> mutex &set(Function function, Value value)
+    {
+        detail::check(function(handle_.get(), value));
+        return *this;
+    }
+    static std::optional<guard> given(quorumlock_result result, quorumlock_guard *taken)
+    {
+        return result == QUORUMLOCK_OK ? std::optional<guard>(taken) : std::nullopt;
+    }
+    guard lock(const quorumlock_cancel_handle *cancel) const
+    {
+        quorumlock_guard *taken = nullptr;
+        detail::must(quorumlock_mutex_lock, handle_.get(), cancel, &taken);
+        return guard(taken);
+    }
+    std::optional<guard> try_lock_for(milliseconds timeout, const quorumlock_cancel_handle *cancel) const
+    {
+        quorumlock_guard *taken = nullptr;
+        auto result
+            = detail::call(quorumlock_mutex_lock_timeout, handle_.get(), detail::count(timeout), cancel, &taken);
+        return given(result, taken);
+    }
+    std::optional<guard> try_lock_until(milliseconds deadline, const quorumlock_cancel_handle *cancel) const
+    {
+        quorumlock_guard *taken = nullptr;
+        auto result
+            = detail::call(quorumlock_mutex_lock_deadline, handle_.get(), detail::count(deadline), cancel, &taken);
+        return given(result, taken);
+    }
+
+    detail::handle<quorumlock_mutex, quorumlock_mutex_free> handle_;
 };
 
 } // namespace quorumlock

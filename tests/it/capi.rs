@@ -10,3 +10,4 @@ mod nulls;
 mod programs;
 mod ratio;
 mod threads;
+mod wrappers;

@@ -1,0 +1,644 @@
+"""quorumlock from Python, with nothing but ctypes. All of quorumlock.h is here.
+
+    import quorumlock
+
+    quorumlock.load("target/release/libquorumlock.so")
+    client = quorumlock.Client(["redis://10.0.0.1:6379", "redis://10.0.0.2:6379", "redis://10.0.0.3:6379"])
+    order = quorumlock.Mutex(client, "orders/42", ttl=10)
+    with order.lock() as guard:
+        guard.ensure(2)  # before every step that must not be done twice
+
+Times are seconds, as numbers with or without a fraction; what is sent is rounded down to milliseconds. `None` from
+`try_lock` says that another client has the lock. What could not be done raises `Failure`. What a call means, and which
+results it gives, is said in quorumlock.h at the function that it calls.
+
+A call lets other Python threads run while it waits. A callback may run on a thread of the library; what it raises is
+dropped. A guard releases its lock when it is closed, at the end of its `with`, or when it is collected.
+"""
+
+import ctypes
+import enum
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+
+
+class Result(enum.IntEnum):
+    """What came of a call. From 100 on, it could not be done."""
+
+    OK = 0
+    HELD = 1
+    EXPIRED = 2
+    LOST = 3
+    NOT_HELD = 4
+    CONFIG = 100
+    UNAVAILABLE = 101
+    LEASE_LOST = 102
+    CANCELLED = 103
+    ENTROPY = 104
+    FORKED = 105
+    EXTENSION_FAILED = 106
+    NULL_POINTER = 200
+    NOT_UTF8 = 201
+    TOO_LONG = 202
+    BUSY = 203
+    USED_UP = 204
+    UNSUPPORTED = 205
+    NO_SUCH_NUMBER = 206
+    PANIC = 300
+
+
+class RestartGuard(enum.IntEnum):
+    """What is done about nodes that were restarted and may have forgotten locks."""
+
+    OBSERVED = 0
+    OFF = 1
+    STRICT = 2
+
+
+class _Text(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("length", c_size_t)]
+
+    def __str__(self):
+        return ctypes.string_at(self.data, self.length).decode()
+
+
+_HANDLE, _OUT = c_void_p, POINTER(c_void_p)
+_OBSERVER = CFUNCTYPE(None, c_void_p, c_void_p)
+_CALLBACK = CFUNCTYPE(None, c_void_p)
+
+# What each function gives and takes. Without that, ctypes takes pointers for 32-bit numbers.
+_FUNCTIONS = {
+    "quorumlock_version": (_Text,),
+    "quorumlock_version_number": (c_uint32,),
+    "quorumlock_now_ms": (c_uint64,),
+    "quorumlock_result_text": (_Text, c_int),
+    "quorumlock_error_free": (None, _HANDLE),
+    "quorumlock_error_result": (c_int, _HANDLE),
+    "quorumlock_error_message": (_Text, _HANDLE),
+    "quorumlock_error_is_permanent": (c_int, _HANDLE),
+    "quorumlock_error_fault_count": (c_size_t, _HANDLE),
+    "quorumlock_error_fault": (_HANDLE, _HANDLE, c_size_t),
+    "quorumlock_fault_address": (_Text, _HANDLE),
+    "quorumlock_fault_phase": (c_int, _HANDLE),
+    "quorumlock_fault_cause": (c_int, _HANDLE),
+    "quorumlock_fault_number": (c_int64, _HANDLE),
+    "quorumlock_fault_message": (_Text, _HANDLE),
+    "quorumlock_config_new": (_HANDLE,),
+    "quorumlock_config_free": (None, _HANDLE),
+    "quorumlock_config_add_node": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_add_durable_node": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_prefix": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_node_timeout_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_drift_factor": (c_int, _HANDLE, c_double),
+    "quorumlock_config_set_retry_delay_ms": (c_int, _HANDLE, c_uint64, c_uint64),
+    "quorumlock_config_set_unavailable_after_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_max_ttl_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_restart_guard": (c_int, _HANDLE, c_int),
+    "quorumlock_config_set_wake_ups": (c_int, _HANDLE, c_int),
+    "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
+    "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_client_free": (None, _HANDLE),
+    "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_client_nodes": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_new": (c_int, _HANDLE, c_char_p, c_size_t, _OUT),
+    "quorumlock_mutex_free": (None, _HANDLE),
+    "quorumlock_mutex_name": (_Text, _HANDLE),
+    "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_watchdog": (c_int, _HANDLE, c_int),
+    "quorumlock_mutex_set_watchdog_period_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_watchdog_margin_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_watchdog_at_most": (c_int, _HANDLE, c_uint32),
+    "quorumlock_mutex_set_watchdog_at_most_for_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
+    "quorumlock_mutex_lock": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_try_lock": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_lock_timeout": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_lock_deadline": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_cancel_handle_new": (_HANDLE,),
+    "quorumlock_cancel_handle_free": (None, _HANDLE),
+    "quorumlock_cancel_handle_cancel": (c_int, _HANDLE),
+    "quorumlock_cancel_handle_is_cancelled": (c_int, _HANDLE),
+    "quorumlock_guard_free": (None, _HANDLE),
+    "quorumlock_guard_name": (_Text, _HANDLE),
+    "quorumlock_guard_remaining_ms": (c_uint64, _HANDLE),
+    "quorumlock_guard_ensure": (c_int, _HANDLE, c_uint64, _OUT),
+    "quorumlock_guard_fencing_token": (c_uint64, _HANDLE),
+    "quorumlock_guard_unlock": (c_int, _HANDLE, _OUT),
+    "quorumlock_guard_extend": (c_int, _HANDLE, c_uint64, _OUT),
+    "quorumlock_guard_lost_fd": (c_int, _HANDLE, POINTER(c_int), _OUT),
+    "quorumlock_guard_on_lost": (c_int, _HANDLE, _CALLBACK, c_void_p, _CALLBACK, _OUT),
+    "quorumlock_guard_detach": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_lease_free": (None, _HANDLE),
+    "quorumlock_lease_key": (_Text, _HANDLE),
+    "quorumlock_lease_ttl_ms": (c_uint64, _HANDLE),
+    "quorumlock_lease_fencing_token": (c_uint64, _HANDLE),
+    "quorumlock_lease_end_unix_ms": (c_uint64, _HANDLE),
+    "quorumlock_lease_remaining_ms": (c_uint64, _HANDLE),
+    "quorumlock_lease_into_text": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_lease_from_text": (c_int, c_char_p, c_size_t, _OUT, _OUT),
+    "quorumlock_secret_text": (_Text, _HANDLE),
+    "quorumlock_secret_free": (None, _HANDLE),
+    "quorumlock_nodes_free": (None, _HANDLE),
+    "quorumlock_nodes_count": (c_size_t, _HANDLE),
+    "quorumlock_nodes_state": (c_int, _HANDLE, c_size_t),
+    "quorumlock_nodes_message": (_Text, _HANDLE, c_size_t),
+    "quorumlock_nodes_address": (_Text, _HANDLE, c_size_t),
+    "quorumlock_nodes_state_age_ms": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_quarantine_ms": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_is_connected": (c_int, _HANDLE, c_size_t),
+    "quorumlock_nodes_is_durable": (c_int, _HANDLE, c_size_t),
+    "quorumlock_nodes_server": (_Text, _HANDLE, c_size_t),
+    "quorumlock_nodes_run_id": (_Text, _HANDLE, c_size_t),
+    "quorumlock_nodes_role": (c_int, _HANDLE, c_size_t),
+    "quorumlock_nodes_eviction": (_Text, _HANDLE, c_size_t),
+    "quorumlock_nodes_last_fault": (_HANDLE, _HANDLE, c_size_t),
+    "quorumlock_event_kind": (c_int, _HANDLE),
+    "quorumlock_event_message": (_Text, _HANDLE),
+    "quorumlock_event_name": (_Text, _HANDLE),
+    "quorumlock_event_address_count": (c_size_t, _HANDLE),
+    "quorumlock_event_address": (_Text, _HANDLE, c_size_t),
+    "quorumlock_event_fault_count": (c_size_t, _HANDLE),
+    "quorumlock_event_fault": (_HANDLE, _HANDLE, c_size_t),
+    "quorumlock_event_waited_us": (c_uint64, _HANDLE),
+    "quorumlock_event_attempts": (c_uint32, _HANDLE),
+    "quorumlock_event_round_trips": (c_uint32, _HANDLE),
+    "quorumlock_event_granted": (c_size_t, _HANDLE),
+    "quorumlock_event_refused": (c_size_t, _HANDLE),
+    "quorumlock_event_ttl_ms": (c_uint64, _HANDLE),
+    "quorumlock_event_remaining_ms": (c_uint64, _HANDLE),
+    "quorumlock_event_policy": (_Text, _HANDLE),
+    "quorumlock_event_is_automatic": (c_int, _HANDLE),
+    "quorumlock_event_is_freed": (c_int, _HANDLE),
+}
+
+_c = None
+
+
+def load(path="libquorumlock.so"):
+    """Loads the library. To be called once, before anything else."""
+    global _c
+    library = ctypes.CDLL(path)
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    _c = library
+
+
+def version():
+    """The version of the library, such as "0.1.0"."""
+    return str(_c.quorumlock_version())
+
+
+def version_number():
+    """major * 65536 + minor * 256 + patch."""
+    return _c.quorumlock_version_number()
+
+
+def now():
+    """The clock of deadlines, in seconds: see `Mutex.try_lock_until`."""
+    return _c.quorumlock_now_ms() / 1000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A node that gave no usable answer, and why. `phase` and `cause` are numbers of quorumlock.h."""
+
+    address: str
+    phase: int
+    cause: int
+    number: int
+    message: str
+
+    @staticmethod
+    def _of(fault):
+        return Fault(
+            str(_c.quorumlock_fault_address(fault)),
+            _c.quorumlock_fault_phase(fault),
+            _c.quorumlock_fault_cause(fault),
+            _c.quorumlock_fault_number(fault),
+            str(_c.quorumlock_fault_message(fault)),
+        )
+
+
+class Failure(Exception):
+    """What went wrong, in one line, with its `result` and the `faults` of the nodes.
+
+    `is_permanent`: trying again cannot help until something is changed.
+    """
+
+    def __init__(self, result, message, faults=(), is_permanent=True):
+        super().__init__(message)
+        self.result, self.faults, self.is_permanent = result, list(faults), is_permanent
+
+
+def _known(result):
+    """A number of a later version stays a number."""
+    try:
+        return Result(result)
+    except ValueError:
+        return result
+
+
+def _check(result):
+    """Raises what is no answer."""
+    if result >= Result.CONFIG:
+        raise Failure(_known(result), str(_c.quorumlock_result_text(result)))
+    return result
+
+
+def _call(function, *arguments):
+    """Calls a function whose last argument is the error, and raises that."""
+    error = c_void_p()
+    result = function(*arguments, byref(error))
+    if not error:
+        return _check(result)
+    try:
+        faults = range(_c.quorumlock_error_fault_count(error))
+        raise Failure(
+            _known(_c.quorumlock_error_result(error)),
+            str(_c.quorumlock_error_message(error)),
+            [Fault._of(_c.quorumlock_error_fault(error, index)) for index in faults],
+            bool(_c.quorumlock_error_is_permanent(error)),
+        )
+    finally:
+        _c.quorumlock_error_free(error)
+
+
+def _must(function, *arguments):
+    """And raises every other answer than OK too."""
+    result = _call(function, *arguments)
+    if result != Result.OK:
+        raise Failure(_known(result), str(_c.quorumlock_result_text(result)))
+
+
+def _millis(seconds):
+    return max(0, int(seconds * 1000))
+
+
+def _bytes(text):
+    encoded = text.encode()
+    return encoded, len(encoded)
+
+
+class _Handle:
+    """Something of the library's that is given back once."""
+
+    _handle = None
+
+    def close(self):
+        """Gives it back. A second time does nothing."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._free(handle)
+
+    def __del__(self):
+        self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+# What the library may still call, by number, until it gives it back.
+_callbacks = {}
+_numbers = iter(range(1, 1 << 62))
+
+
+def _keep(callback):
+    number = next(_numbers)
+    _callbacks[number] = callback
+    return number
+
+
+@_CALLBACK
+def _release(userdata):
+    _callbacks.pop(userdata, None)
+
+
+@_OBSERVER
+def _observe(userdata, event):
+    try:
+        _callbacks[userdata](Event(event))
+    except Exception:  # It must not reach the library.
+        pass
+
+
+@_CALLBACK
+def _lost(userdata):
+    try:
+        _callbacks[userdata]()
+    except Exception:
+        pass
+
+
+class Event:
+    """Something that happened, copied. `kind` is a number of quorumlock.h; times are seconds."""
+
+    def __init__(self, event):
+        self.kind = _c.quorumlock_event_kind(event)
+        self.message = str(_c.quorumlock_event_message(event))
+        self.name = str(_c.quorumlock_event_name(event))
+        count = _c.quorumlock_event_address_count(event)
+        self.addresses = [str(_c.quorumlock_event_address(event, index)) for index in range(count)]
+        count = _c.quorumlock_event_fault_count(event)
+        self.faults = [Fault._of(_c.quorumlock_event_fault(event, index)) for index in range(count)]
+        self.waited = _c.quorumlock_event_waited_us(event) / 1_000_000
+        self.attempts = _c.quorumlock_event_attempts(event)
+        self.round_trips = _c.quorumlock_event_round_trips(event)
+        self.granted = _c.quorumlock_event_granted(event)
+        self.refused = _c.quorumlock_event_refused(event)
+        self.ttl = _c.quorumlock_event_ttl_ms(event) / 1000
+        self.remaining = _c.quorumlock_event_remaining_ms(event) / 1000
+        self.policy = str(_c.quorumlock_event_policy(event))
+        self.is_automatic = bool(_c.quorumlock_event_is_automatic(event))
+        self.is_freed = bool(_c.quorumlock_event_is_freed(event))
+
+
+class NodeStatus:
+    """How a node looked when it was asked for. `state` and `role` are numbers of quorumlock.h; times are seconds."""
+
+    def __init__(self, nodes, index):
+        self.state = _c.quorumlock_nodes_state(nodes, index)
+        self.message = str(_c.quorumlock_nodes_message(nodes, index))
+        self.address = str(_c.quorumlock_nodes_address(nodes, index))
+        self.state_age = _c.quorumlock_nodes_state_age_ms(nodes, index) / 1000
+        self.quarantine = _c.quorumlock_nodes_quarantine_ms(nodes, index) / 1000
+        self.is_connected = bool(_c.quorumlock_nodes_is_connected(nodes, index))
+        self.is_durable = bool(_c.quorumlock_nodes_is_durable(nodes, index))
+        self.server = str(_c.quorumlock_nodes_server(nodes, index))
+        self.run_id = str(_c.quorumlock_nodes_run_id(nodes, index))
+        self.role = _c.quorumlock_nodes_role(nodes, index)
+        self.eviction = str(_c.quorumlock_nodes_eviction(nodes, index))
+        fault = _c.quorumlock_nodes_last_fault(nodes, index)
+        self.last_fault = Fault._of(fault) if fault else None
+
+
+class Client(_Handle):
+    """The nodes of one quorum, and the connections to them. One for the whole program will do.
+
+    Settings that are not given have the library's defaults. `observer` is called with an `Event`, on any thread.
+    """
+
+    def __init__(
+        self,
+        nodes,
+        *,
+        durable_nodes=(),
+        prefix=None,
+        node_timeout=None,
+        drift_factor=None,
+        retry_delay=None,
+        unavailable_after=None,
+        max_ttl=None,
+        restart_guard=None,
+        wake_ups=None,
+        fence_retention=None,
+        spin=None,
+        observer=None,
+    ):
+        config = _c.quorumlock_config_new()
+        try:
+            for url in nodes:
+                _check(_c.quorumlock_config_add_node(config, *_bytes(url)))
+            for url in durable_nodes:
+                _check(_c.quorumlock_config_add_durable_node(config, *_bytes(url)))
+            if prefix is not None:
+                _check(_c.quorumlock_config_set_prefix(config, *_bytes(prefix)))
+            if node_timeout is not None:
+                _check(_c.quorumlock_config_set_node_timeout_ms(config, _millis(node_timeout)))
+            if drift_factor is not None:
+                _check(_c.quorumlock_config_set_drift_factor(config, drift_factor))
+            if retry_delay is not None:
+                shortest, longest = map(_millis, retry_delay)
+                _check(_c.quorumlock_config_set_retry_delay_ms(config, shortest, longest))
+            if unavailable_after is not None:
+                _check(_c.quorumlock_config_set_unavailable_after_ms(config, _millis(unavailable_after)))
+            if max_ttl is not None:
+                _check(_c.quorumlock_config_set_max_ttl_ms(config, _millis(max_ttl)))
+            if restart_guard is not None:
+                _check(_c.quorumlock_config_set_restart_guard(config, restart_guard))
+            if wake_ups is not None:
+                _check(_c.quorumlock_config_set_wake_ups(config, wake_ups))
+            if fence_retention is not None:
+                _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
+            if spin is not None:
+                _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
+            if observer is not None:
+                _check(_c.quorumlock_config_set_observer(config, _observe, _keep(observer), _release))
+            made = c_void_p()
+            _must(_c.quorumlock_client_new, config, byref(made))
+            self._handle = made
+        finally:
+            _c.quorumlock_config_free(config)
+
+    def _free(self, handle):
+        _c.quorumlock_client_free(handle)
+
+    def nodes(self):
+        """How the nodes look now, in the order in which they were named."""
+        nodes = c_void_p()
+        _must(_c.quorumlock_client_nodes, self._handle, byref(nodes))
+        try:
+            return [NodeStatus(nodes, index) for index in range(_c.quorumlock_nodes_count(nodes))]
+        finally:
+            _c.quorumlock_nodes_free(nodes)
+
+    def attach(self, lease):
+        """Goes on with a lock that is held already, with default settings. Uses the lease up."""
+        taken = c_void_p()
+        _must(_c.quorumlock_client_attach, self._handle, lease._handle, byref(taken))
+        return Guard(taken)
+
+
+class CancelHandle(_Handle):
+    """Ends waits from another thread."""
+
+    def __init__(self):
+        self._handle = _c.quorumlock_cancel_handle_new()
+
+    def _free(self, handle):
+        _c.quorumlock_cancel_handle_free(handle)
+
+    def cancel(self):
+        """Ends all waits that were given this handle, and those that will be."""
+        _check(_c.quorumlock_cancel_handle_cancel(self._handle))
+
+    @property
+    def is_cancelled(self):
+        return bool(_c.quorumlock_cancel_handle_is_cancelled(self._handle))
+
+
+class Mutex(_Handle):
+    """The lock of one resource.
+
+    `watchdog` switches automatic extension on; so does each of its settings.
+    """
+
+    def __init__(
+        self,
+        client,
+        name,
+        *,
+        ttl=None,
+        fenced=False,
+        watchdog=False,
+        watchdog_period=None,
+        watchdog_margin=None,
+        watchdog_at_most=None,
+        watchdog_at_most_for=None,
+    ):
+        made = c_void_p()
+        _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
+        self._handle = made
+        if ttl is not None:
+            _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))
+        if fenced:
+            _check(_c.quorumlock_mutex_set_fenced(made, 1))
+        if watchdog:
+            _check(_c.quorumlock_mutex_set_watchdog(made, 1))
+        if watchdog_period is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_period_ms(made, _millis(watchdog_period)))
+        if watchdog_margin is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_margin_ms(made, _millis(watchdog_margin)))
+        if watchdog_at_most is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_at_most(made, watchdog_at_most))
+        if watchdog_at_most_for is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_at_most_for_ms(made, _millis(watchdog_at_most_for)))
+
+    def _free(self, handle):
+        _c.quorumlock_mutex_free(handle)
+
+    @property
+    def name(self):
+        return str(_c.quorumlock_mutex_name(self._handle))
+
+    def lock(self, cancel=None):
+        """Waits without a limit, until `cancel` is cancelled if it is given. Gives a guard."""
+        taken = c_void_p()
+        _must(_c.quorumlock_mutex_lock, self._handle, cancel and cancel._handle, byref(taken))
+        return Guard(taken)
+
+    def try_lock(self, timeout=None, cancel=None):
+        """One attempt, or waits for so many seconds at most. Gives a guard, or None if another client has the lock."""
+        taken = c_void_p()
+        if timeout is None:
+            result = _call(_c.quorumlock_mutex_try_lock, self._handle, byref(taken))
+        else:
+            handle = cancel and cancel._handle
+            result = _call(_c.quorumlock_mutex_lock_timeout, self._handle, _millis(timeout), handle, byref(taken))
+        return Guard(taken) if result == Result.OK else None
+
+    def try_lock_until(self, deadline, cancel=None):
+        """Waits until then at the latest, by `now()`. Gives a guard, or None when another client has the lock."""
+        taken, handle = c_void_p(), cancel and cancel._handle
+        result = _call(_c.quorumlock_mutex_lock_deadline, self._handle, _millis(deadline), handle, byref(taken))
+        return Guard(taken) if result == Result.OK else None
+
+    def attach(self, lease):
+        """Goes on with a lock that is held already, with this mutex's settings. Uses the lease up."""
+        taken = c_void_p()
+        _must(_c.quorumlock_mutex_attach, self._handle, lease._handle, byref(taken))
+        return Guard(taken)
+
+
+class Guard(_Handle):
+    """A lock that was taken. Closing it, or the end of its `with`, releases the lock without waiting for answers."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def _free(self, handle):
+        _c.quorumlock_guard_free(handle)
+
+    @property
+    def name(self):
+        return str(_c.quorumlock_guard_name(self._handle))
+
+    @property
+    def remaining(self):
+        """For how many seconds the lock may still be relied on."""
+        return _c.quorumlock_guard_remaining_ms(self._handle) / 1000
+
+    def ensure(self, at_least):
+        """Raises unless the lock may be relied on for so many seconds."""
+        _must(_c.quorumlock_guard_ensure, self._handle, _millis(at_least))
+
+    @property
+    def fencing_token(self):
+        """Greater than that of every acquisition before it: send it along with every write. 0 unless fenced."""
+        return _c.quorumlock_guard_fencing_token(self._handle)
+
+    def unlock(self):
+        """Releases the lock, and says whether it was ours to the end."""
+        return _call(_c.quorumlock_guard_unlock, self._handle) == Result.OK
+
+    def extend(self, ttl):
+        """Whether it lasts for so many seconds now. If not, it is lost. Raises when too few nodes answer."""
+        return _call(_c.quorumlock_guard_extend, self._handle, _millis(ttl)) == Result.OK
+
+    def lost_descriptor(self):
+        """For `select`: readable when the lock is lost. It belongs to the guard."""
+        descriptor = c_int(-1)
+        _must(_c.quorumlock_guard_lost_fd, self._handle, byref(descriptor))
+        return descriptor.value
+
+    def on_lost(self, callback):
+        """Has this called once, without arguments, when the lock is lost, on any thread."""
+        _must(_c.quorumlock_guard_on_lost, self._handle, _lost, _keep(callback), _release)
+
+    def detach(self):
+        """Lets go of the guard and not of the lock. Gives a lease."""
+        made = c_void_p()
+        _must(_c.quorumlock_guard_detach, self._handle, byref(made))
+        return Lease(made)
+
+
+class Lease(_Handle):
+    """A held lock without a guard, on its way elsewhere. Closing it releases nothing."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def _free(self, handle):
+        _c.quorumlock_lease_free(handle)
+
+    @staticmethod
+    def from_text(text):
+        made = c_void_p()
+        _must(_c.quorumlock_lease_from_text, *_bytes(text), byref(made))
+        return Lease(made)
+
+    @property
+    def key(self):
+        return str(_c.quorumlock_lease_key(self._handle))
+
+    @property
+    def ttl(self):
+        return _c.quorumlock_lease_ttl_ms(self._handle) / 1000
+
+    @property
+    def fencing_token(self):
+        return _c.quorumlock_lease_fencing_token(self._handle)
+
+    @property
+    def end(self):
+        """When the lock ends by the wall clock: seconds since 1970, as `time.time()`."""
+        return _c.quorumlock_lease_end_unix_ms(self._handle) / 1000
+
+    @property
+    def remaining(self):
+        return _c.quorumlock_lease_remaining_ms(self._handle) / 1000
+
+    def into_text(self):
+        """The lease as text. Whoever reads it has the lock. Uses the lease up."""
+        secret = c_void_p()
+        _must(_c.quorumlock_lease_into_text, self._handle, byref(secret))
+        try:
+            return str(_c.quorumlock_secret_text(secret))
+        finally:
+            _c.quorumlock_secret_free(secret)

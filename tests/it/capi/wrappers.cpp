@@ -1,0 +1,223 @@
+// Every wrapper of quorumlock.hpp, against real nodes.
+//
+//     wrappers URL...
+#include "quorumlock.hpp"
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <poll.h>
+#include <thread>
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                               \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+using namespace std::chrono_literals;
+
+// The result of a call that must fail.
+template <typename Action> quorumlock_result result_of(Action action)
+{
+    try {
+        action();
+    } catch (const quorumlock::failure &failure) {
+        CHECK(std::string_view(failure.what()) != "");
+        return failure.result();
+    }
+    return QUORUMLOCK_OK;
+}
+
+template <typename Condition> bool soon(Condition condition)
+{
+    for (int tries = 0; tries < 1000 && !condition(); tries++) {
+        std::this_thread::sleep_for(10ms);
+    }
+    return condition();
+}
+
+struct log {
+    std::mutex mutex;
+    std::vector<quorumlock_kind> kinds;
+
+    void add(const quorumlock::event &event)
+    {
+        std::lock_guard<std::mutex> hold(mutex);
+        kinds.push_back(event.kind());
+        CHECK(!event.message().empty());
+        CHECK(event.kind() != QUORUMLOCK_EVENT_ACQUIRED || (event.attempts() >= 1 && event.round_trips() >= 1));
+        CHECK(event.kind() != QUORUMLOCK_EVENT_ACQUIRED || event.waited() > 0us);
+        CHECK(event.kind() != QUORUMLOCK_EVENT_ATTEMPT_LOST || event.granted() + event.refused() > 0);
+        CHECK(event.kind() != QUORUMLOCK_EVENT_EXTENDED || event.ttl() > 0ms);
+        CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_UP || (event.addresses().size() == 1 && event.name().empty()));
+        CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_DOWN || event.faults().size() == 1);
+        CHECK(event.kind() != QUORUMLOCK_EVENT_RELEASED || !event.name().empty());
+        CHECK(event.kind() == QUORUMLOCK_EVENT_NODE_MAY_EVICT || event.policy().empty());
+        CHECK(!event.is_automatic() || event.kind() == QUORUMLOCK_EVENT_EXTENDED);
+        CHECK(!event.is_freed() || event.remaining() == 0ms);
+    }
+    bool has(quorumlock_kind kind)
+    {
+        std::lock_guard<std::mutex> hold(mutex);
+        for (auto known : kinds) {
+            if (known == kind) {
+                return true;
+            }
+        }
+        return false;
+    }
+};
+
+static void failures(const char *url)
+{
+    try {
+        quorumlock::client nothing(quorumlock::config {});
+    } catch (const quorumlock::failure &failure) {
+        CHECK(failure.result() == QUORUMLOCK_CONFIG && failure.is_permanent());
+    }
+    CHECK(result_of([] { quorumlock::config().restart_guard(static_cast<quorumlock_restart_guard>(7)); })
+        == QUORUMLOCK_NO_SUCH_NUMBER);
+    quorumlock::client dead({"redis://127.0.0.1:1"});
+    try {
+        quorumlock::mutex(dead, "x").try_lock();
+        CHECK(!"a lock");
+    } catch (const quorumlock::failure &failure) {
+        CHECK(failure.result() == QUORUMLOCK_UNAVAILABLE && failure.faults().size() == 1 && !failure.is_permanent());
+        const quorumlock::fault &fault = failure.faults().front();
+        CHECK(fault.address == "127.0.0.1:1" && fault.phase == QUORUMLOCK_PHASE_CONNECT && fault.number == -1);
+        CHECK(fault.cause == QUORUMLOCK_CAUSE_REFUSED && fault.message.find(fault.address) == 0);
+    }
+    auto status = dead.nodes().front();
+    CHECK(status.state == QUORUMLOCK_NODE_DOWN && status.last_fault->cause == QUORUMLOCK_CAUSE_REFUSED);
+    quorumlock::client alive({url});
+    CHECK(quorumlock::mutex(alive, "x").try_lock()->unlock());
+}
+
+static void nodes(const quorumlock::client &client, std::size_t count)
+{
+    CHECK(client.nodes().size() == count);
+    CHECK(soon([&] {
+        for (const auto &node : client.nodes()) {
+            if (node.state != QUORUMLOCK_NODE_VOTING) {
+                return false;
+            }
+        }
+        return true;
+    }));
+    std::size_t durable = 0;
+    for (const auto &node : client.nodes()) {
+        CHECK(node.is_connected && node.quarantine == 0ms && node.state_age >= 0ms && !node.last_fault);
+        CHECK(node.message.find(node.address) == 0 && !node.server.empty() && node.run_id.size() == 8);
+        CHECK(node.role == QUORUMLOCK_ROLE_MASTER && node.eviction.empty());
+        durable += node.is_durable;
+    }
+    CHECK(durable == 1);
+}
+
+static void waits(const quorumlock::client &client)
+{
+    quorumlock::mutex mutex(client, "waits");
+    quorumlock::cancel_handle cancel, unused;
+    auto held = mutex.lock(unused);
+    CHECK(mutex.name() == "waits" && held.name() == "waits");
+    CHECK(!mutex.try_lock() && !mutex.try_lock_for(1ms) && !mutex.try_lock_until(quorumlock::now() + 1ms));
+    CHECK(!mutex.try_lock_for(-1ms) && !mutex.try_lock_for(1ms, unused));
+    CHECK(!mutex.try_lock_until(quorumlock::now(), unused) && !unused.is_cancelled());
+    std::thread waiting([&] { CHECK(result_of([&] { mutex.lock(cancel); }) == QUORUMLOCK_CANCELLED); });
+    cancel.cancel();
+    waiting.join();
+    CHECK(cancel.is_cancelled());
+    CHECK(held.unlock() && !held.unlock() && held.remaining() == 0ms);
+    CHECK(result_of([&] { held.ensure(0ms); }) == QUORUMLOCK_NOT_HELD);
+    CHECK(result_of([&] { held.detach(); }) == QUORUMLOCK_NOT_HELD);
+    CHECK(result_of([&] { held.lost_descriptor(); }) == QUORUMLOCK_NOT_HELD);
+    CHECK(result_of([&] { held.on_lost([] {}); }) == QUORUMLOCK_NOT_HELD);
+    CHECK(mutex.try_lock_for(5s)->unlock());
+}
+
+static void holding(const quorumlock::client &client)
+{
+    quorumlock::mutex mutex(client, "holding");
+    mutex.ttl(30s).fenced();
+    auto first = mutex.lock();
+    auto number = first.fencing_token();
+    CHECK(number > 0 && first.remaining() > 20s);
+    first.ensure(20s);
+    CHECK(result_of([&] { first.ensure(40s); }) == QUORUMLOCK_LEASE_LOST);
+    CHECK(first.extend(50s) && first.remaining() > 40s && first.unlock());
+    mutex.ttl(300ms);
+    std::atomic<int> losses {0};
+    auto owned = std::make_shared<int>(0);
+    auto second = mutex.lock();
+    CHECK(second.fencing_token() > number);
+    second.on_lost([&losses, owned] {
+        losses++;
+        throw owned; // It must not reach the library.
+    });
+    pollfd lost = {second.lost_descriptor(), POLLIN, 0};
+    CHECK(poll(&lost, 1, 10000) == 1 && soon([&] { return losses == 1 && owned.use_count() == 1; }));
+    CHECK(result_of([&] { second.ensure(0ms); }) == QUORUMLOCK_LEASE_LOST && !second.extend(1s) && !second.unlock());
+    mutex.watchdog().watchdog_period(50ms).watchdog_margin(20ms).watchdog_at_most(1000).watchdog_at_most_for(60s);
+    auto watched = mutex.lock();
+    std::this_thread::sleep_for(600ms);
+    watched.ensure(1ms);
+    CHECK(watched.unlock());
+    mutex.watchdog(false).fenced(false);
+    CHECK(mutex.lock().fencing_token() == 0);
+}
+
+static void moving(const quorumlock::client &client)
+{
+    quorumlock::mutex mutex(client, "moving");
+    mutex.ttl(30s).fenced();
+    auto guard = mutex.lock();
+    auto number = guard.fencing_token();
+    auto lease = guard.detach();
+    CHECK(lease.key() == "w:quorumlock-fence:moving" && lease.ttl() == 30s && lease.fencing_token() == number);
+    CHECK(lease.remaining() > 20s && lease.end() > std::chrono::system_clock::now() + 20s);
+    auto secret = std::move(lease).into_text();
+    CHECK(result_of([&] { client.attach(std::move(lease)); }) == QUORUMLOCK_USED_UP);
+    CHECK(result_of([] { quorumlock::lease::from_text("nonsense"); }) == QUORUMLOCK_CONFIG);
+    auto again = mutex.attach(quorumlock::lease::from_text(secret.expose()));
+    CHECK(again.fencing_token() == number);
+    auto last = client.attach(again.detach());
+    CHECK(last.name() == "moving" && last.unlock());
+}
+
+int main(int count, char **arguments)
+{
+    CHECK(count > 2);
+    CHECK(quorumlock::version_number() == QUORUMLOCK_VERSION_MAJOR * 65536 + QUORUMLOCK_VERSION_MINOR * 256
+            + QUORUMLOCK_VERSION_PATCH);
+    CHECK(!quorumlock::version().empty() && quorumlock::text(QUORUMLOCK_HELD) != quorumlock::text(QUORUMLOCK_OK));
+    failures(arguments[1]);
+    auto told = std::make_shared<log>();
+    {
+        quorumlock::config config;
+        for (int index = 1; index < count - 1; index++) {
+            config.add_node(arguments[index]);
+        }
+        config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
+        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).wake_ups(true).fence_retention(25h).spin(0us);
+        config.restart_guard(QUORUMLOCK_RESTART_GUARD_OBSERVED);
+        config.observe([told](const quorumlock::event &event) {
+            told->add(event);
+            throw 1; // It must not reach the library.
+        });
+        quorumlock::client client(config);
+        waits(client);
+        holding(client);
+        moving(client);
+        nodes(client, static_cast<std::size_t>(count - 1));
+    }
+    CHECK(soon([&] { return told.use_count() == 1; }));
+    for (auto kind : {QUORUMLOCK_EVENT_ACQUIRED, QUORUMLOCK_EVENT_ATTEMPT_LOST, QUORUMLOCK_EVENT_EXTENDED,
+             QUORUMLOCK_EVENT_LOST_TIME, QUORUMLOCK_EVENT_NODE_UP, QUORUMLOCK_EVENT_RELEASED}) {
+        CHECK(told->has(kind));
+    }
+    std::puts("every wrapper works");
+    return 0;
+}

@@ -1,0 +1,176 @@
+"""Every wrapper of quorumlock.py, against real nodes.
+
+    wrappers.py LIBRARY URL...
+"""
+
+import select
+import sys
+import threading
+import time
+
+import quorumlock
+from quorumlock import Result, RestartGuard
+
+VOTING, DOWN, MASTER, REFUSED, CONNECT = 2, 3, 1, 14, 2
+ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_DOWN, NODE_UP, RELEASED = 1, 2, 3, 6, 7, 8, 10
+
+
+def result_of(action, *arguments):
+    """The result of a call that must fail."""
+    try:
+        action(*arguments)
+    except quorumlock.Failure as failure:
+        assert str(failure)
+        return failure.result
+    return Result.OK
+
+
+def soon(condition):
+    for _ in range(1000):
+        if condition():
+            break
+        time.sleep(0.01)
+    return condition()
+
+
+def failures():
+    assert result_of(quorumlock.Client, []) == Result.CONFIG
+    assert result_of(lambda: quorumlock.Client([], restart_guard=7)) == Result.NO_SUCH_NUMBER
+    dead = quorumlock.Client(["redis://127.0.0.1:1"])
+    try:
+        quorumlock.Mutex(dead, "x").try_lock()
+        raise AssertionError("a lock")
+    except quorumlock.Failure as failure:
+        (fault,) = failure.faults
+        assert failure.result == Result.UNAVAILABLE and not failure.is_permanent
+        assert (fault.address, fault.phase, fault.cause, fault.number) == ("127.0.0.1:1", CONNECT, REFUSED, -1)
+        assert fault.message.startswith(fault.address)
+    (status,) = dead.nodes()
+    assert status.state == DOWN and status.last_fault.cause == REFUSED
+
+
+def waits(client):
+    mutex, cancel = quorumlock.Mutex(client, "waits"), quorumlock.CancelHandle()
+    held = mutex.lock(cancel)
+    assert (mutex.name, held.name) == ("waits", "waits")
+    assert mutex.try_lock() is None and mutex.try_lock(0.001, cancel) is None
+    assert mutex.try_lock_until(quorumlock.now() + 0.001, cancel) is None and not cancel.is_cancelled
+    results = []
+    waiting = threading.Thread(target=lambda: results.append(result_of(mutex.lock, cancel)))
+    waiting.start()
+    cancel.cancel()
+    waiting.join()
+    assert results == [Result.CANCELLED] and cancel.is_cancelled
+    assert held.unlock() and not held.unlock() and held.remaining == 0
+    for action in (lambda: held.ensure(0), held.detach, held.lost_descriptor, lambda: held.on_lost(print)):
+        assert result_of(action) == Result.NOT_HELD
+    with mutex.try_lock(5) as again:
+        assert again.remaining > 0
+    assert mutex.try_lock_until(quorumlock.now() + 5).unlock()
+
+
+def holding(client):
+    mutex = quorumlock.Mutex(client, "holding", ttl=30, fenced=True)
+    first = mutex.lock()
+    assert first.fencing_token > 0 and first.remaining > 20
+    first.ensure(20)
+    assert result_of(first.ensure, 40) == Result.LEASE_LOST
+    assert first.extend(50) and first.remaining > 40 and first.unlock()
+    losses = []
+
+    def lost():
+        losses.append(1)
+        raise ValueError("it must not reach the library")
+
+    second = quorumlock.Mutex(client, "holding", ttl=0.3, fenced=True).lock()
+    assert second.fencing_token > first.fencing_token
+    second.on_lost(lost)
+    assert select.select([second.lost_descriptor()], [], [], 10)[0] and soon(lambda: losses == [1])
+    assert result_of(second.ensure, 0) == Result.LEASE_LOST and not second.extend(1) and not second.unlock()
+    watched = quorumlock.Mutex(
+        client,
+        "watched",
+        ttl=0.3,
+        watchdog=True,
+        watchdog_period=0.05,
+        watchdog_margin=0.02,
+        watchdog_at_most=1000,
+        watchdog_at_most_for=60,
+    ).lock()
+    assert watched.fencing_token == 0
+    time.sleep(0.6)
+    watched.ensure(0.001)
+    assert watched.unlock()
+
+
+def moving(client):
+    mutex = quorumlock.Mutex(client, "moving", ttl=30, fenced=True)
+    guard = mutex.lock()
+    number, lease = guard.fencing_token, guard.detach()
+    assert (lease.key, lease.ttl, lease.fencing_token) == ("w:quorumlock-fence:moving", 30, number)
+    assert lease.remaining > 20 and lease.end > time.time() + 20
+    text = lease.into_text()
+    assert result_of(client.attach, lease) == Result.USED_UP
+    assert result_of(quorumlock.Lease.from_text, "nonsense") == Result.CONFIG
+    again = mutex.attach(quorumlock.Lease.from_text(text))
+    assert again.fencing_token == number
+    last = client.attach(again.detach())
+    assert last.name == "moving" and last.unlock()
+
+
+def nodes(client, count):
+    assert soon(lambda: all(node.state == VOTING for node in client.nodes()))
+    statuses = client.nodes()
+    assert len(statuses) == count and sum(node.is_durable for node in statuses) == 1
+    for node in statuses:
+        assert node.is_connected and node.quarantine == 0 and node.state_age >= 0 and node.last_fault is None
+        assert node.message.startswith(node.address) and node.server and len(node.run_id) == 8
+        assert node.role == MASTER and node.eviction == ""
+
+
+def main(path, *urls):
+    quorumlock.load(path)
+    major, minor, patch = map(int, quorumlock.version().split("."))
+    assert quorumlock.version_number() == major * 65536 + minor * 256 + patch
+    failures()
+    events = []
+
+    def observe(event):
+        events.append(event)
+        raise ValueError("it must not reach the library")
+
+    client = quorumlock.Client(
+        urls[:-1],
+        durable_nodes=urls[-1:],
+        prefix="w:",
+        node_timeout=1,
+        drift_factor=0.02,
+        retry_delay=(0.001, 0.05),
+        unavailable_after=2,
+        max_ttl=60,
+        restart_guard=RestartGuard.OBSERVED,
+        wake_ups=True,
+        fence_retention=25 * 3600,
+        spin=0,
+        observer=observe,
+    )
+    waits(client)
+    holding(client)
+    moving(client)
+    nodes(client, len(urls))
+    client.close()
+    client.close()
+    kinds = {event.kind for event in events}
+    assert {ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_UP, RELEASED} <= kinds, kinds
+    for event in events:
+        assert event.message and (event.kind != NODE_UP or len(event.addresses) == 1)
+        assert event.kind != ACQUIRED or (event.attempts >= 1 and event.round_trips >= 1 and event.waited > 0)
+        assert event.kind != ATTEMPT_LOST or event.granted + event.refused > 0
+        assert event.kind != EXTENDED or event.ttl > 0
+        assert not event.is_automatic or event.kind == EXTENDED
+        assert event.kind != NODE_DOWN or len(event.faults) == 1
+        assert not event.is_freed or (event.name and event.remaining == 0 and event.policy == "")
+    print("every wrapper works")
+
+
+main(*sys.argv[1:])

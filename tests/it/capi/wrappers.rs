@@ -1,0 +1,102 @@
+//! `quorumlock.hpp` and `quorumlock.py`: they have all of the header, and what they have works.
+
+use super::library::{compile, library, root, run};
+use crate::support::server::Server;
+use std::collections::BTreeSet;
+
+/// Functions that a wrapper leaves out on purpose, each with the reason beside it.
+const LEFT_OUT: [&str; 0] = [];
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// All names in a text that begin like a function of the header.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.split(|letter: char| !is_letter(letter)).filter(|word| word.starts_with("quorumlock_")).collect()
+}
+
+/// Every function that the header declares.
+fn functions(header: &str) -> Vec<&str> {
+    let is_declaration = |line: &&str| !line.starts_with([' ', '/', '}']) && !line.starts_with("typedef");
+    let before = header.lines().filter(is_declaration).filter_map(|line| Some(line.split_once('(')?.0));
+    let names = before.filter_map(|before| before.rsplit([' ', '*']).next());
+    names.filter(|name| name.starts_with("quorumlock_")).collect()
+}
+
+#[test]
+fn every_function_of_the_header_is_wrapped() {
+    let [header, cpp, python] =
+        ["src/ffi/quorumlock.h", "examples/c/quorumlock.hpp", "examples/c/quorumlock.py"].map(read);
+    let functions = functions(&header);
+    assert!(functions.len() > 95, "{}", functions.len());
+    // In Python, a name in quotes says what the function takes, and one behind the library calls it.
+    let quoted: BTreeSet<&str> = python.split('"').collect();
+    for function in &functions {
+        let called = [format!("_c.{function}("), format!("_c.{function},")];
+        let wrapped = [
+            names(&cpp).contains(function),
+            quoted.contains(function),
+            called.iter().any(|call| python.contains(call)),
+        ];
+        assert_eq!(wrapped, [!LEFT_OUT.contains(function); 3], "{function}: in C++, in Python's table, called there");
+    }
+    for name in quoted.iter().filter(|name| name.starts_with("quorumlock_")) {
+        assert!(functions.contains(name), "{name} is not in the header");
+    }
+}
+
+#[test]
+fn the_numbers_of_python_are_those_of_the_header() {
+    let [header, python] = ["src/ffi/quorumlock.h", "examples/c/quorumlock.py"].map(read);
+    for (kind, class) in [("quorumlock_result", "class Result"), ("quorumlock_restart_guard", "class RestartGuard")] {
+        let numbers = |text: &str, skip: &str| -> BTreeSet<String> {
+            let lines = text.lines().map(|line| line.trim().trim_end_matches(','));
+            let numbered =
+                lines.filter(|line| line.split_once(" = ").is_some_and(|(_, number)| number.parse::<i32>().is_ok()));
+            numbered.map(|line| line.trim_start_matches(skip).to_owned()).collect()
+        };
+        let body = header.split(&format!("typedef enum {kind} {{")).nth(1).unwrap().split('}').next().unwrap();
+        let skip = if kind == "quorumlock_result" { "QUORUMLOCK_" } else { "QUORUMLOCK_RESTART_GUARD_" };
+        let class = python.split(class).nth(1).unwrap().split("\n\n\n").next().unwrap();
+        assert!(!numbers(body, skip).is_empty());
+        assert_eq!(numbers(body, skip), numbers(class, ""), "{kind}");
+    }
+}
+
+/// The servers that a program is run against, and what it says.
+fn works(program: &str, arguments: &[String]) {
+    let servers = Server::several(3).unwrap();
+    let said = run(program, arguments.iter().cloned().chain(servers.iter().map(Server::url))).success();
+    assert_eq!(said, "every wrapper works\n");
+}
+
+#[test]
+fn every_wrapper_in_cpp_works() {
+    let include = format!("-I{}", root().join("examples/c").display());
+    for standard in ["-std=c++17", "-std=c++20"] {
+        let name = format!("wrappers{standard}");
+        let program = compile(&name, "tests/it/capi/wrappers.cpp", &[standard, &include]);
+        works(program.to_str().unwrap(), &[]);
+    }
+}
+
+#[test]
+fn every_wrapper_in_python_works() {
+    // Python writes what it has compiled beside a module, unless told not to.
+    let [code, wrapper] =
+        ["tests/it/capi/wrappers.py", "examples/c"].map(|path| root().join(path).display().to_string());
+    let library = library().join("libquorumlock.so").display().to_string();
+    let path = format!("import sys, runpy; sys.path.insert(0, {wrapper:?}); sys.argv = sys.argv[1:]; ");
+    let start = path + "runpy.run_path(sys.argv[0], run_name='__main__')";
+    works("python3", &["-B".into(), "-c".into(), start, code, library]);
+}
+
+#[test]
+fn both_are_installed_with_the_library() {
+    let manifest = read("Cargo.toml");
+    for file in ["examples/c/quorumlock.hpp", "examples/c/quorumlock.py"] {
+        assert!(manifest.contains(&format!("from = \"{file}\"")), "{file}");
+    }
+}
