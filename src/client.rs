@@ -125,12 +125,14 @@ impl Client {
 
     /// The error that too few nodes could answer. `action` names what could not be done.
     pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
+        self.unavailable_for(&format!("{action} {resource:?}"), trouble)
+    }
+
+    /// [`unavailable`](Client::unavailable), where no resource is concerned.
+    pub(crate) fn unavailable_for(&self, action: &str, trouble: Trouble) -> Error {
         let nodes = self.settings().nodes.len();
-        let mut message = format!(
-            "cannot {action} {resource:?}: {} of {nodes} nodes answered and {} must",
-            trouble.answered,
-            nodes / 2 + 1
-        );
+        let mut message =
+            format!("cannot {action}: {} of {nodes} nodes answered and {} must", trouble.answered, nodes / 2 + 1);
         if trouble.causes.iter().any(|node| node.cause() == Cause::Quarantined) {
             let max_ttl = self.settings().max_ttl;
             let _ = write!(

@@ -8,11 +8,13 @@ use crate::mutex::Mutex;
 use crate::proto::fenced;
 use crate::status::NodeStatus;
 use std::fmt;
+use std::time::Duration;
 
 /// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
 ///
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a program
-/// usually has one client and clones it into its threads. The connections are made when first needed, made again when
+/// usually has one client and clones it into its threads. The connections are made when first needed, or by
+/// [`connect`](Redlock::connect), made again when
 /// lost, and closed with the last clone, guard and mutex. There is no background thread, unless a lock has
 /// a [`Watchdog`](crate::Watchdog); that one ends with them (and a host name is looked up in a short-lived one).
 #[derive(Clone)]
@@ -58,6 +60,43 @@ impl Redlock {
             None => self.mutex(name),
         };
         mutex.ttl(lease.ttl()).attach(lease)
+    }
+
+    /// Makes all connections, and says what each node is. Optional: without it, the first lock makes them.
+    ///
+    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and the first
+    /// lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection to are asked whether
+    /// they still are masters, so those that hang are found out.
+    ///
+    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is down is not waited for, nor
+    /// is one that has failed a moment ago asked again before its back-off is over. What only a lock can show is not seen:
+    /// missing permissions, a full memory.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::{NodeState, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().node(node.url()).build()?;
+    /// for node in redlock.connect(Duration::from_secs(1))? {
+    ///     assert_eq!(node.state(), NodeState::Voting, "{node}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at each of the
+    /// others; [`nodes`](Redlock::nodes) gives the statuses all the same. [`Forked`](ErrorKind::Forked) in a child of the
+    /// process that built the client.
+    pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
+        self.client.check_process()?;
+        let count = self.client.engine().check(timeout);
+        self.client.report().tell_news();
+        if count.is_won() {
+            self.nodes()
+        } else {
+            Err(self.client.unavailable_for("connect", self.client.trouble(&count)))
+        }
     }
 
     /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and

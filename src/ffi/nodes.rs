@@ -101,6 +101,22 @@ extern "C" fn quorumlock_client_nodes(
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_client_connect(
+    client: Lent<Client>,
+    timeout_ms: u64,
+    nodes: Output<*const Nodes>,
+    error: Output<*const Report>,
+) -> Code {
+    enter(error, || {
+        let client = client.content("client")?;
+        let nodes = nodes.required("nodes")?;
+        let status = client.redlock.connect(Duration::from_millis(timeout_ms))?;
+        nodes.give(Nodes(status.into_iter().map(Node::new).collect()));
+        Ok(Code::Ok)
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_free(nodes: Returned<Nodes>) {
     value((), || nodes.take().map(drop));
 }

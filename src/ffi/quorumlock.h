@@ -685,6 +685,14 @@ typedef enum quorumlock_role {
 quorumlock_result quorumlock_client_nodes(
     const quorumlock_client *client, quorumlock_nodes **nodes, quorumlock_error **error);
 
+/* Makes all connections, asks each node whether it may vote, and waits for all of them, for this long at most: at the
+ * start of a program, or as a health check. Each node is tried once. Without it, the first lock makes the connections.
+ * Gives QUORUMLOCK_OK and the nodes; or QUORUMLOCK_UNAVAILABLE when fewer than a majority can vote now, with the cause
+ * at each of the others (quorumlock_client_nodes gives the nodes all the same); or QUORUMLOCK_FORKED.
+ * Any thread; blocks it for no longer. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
+quorumlock_result quorumlock_client_connect(
+    const quorumlock_client *client, uint64_t timeout_ms, quorumlock_nodes **nodes, quorumlock_error **error);
+
 /* Frees the copy. NULL is allowed.
  * Any thread. In a child of fork: frees the child's copy. Not in a signal handler. */
 void quorumlock_nodes_free(quorumlock_nodes *nodes);

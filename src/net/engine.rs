@@ -283,6 +283,15 @@ impl Engine {
         self.relay.enter(|fleet, now, bells| fleet.repair(order, nodes, now, bells))
     }
 
+    /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them, for
+    /// this long at most.
+    pub(crate) fn check(&self, timeout: Duration) -> Count {
+        self.relay.run(
+            |fleet, now, bells| (fleet.check(now, bells), now.after(timeout)),
+            |fleet, ticket| fleet.checked(ticket),
+        )
+    }
+
     /// How the nodes look now, in their order. Asks none of them.
     pub(crate) fn status(&self) -> Vec<Snapshot> {
         self.relay.enter(|fleet, now, _| fleet.status(now))

@@ -199,7 +199,7 @@ impl Fleet {
         for (ticket, request) in abandoned {
             self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             match request {
-                Abandoned::Acquire | Abandoned::Extend => self.rounds.unrefer(ticket),
+                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => self.rounds.unrefer(ticket),
                 Abandoned::Release => self.owe(node, ticket),
             }
         }

@@ -23,6 +23,8 @@ const KEPT_KEY: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Acquire,
+    /// Whether nodes may vote. The verdict is there when each has said so.
+    Check,
     /// With [`Straggler::Awaited`] it has no verdict before everybody has voted, unless it is lost.
     Extend(Straggler),
     Release,
@@ -100,6 +102,7 @@ impl Round {
                 ExtensionOutcome::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
                 ExtensionOutcome::Lost | ExtensionOutcome::Unavailable => true,
             },
+            Purpose::Check => self.tally.undecided().is_empty(),
             Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
             Purpose::Wait => false,
         }
@@ -113,7 +116,7 @@ pub(crate) struct Count {
     pub(crate) tally: Tally,
     /// The nodes that the command was queued for, and may have reached.
     pub(crate) reached: NodeSet,
-    /// Each failed node's fault, unless a quorum granted: then nobody asks.
+    /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
     pub(crate) faults: Vec<(NodeId, Fault)>,
     /// When so many keys have ended by themselves that a quorum may be had, as far as nodes have said; otherwise never.
     pub(crate) free_at: Timestamp,
@@ -366,8 +369,8 @@ impl Rounds {
     pub(super) fn conclude(&mut self, ticket: Ticket) -> Count {
         let round = &self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let faulted =
-            if round.tally.granted().len() < round.tally.quorum() { round.tally.faulted() } else { NodeSet::EMPTY };
+        let matters = round.purpose == Purpose::Check || round.tally.granted().len() < round.tally.quorum();
+        let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let Round { tally, reached, endless, .. } = *round;
         let count = Count { tally, reached, faults, free_at: round.free_at(), endless };

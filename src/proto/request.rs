@@ -17,6 +17,8 @@ pub struct Ticket {
 pub enum Abandoned {
     /// It may have set the key, now or later.
     Acquire,
+    /// It was but a question.
+    Check,
     /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends it
     /// wherever it is.
     Extend,

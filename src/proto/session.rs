@@ -113,7 +113,13 @@ struct Expected {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     Acquire(Ticket),
-    Fenced { ticket: Ticket, ask: Ask, by_hash: bool },
+    /// What the greeting ends with, asked once more.
+    Check(Ticket),
+    Fenced {
+        ticket: Ticket,
+        ask: Ask,
+        by_hash: bool,
+    },
     Greeting(Part),
     Publish(Ticket),
     Remaining(Ticket),
@@ -155,6 +161,12 @@ impl Session {
     pub fn acquire(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.end().extend_from_slice(request);
         self.await_reply(Request::Acquire(ticket), now);
+    }
+
+    /// Queues the question whether the server may still vote, which also shows that it answers.
+    pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
+        command::info(self.outgoing.end(), "replication");
+        self.await_reply(Request::Check(ticket), now);
     }
 
     /// Queues a compare-and-extend.
@@ -285,6 +297,14 @@ impl Session {
                     let vote = command::acquire_vote(reply)?;
                     Some(Event::Answered(ticket, counted(vote, self.standing)))
                 }
+                Request::Check(ticket) => {
+                    let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
+                    // What a handshake would have found is a fault of the handshake, whenever it is found.
+                    let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
+                    let fault = refused.map(|cause| Fault::new(Phase::Reply, cause)).or(objection);
+                    let vote = fault.map_or(Vote::Granted, Vote::Fault);
+                    Some(Event::Answered(ticket, counted(vote, self.standing)))
+                }
                 Request::Wish(ticket, wish) => {
                     let event = understand(ticket, wish, self.standing, reply)?;
                     if let Wish::Release { tried, tells } = wish {
@@ -332,6 +352,7 @@ impl Session {
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.expected.drain(..).filter_map(|expected| match expected.request {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+            Request::Check(ticket) => Some((ticket, Abandoned::Check)),
             Request::Fenced { ticket, ask, .. } => Some((ticket, Abandoned::of(ask.deed))),
             Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
             Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),

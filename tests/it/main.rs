@@ -12,6 +12,7 @@ mod backlog;
 mod cancelling;
 mod capi;
 mod clients;
+mod connecting;
 mod descriptors;
 mod dialects;
 mod early_ends;

@@ -63,8 +63,11 @@ impl Fleet {
             return false;
         }
         self.rounds.unrefer(ticket);
-        if purpose == Some(Purpose::Release) {
-            return false;
+        match purpose {
+            Some(Purpose::Release) => return false,
+            // It answers. That does not show that it also takes locks.
+            Some(Purpose::Check) => return true,
+            _ => {}
         }
         self.links[node.index()].answered();
         true
@@ -86,10 +89,13 @@ impl Fleet {
     /// was met, and its data are another's now.
     pub(super) fn weigh(&mut self, node: NodeId, ticket: Ticket, vote: Vote, now: Timestamp) -> Vote {
         let link = &mut self.links[node.index()];
-        if let Vote::Fault(fault @ Fault { cause: Cause::ReadOnly | Cause::Server("MASTERDOWN"), .. }) = vote
+        if let Vote::Fault(
+            fault @ Fault { cause: Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"), .. },
+        ) = vote
             && link.session.standing() == Standing::Member
         {
             link.quarantine.turn_replica();
+            link.known = link.session.identity().clone();
             link.reject(fault, now);
             self.note_failure(node, fault, now);
             return vote;
@@ -102,7 +108,7 @@ impl Fleet {
             return vote;
         }
         match self.rounds.purpose(ticket) {
-            Some(Purpose::Acquire) => quarantine::of_attempt(vote),
+            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
             Some(Purpose::Release | Purpose::Wait) | None => vote,
         }

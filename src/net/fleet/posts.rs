@@ -47,7 +47,7 @@ impl Fleet {
             return;
         }
         if is_quarantined {
-            self.presence.quarantined(node, link.quarantine.remaining(now), now);
+            self.presence.quarantined(node, link.quarantine.remaining(self.clock.now()), now);
         } else {
             self.presence.up(node, now);
         }

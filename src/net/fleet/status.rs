@@ -1,12 +1,16 @@
 //! How the nodes look at present, for those who ask.
 //!
-//! It is what is known already: nothing is sent, connected or waited for.
+//! It is what is known already: nothing is sent, connected or waited for, but by a [`check`](Fleet::check).
 
 use super::Fleet;
 use crate::net::link::Link;
 use crate::net::news::State;
+use crate::net::relay::Bells;
+use crate::net::rounds::{Count, Purpose};
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::identity::Identity;
+use crate::proto::lease::OwnerToken;
+use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use std::time::Duration;
 
@@ -34,6 +38,30 @@ pub(crate) enum Look {
 }
 
 impl Fleet {
+    /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
+    pub(in crate::net) fn check(&mut self, now: Timestamp, bells: &mut Bells) -> Ticket {
+        self.settle_posts(now, bells);
+        // It is about no key.
+        let ticket = self.rounds.open(Purpose::Check, b"", &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
+        let asked = self.prepare_all(ticket, now, bells);
+        for node in asked.iter() {
+            self.links[node.index()].asks(now);
+            self.links[node.index()].session.check(ticket, now);
+        }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
+        ticket
+    }
+
+    /// What a check has come to, which is noted for those nodes that have failed.
+    pub(in crate::net) fn checked(&mut self, ticket: Ticket) -> Count {
+        let (count, now) = (self.rounds.conclude(ticket), self.clock.now());
+        for &(node, fault) in count.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
+            self.note_failure(node, fault, now);
+        }
+        count
+    }
+
     /// How the nodes look now, in their order.
     pub(in crate::net) fn status(&self, now: Timestamp) -> Vec<Snapshot> {
         let snapshot = |(node, link): (_, &Link)| {

@@ -80,6 +80,11 @@ int main(int count, char **arguments)
 
     mutex = mutex_of(client, "nodes");
     quorumlock_guard_free(take(mutex));
+    MUST(quorumlock_client_connect(client, 5000, &nodes, &error));
+    CHECK(quorumlock_nodes_count(nodes) == last + 1);
+    CHECK(quorumlock_nodes_state(nodes, 0) == QUORUMLOCK_NODE_VOTING && quorumlock_nodes_is_connected(nodes, 0));
+    CHECK(quorumlock_nodes_state(nodes, last) == QUORUMLOCK_NODE_DOWN);
+    quorumlock_nodes_free(nodes);
     puts("ready");
     fflush(stdout);
     CHECK(fgets(line, sizeof line, stdin) != NULL);
