@@ -102,7 +102,7 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A node cannot be asked any more, or could not from the beginning. Once for each time that it goes down, however often
+    /// A node cannot be asked any more, or could not from the beginning, or answers attempts with an error. Once for each time that it goes down, however often
     /// it is tried. A connection that ends while nothing is asked, as idle ones do, is told of only if it cannot be made
     /// again.
     fn node_down(&self, event: &NodeDown) {

@@ -100,7 +100,9 @@ impl Redlock {
     }
 
     /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and
-    /// waits for nothing: it is what the client has found out while it was used.
+    /// waits for nothing: it is what the client has found out while it was used, and which connections have been closed since.
+    /// A server that was killed a moment ago is still shown as voting, and as
+    /// [not connected](NodeStatus::is_connected): an idle connection may have ended for other reasons.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -126,7 +128,9 @@ impl Redlock {
         let status = named
             .zip(self.client.engine().status())
             .map(|((address, &is_durable), snapshot)| NodeStatus::new(address.clone(), is_durable, snapshot));
-        Ok(status.collect())
+        let status = status.collect();
+        self.client.report().tell_news();
+        Ok(status)
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

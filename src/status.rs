@@ -27,8 +27,10 @@ pub enum NodeState {
         /// How long that goes on, unless the node is restarted again.
         remaining: Duration,
     },
-    /// It answers, and may not vote: a replica, a member of a cluster, a wrong password, the same server as another node. It is
-    /// tried again, in case that changes.
+    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same server as another node; or
+    /// it answered the last attempt with an error that does not pass by itself, such as out of memory, no permission or too
+    /// few replicas. It is tried again, in case that changes. An error that passes, as while a script runs for long, is
+    /// [`Down`](NodeState::Down).
     Rejected(Cause),
     /// Nothing was heard of it. Connections are made when a lock is wanted.
     Unknown,
@@ -106,6 +108,9 @@ impl NodeStatus {
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} for {:?}", self.address, self.state(), self.state_age())?;
+        if self.state() == NodeState::Voting && !self.is_connected() {
+            f.write_str(", not connected")?;
+        }
         if let Some(server) = self.server() {
             write!(f, ", {server}")?;
         }

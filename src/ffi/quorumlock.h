@@ -664,7 +664,8 @@ typedef enum quorumlock_node_state {
     QUORUMLOCK_NODE_VOTING = 2,
     /* It cannot be asked. It is tried again with growing delays, for ever. */
     QUORUMLOCK_NODE_DOWN = 3,
-    /* It answers, and may not vote: a replica, a wrong password, the same server as another node. */
+    /* It answers, and does not vote: a replica, a wrong password, the same server as another node; or it answered the
+     * last attempt with an error that does not pass by itself, such as out of memory or no permission. */
     QUORUMLOCK_NODE_REJECTED = 4,
     /* It answers, and does not count yet, because it was restarted. */
     QUORUMLOCK_NODE_QUARANTINED = 5
@@ -771,7 +772,7 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_LOST_KEY = 5,
     /* A lock was lost, because its time was up: name. */
     QUORUMLOCK_EVENT_LOST_TIME = 6,
-    /* A node cannot be asked any more: addresses (one), faults (one). */
+    /* A node cannot be asked any more, or answers attempts with an error: addresses (one), faults (one). */
     QUORUMLOCK_EVENT_NODE_DOWN = 7,
     /* A node votes, for the first time or again: addresses (one). */
     QUORUMLOCK_EVENT_NODE_UP = 8,

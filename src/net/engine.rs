@@ -294,7 +294,7 @@ impl Engine {
 
     /// How the nodes look now, in their order. Asks none of them.
     pub(crate) fn status(&self) -> Vec<Snapshot> {
-        self.relay.enter(|fleet, now, _| fleet.status(now))
+        self.relay.enter(Fleet::status)
     }
 
     /// How long a node has to answer.

@@ -108,6 +108,8 @@ pub(super) struct Presence {
     told_quarantined: NodeSet,
     /// Those whose present quarantine was not told of.
     to_be_told: NodeSet,
+    /// Those that are down because they answer every attempt with an error.
+    refusing: NodeSet,
 }
 
 /// How one node is seen.
@@ -140,6 +142,7 @@ impl Presence {
             nodes: vec![stranger; nodes].into(),
             told_quarantined: NodeSet::EMPTY,
             to_be_told: NodeSet::EMPTY,
+            refusing: NodeSet::EMPTY,
         }
     }
 
@@ -164,12 +167,28 @@ impl Presence {
         }
     }
 
-    /// The node cannot be asked. News if it could, or was never heard of.
+    /// The node cannot be asked, or not for a lock. News if it could, or was never heard of.
     pub(super) fn down(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        self.refuses_no_more(node);
         self.nodes[node.index()].fault = Some(fault);
         if self.turn(node, State::Down, now) {
             self.tell(Item::NodeDown(node, fault));
         }
+    }
+
+    /// The node answers an attempt with an error. News as [`down`](Presence::down).
+    pub(super) fn refuses(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        self.down(node, fault, now);
+        self.refusing.insert(node);
+    }
+
+    /// The node answers attempts again, or its connection is lost and nothing is known of it.
+    pub(super) fn refuses_no_more(&mut self, node: NodeId) {
+        self.refusing = self.refusing.without(NodeSet::from_iter([node]));
+    }
+
+    pub(super) fn is_refusing(&self, node: NodeId) -> bool {
+        self.refusing.contains(node)
     }
 
     /// The node answers, and cannot serve one lock. Others it can.

@@ -41,6 +41,7 @@ mod observing;
 mod quorum;
 mod reconnect;
 mod recovery;
+mod refusing;
 mod restarts;
 mod script_errors;
 mod sick_nodes;

@@ -7,7 +7,7 @@
 use super::Fleet;
 use crate::net::relay::Bells;
 use crate::net::rounds::Purpose;
-use crate::proto::fault::{Cause, Fault};
+use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fence::FencingToken;
 use crate::proto::node::NodeId;
 use crate::proto::quarantine;
@@ -53,10 +53,8 @@ impl Fleet {
         if let (Vote::Granted, Some(fence)) = (vote, fence) {
             self.rounds.record_fence(ticket, node, fence);
         }
-        if let Vote::Fault(fault @ Fault { cause: Cause::FenceAhead, .. }) = vote {
-            self.presence.note_fault(node, fault);
-        }
         let purpose = self.rounds.vote(ticket, node, vote, bells);
+        let is_usable = self.note_vote(node, purpose, vote, now);
         if purpose == Some(Purpose::Release) && super::is_too_early(vote) {
             self.links[node.index()].loads(now);
             self.owe(node, ticket);
@@ -70,6 +68,34 @@ impl Fleet {
             _ => {}
         }
         self.links[node.index()].answered();
+        is_usable
+    }
+
+    /// Notes in the node's state what its vote says of the node. False when it refuses every lock: then no answer but a
+    /// better one to an attempt shows that it votes. A full server, say, still extends locks.
+    fn note_vote(&mut self, node: NodeId, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> bool {
+        match (purpose, vote) {
+            // One lock cannot be served. Others can.
+            (_, Vote::Fault(fault @ Fault { cause: Cause::Foreign | Cause::FenceAhead, .. })) => {
+                self.presence.note_fault(node, fault);
+            }
+            (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
+            (Some(Purpose::Acquire), Vote::Fault(fault)) => {
+                self.presence.refuses(node, fault, now);
+                return false;
+            }
+            (_, Vote::Fault(fault)) => {
+                if self.presence.is_up(node) {
+                    self.presence.note_fault(node, fault);
+                }
+                return !self.presence.is_refusing(node);
+            }
+            (Some(Purpose::Acquire), _) => {}
+            (_, _) => return !self.presence.is_refusing(node),
+        }
+        if purpose == Some(Purpose::Acquire) {
+            self.presence.refuses_no_more(node);
+        }
         true
     }
 

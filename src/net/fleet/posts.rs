@@ -43,10 +43,12 @@ impl Fleet {
     pub(super) fn note_answer(&mut self, node: NodeId, now: Timestamp) {
         let link = &self.links[node.index()];
         let is_quarantined = link.quarantine.is_on();
-        if self.presence.is_up(node) && !is_quarantined || !link.is_responsive(now) {
+        let is_known = self.presence.is_up(node) && !is_quarantined;
+        if is_known || self.presence.is_refusing(node) || !link.is_responsive(now) {
             return;
         }
         if is_quarantined {
+            // The quarantine began by a later reading of the clock than `now`.
             self.presence.quarantined(node, link.quarantine.remaining(self.clock.now()), now);
         } else {
             self.presence.up(node, now);

@@ -62,8 +62,13 @@ impl Fleet {
         count
     }
 
-    /// How the nodes look now, in their order.
-    pub(in crate::net) fn status(&self, now: Timestamp) -> Vec<Snapshot> {
+    /// How the nodes look now, in their order. Connections that were closed meanwhile are noticed.
+    pub(in crate::net) fn status(&mut self, now: Timestamp, bells: &mut Bells) -> Vec<Snapshot> {
+        for node in self.nodes() {
+            if self.links[node.index()].is_open() {
+                self.look(node, now, bells);
+            }
+        }
         let snapshot = |(node, link): (_, &Link)| {
             let seen = self.presence.of(node);
             let remaining = link.quarantine.remaining(now);
@@ -86,11 +91,13 @@ impl Fleet {
     }
 }
 
-/// Whether a fault says that the node answers and does not serve as one: nothing that passes by itself.
+/// Whether a fault says that the node answers and does not serve as one, and does not pass by itself: a server whose memory
+/// is full or that lacks replicas does not either, as a rule.
 fn is_verdict(fault: Fault) -> bool {
     match fault.cause {
         Cause::Closed | Cause::Protocol(_) | Cause::System(_) | Cause::TimedOut => false,
-        Cause::ReadOnly => true,
-        _ => fault.phase == Phase::Handshake,
+        Cause::Refused | Cause::UnknownHost | Cause::Unreachable => false,
+        Cause::Loading | Cause::Server("BUSY") | Cause::TooManyClients => fault.phase == Phase::Handshake,
+        _ => matches!(fault.phase, Phase::Handshake | Phase::Reply),
     }
 }

@@ -1,0 +1,120 @@
+//! Nodes that answer, and refuse every lock with an error: how they are shown, and told of.
+
+use crate::clients::{SOON, builder, lasting, take};
+use crate::support::fake::{Act, Fake, healthy, is, say};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{Cause, Extension, NodeDown, NodeState, NodeUp, Observer, Redlock};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Keeps what it is told of nodes.
+#[derive(Default)]
+struct Journal(Mutex<Vec<String>>);
+
+impl Observer for Journal {
+    fn node_down(&self, event: &NodeDown) {
+        self.0.lock().unwrap().push(format!("{} is down, {}", event.address(), event.fault().cause()));
+    }
+    fn node_up(&self, event: &NodeUp) {
+        self.0.lock().unwrap().push(format!("{} is up", event.address()));
+    }
+}
+
+impl Journal {
+    fn about(&self, address: &str) -> Vec<String> {
+        let words = self.0.lock().unwrap();
+        words.iter().filter_map(|words| words.strip_prefix(address)).map(|words| words.trim().to_owned()).collect()
+    }
+}
+
+fn state(client: &Redlock) -> NodeState {
+    client.nodes().unwrap()[0].state()
+}
+
+/// Takes and releases locks until the first node, which a quorum does not wait for, looks like this.
+fn becomes(client: &Redlock, expected: NodeState) {
+    let looks = || {
+        take(&lasting(client, "k")).unlock().unwrap();
+        state(client) == expected
+    };
+    assert!(eventually(SOON, looks), "{:?}", client.nodes());
+}
+
+#[test]
+fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
+    let table: [(&[&str], Cause, &[&str]); 3] = [
+        (&["CONFIG", "SET", "maxmemory", "1"], Cause::OutOfMemory, &["CONFIG", "SET", "maxmemory", "0"]),
+        (
+            &["CONFIG", "SET", "min-replicas-to-write", "1"],
+            Cause::Server("NOREPLICAS"),
+            &["CONFIG", "SET", "min-replicas-to-write", "0"],
+        ),
+        (&["ACL", "SETUSER", "default", "-set"], Cause::NoPermission, &["ACL", "SETUSER", "default", "+set"]),
+    ];
+    for (ail, cause, heal) in table {
+        let servers = Server::several(3).unwrap();
+        let journal = Arc::new(Journal::default());
+        let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
+        becomes(&client, NodeState::Voting);
+        let mut held = take(&lasting(&client, "held"));
+        servers[0].command(ail).unwrap();
+        becomes(&client, NodeState::Rejected(cause));
+        assert_eq!(client.nodes().unwrap()[0].last_fault().map(|fault| fault.cause()), Some(cause));
+        // What else it answers does not make it one that votes.
+        for _ in 0..3 {
+            assert_eq!(held.extend(Duration::from_secs(60)).unwrap(), Extension::Extended);
+        }
+        assert_eq!(state(&client), NodeState::Rejected(cause), "{cause}");
+        servers[0].command(heal).unwrap();
+        becomes(&client, NodeState::Voting);
+        assert_eq!(journal.about(&servers[0].address()), ["is up", &format!("is down, {cause}"), "is up"]);
+    }
+}
+
+/// Errors that a test cannot make a server give: those that do not pass by themselves, and those that do.
+#[test]
+fn errors_that_pass_by_themselves_are_no_rejection() {
+    let down = NodeState::Down;
+    let table = [
+        ("-MISCONF Redis is configured to save RDB snapshots", NodeState::Rejected(Cause::Server("MISCONF"))),
+        ("-BUSY Redis is busy running a script.", down(Cause::Server("BUSY"))),
+        ("-LOADING Redis is loading the dataset in memory", down(Cause::Loading)),
+    ];
+    for (answer, expected) in table {
+        let answer = Arc::new(Mutex::new(Some(answer)));
+        let script = {
+            let answer = Arc::clone(&answer);
+            move |command: &Vec<String>| match *answer.lock().unwrap() {
+                Some(error) if is(command, "SET") => vec![say(&format!("{error}\r\n"))],
+                _ => vec![Act::Say(healthy(command))],
+            }
+        };
+        let fake = Fake::on_command(script);
+        let servers = Server::several(2).unwrap();
+        let client = Redlock::builder()
+            .node(fake.url())
+            .nodes(servers.iter().map(Server::url))
+            .node_timeout(Duration::from_secs(1))
+            .build()
+            .unwrap();
+        becomes(&client, expected);
+        *answer.lock().unwrap() = None;
+        becomes(&client, NodeState::Voting);
+    }
+}
+
+#[test]
+fn a_server_that_was_killed_is_not_shown_as_connected() {
+    let mut servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    becomes(&client, NodeState::Voting);
+    assert!(client.nodes().unwrap()[0].is_connected());
+    servers[0].kill();
+    let is_gone = || !client.nodes().unwrap()[0].is_connected();
+    assert!(eventually(SOON, is_gone), "{:?}", client.nodes());
+    let nodes = client.nodes().unwrap();
+    assert!(nodes[0].to_string().contains("not connected"), "{}", nodes[0]);
+    assert!(nodes[1..].iter().all(|node| node.is_connected()), "{nodes:?}");
+    becomes(&client, NodeState::Down(Cause::Refused));
+}
