@@ -1,7 +1,10 @@
 //! A held lock: how long it may be relied on, and how it is let go.
 
+#[path = "guard/ensure.rs"]
+mod ensure;
+
 use crate::client::Client;
-use crate::error::{Error, ErrorKind, NodeFault, Result};
+use crate::error::{NodeFault, Result};
 use crate::event::LossReason;
 use crate::extension::Extension;
 use crate::keeper::{Left, Watched};
@@ -66,38 +69,6 @@ impl MutexGuard {
             return Duration::ZERO;
         }
         self.lease().remaining(self.client.engine().lease_now())
-    }
-
-    /// An error unless the lock may be relied on for at least this long: the look before every step that must not be done
-    /// twice. Give it the longest time that the step may take.
-    ///
-    /// ```
-    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
-    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-    /// use std::time::Duration;
-    ///
-    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_secs(5)).lock()?;
-    /// guard.ensure(Duration::from_secs(2))?;
-    /// assert!(guard.ensure(Duration::from_secs(6)).is_err(), "it does not last that long");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when [`remaining`](MutexGuard::remaining) is less or zero, or the loss of the
-    /// lock has been [told](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as before.
-    pub fn ensure(&self, at_least: Duration) -> Result<()> {
-        self.client.check_process()?;
-        let remaining = self.remaining();
-        let is_lost = remaining.is_zero() || self.watched.get().is_some_and(|watched| watched.is_over());
-        if !is_lost && remaining >= at_least {
-            return Ok(());
-        }
-        let [left, needed] = [remaining, at_least].map(|time| Duration::from_millis(time.as_millis() as u64));
-        let message = match is_lost {
-            true => format!("the lock of {:?} is lost", self.resource()),
-            false => format!("the lock of {:?} lasts for {left:?}, and {needed:?} are needed", self.resource()),
-        };
-        Err(Error::new(ErrorKind::LeaseLost, message))
     }
 
     /// The name of the resource.

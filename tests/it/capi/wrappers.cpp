@@ -75,6 +75,7 @@ static void failures(const char *url)
 {
     try {
         quorumlock::client nothing(quorumlock::config {});
+        CHECK(!"a client");
     } catch (const quorumlock::failure &failure) {
         CHECK(failure.result() == QUORUMLOCK_CONFIG && failure.is_permanent());
     }
