@@ -395,16 +395,19 @@ public:
     }
     client(std::initializer_list<std::string_view> nodes) : client(config(nodes)) {}
 
+    // Makes all connections, and throws when fewer than a majority can vote.
+    std::vector<node_status> connect(milliseconds timeout) const
+    {
+        quorumlock_nodes *made = nullptr;
+        detail::must(quorumlock_client_connect, handle_.get(), detail::count(timeout), &made);
+        return copied(made);
+    }
+
     std::vector<node_status> nodes() const
     {
         quorumlock_nodes *made = nullptr;
         detail::must(quorumlock_client_nodes, handle_.get(), &made);
-        detail::handle<quorumlock_nodes, quorumlock_nodes_free> owner(made);
-        std::vector<node_status> nodes;
-        for (std::size_t index = 0; index < quorumlock_nodes_count(made); index++) {
-            nodes.emplace_back(made, index);
-        }
-        return nodes;
+        return copied(made);
     }
 
     // Goes on with a lock that is held already, with default settings.
@@ -418,6 +421,16 @@ public:
     quorumlock_client *get() const noexcept { return handle_.get(); }
 
 private:
+    static std::vector<node_status> copied(quorumlock_nodes *made)
+    {
+        detail::handle<quorumlock_nodes, quorumlock_nodes_free> owner(made);
+        std::vector<node_status> nodes;
+        for (std::size_t index = 0; index < quorumlock_nodes_count(made); index++) {
+            nodes.emplace_back(made, index);
+        }
+        return nodes;
+    }
+
     detail::handle<quorumlock_client, quorumlock_client_free> handle_;
 };
 

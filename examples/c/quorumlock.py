@@ -101,6 +101,7 @@ _FUNCTIONS = {
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
     "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
     "quorumlock_client_nodes": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_new": (c_int, _HANDLE, c_char_p, c_size_t, _OUT),
     "quorumlock_mutex_free": (None, _HANDLE),
@@ -439,10 +440,20 @@ class Client(_Handle):
     def _free(self, handle):
         _c.quorumlock_client_free(handle)
 
+    def connect(self, timeout):
+        """Makes all connections, and raises when fewer than a majority can vote. Gives the nodes, as `nodes()` does."""
+        nodes = c_void_p()
+        _must(_c.quorumlock_client_connect, self._handle, _millis(timeout), byref(nodes))
+        return self._copied(nodes)
+
     def nodes(self):
         """How the nodes look now, in the order in which they were named."""
         nodes = c_void_p()
         _must(_c.quorumlock_client_nodes, self._handle, byref(nodes))
+        return self._copied(nodes)
+
+    @staticmethod
+    def _copied(nodes):
         try:
             return [NodeStatus(nodes, index) for index in range(_c.quorumlock_nodes_count(nodes))]
         finally:

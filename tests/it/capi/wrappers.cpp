@@ -93,7 +93,9 @@ static void failures(const char *url)
     }
     auto status = dead.nodes().front();
     CHECK(status.state == QUORUMLOCK_NODE_DOWN && status.last_fault->cause == QUORUMLOCK_CAUSE_REFUSED);
+    CHECK(result_of([&] { dead.connect(1s); }) == QUORUMLOCK_UNAVAILABLE);
     quorumlock::client alive({url});
+    CHECK(alive.connect(10s).front().state == QUORUMLOCK_NODE_VOTING);
     CHECK(quorumlock::mutex(alive, "x").try_lock()->unlock());
 }
 

@@ -47,6 +47,7 @@ def failures():
         assert fault.message.startswith(fault.address)
     (status,) = dead.nodes()
     assert status.state == DOWN and status.last_fault.cause == REFUSED
+    assert result_of(dead.connect, 1) == Result.UNAVAILABLE
 
 
 def waits(client):
@@ -154,6 +155,7 @@ def main(path, *urls):
         spin=0,
         observer=observe,
     )
+    assert len(client.connect(10)) == len(urls)
     waits(client)
     holding(client)
     moving(client)
