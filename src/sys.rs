@@ -1,4 +1,5 @@
-//! Whether the process has been forked: the one file of unsafe code outside `ffi/`.
+//! Whether the process has been forked, and a socket option that no safe crate has: the one file of unsafe code outside
+//! `ffi/`.
 //!
 //! A child made by `fork` has a copy of all that its parent has in memory, the same connections, and of the parent's
 //! threads only the one that forked. Whoever must know notes the [`Generation`] when he is made, and asks later whether
@@ -10,6 +11,11 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[cfg(any(target_os = "android", target_os = "linux"))]
+use std::{
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    time::Duration,
+};
 
 /// How many forks lie between this process and the one that first asked.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
@@ -67,6 +73,46 @@ fn count_forks() -> io::Result<()> {
     }
 }
 
+/// Lets the kernel wait no longer than this between two retransmissions of what the peer does not acknowledge. Without a
+/// limit the time doubles up to two minutes, so that a connection stays silent for as long again as the network was away.
+///
+/// # Errors
+/// The kernel does not have the option (Linux before 6.15), or not for this socket.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+pub(crate) fn limit_retransmission_delay(socket: impl AsFd, limit: Duration) -> io::Result<()> {
+    let millis = libc::c_int::try_from(limit.as_millis()).unwrap_or(libc::c_int::MAX);
+    set_tcp_option(socket.as_fd(), TCP_RTO_MAX_MS, millis)
+}
+
+/// `TCP_RTO_MAX_MS` of the kernel's `linux/tcp.h`: 1000 to 120000 milliseconds.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+
+#[cfg(any(target_os = "android", target_os = "linux"))]
+#[expect(unsafe_code, reason = "no safe crate sets an option that it does not know")]
+fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let size = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes of `value` during the call
+    // and keeps no pointer.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), size) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What [`limit_retransmission_delay`] has set.
+#[cfg(all(test, target_os = "linux"))]
+#[expect(unsafe_code, reason = "no safe crate reads an option that it does not know")]
+pub(crate) fn retransmission_delay_limit(socket: impl AsFd) -> io::Result<Duration> {
+    let (mut millis, mut size) = (0 as libc::c_int, size_of::<libc::c_int>() as libc::socklen_t);
+    let descriptor = socket.as_fd().as_raw_fd();
+    // SAFETY: The descriptor is open for as long as it is borrowed, and `millis` has the `size` bytes that are written.
+    let result = unsafe {
+        let value = (&raw mut millis).cast();
+        libc::getsockopt(descriptor, libc::IPPROTO_TCP, TCP_RTO_MAX_MS, value, &raw mut size)
+    };
+    if result == 0 { Ok(Duration::from_millis(millis.unsigned_abs().into())) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Where there is no `fork`, there is one generation.
 #[cfg(not(unix))]
 fn count_forks() -> io::Result<()> {
@@ -83,5 +129,22 @@ mod tests {
         assert!(!generation.is_past() && generation.number() != 0);
         assert_eq!(Generation::current().unwrap(), generation);
         assert!(Generation::of_a_parent().is_past());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_delay_between_retransmissions_is_limited_where_the_kernel_can() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let limit = Duration::from_secs(1);
+        match (retransmission_delay_limit(&stream), limit_retransmission_delay(&stream, limit)) {
+            (Ok(before), Ok(())) => assert!(before > limit && retransmission_delay_limit(&stream).unwrap() == limit),
+            (before, set) => {
+                let numbers = [before.map(drop), set].map(|result| result.unwrap_err().raw_os_error());
+                assert_eq!(numbers, [Some(libc::ENOPROTOOPT); 2]);
+            }
+        }
+        let unknown = set_tcp_option(stream.as_fd(), 9999, 1).unwrap_err();
+        assert_eq!(unknown.raw_os_error(), Some(libc::ENOPROTOOPT));
     }
 }

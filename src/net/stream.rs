@@ -19,6 +19,10 @@ use std::time::Duration;
 /// that is merely stopped still has a kernel that acknowledges.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(10);
+/// Longest time between two retransmissions. It doubles with each, and without a limit a connection through a network that
+/// was away for some seconds stays silent for as long again.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const RETRANSMISSION_DELAY_LIMIT: Duration = Duration::from_secs(1);
 /// Silence after which the kernel asks the other one whether the connection is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 /// Time between such questions; after three without an answer the connection is dead.
@@ -42,7 +46,11 @@ impl Stream {
         let keepalive = keepalive.with_retries(3);
         socket.set_tcp_keepalive(&keepalive)?;
         #[cfg(any(target_os = "android", target_os = "linux"))]
-        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_LIMIT))?;
+        {
+            socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_LIMIT))?;
+            // Older kernels do not have the option. The connection works without it.
+            let _ = crate::sys::limit_retransmission_delay(&socket, RETRANSMISSION_DELAY_LIMIT);
+        }
         Stream::connect(socket, &address.into())
     }
 
@@ -170,5 +178,15 @@ mod tests {
         assert_eq!(stream.socket.linger().unwrap(), None);
         assert!(would_block(&other.read(&mut [0]).unwrap_err()), "something was written");
         assert_eq!((&stream.socket).read(&mut [0; 20]).unwrap(), 14, "something was read");
+    }
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_not_acknowledged_is_sent_again_every_second_where_the_kernel_can() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = Stream::connect_tcp(listener.local_addr().unwrap()).unwrap();
+        match crate::sys::retransmission_delay_limit(&stream.socket) {
+            Ok(limit) => assert_eq!(limit, RETRANSMISSION_DELAY_LIMIT),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOPROTOOPT), "{error}"),
+        }
     }
 }
