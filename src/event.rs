@@ -230,7 +230,7 @@ impl NodeMayEvict {
     }
 }
 
-/// A node was restarted, may have forgotten locks, and does not count for a while: see
+/// A node was restarted, or was a replica, may have forgotten locks, and does not count for a while: see
 /// [`RestartGuard`](crate::RestartGuard).
 #[derive(Clone, Debug)]
 pub struct NodeQuarantined {

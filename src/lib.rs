@@ -73,11 +73,15 @@
 //! `appendfsync always`) and declare them [`durable`](Node::durable): then they count at once.
 //!
 //! What this guards against: a restart, a crash, a move of the address to another server, and a master that was a replica
-//! meanwhile and said so. What it cannot see: what keeps the process, such as `FLUSHALL`, `DEBUG RELOAD`, eviction, or
-//! turning replica and back between two questions; the restart of a node that withholds `INFO`; and any restart before
-//! the client met the node. Against the last there is [`RestartGuard::Strict`]: a node that is met for the first time must have
-//! been up for `max_ttl`, by its own clock. Otherwise a client that was just built believes every node. That is also why building
-//! a client anew ends every quarantine: the long wait of one that was idle through harmless restarts, and the protection.
+//! meanwhile. The latter shows in `master_replid` and `master_replid2` of `INFO replication`, which a client reads on each
+//! connection, and on one in use before a vote that comes more than a second after it last read them. What it cannot see:
+//! `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; the restart of a node that withholds `INFO`; any restart
+//! before the client met the node; and a time as a replica that lies within one second of use (until the next look), or
+//! whose trace the node has dropped (`repl-backlog-ttl` shorter than `max_ttl`, `DEBUG CHANGE-REPL-ID`, a first replica after a
+//! synchronisation that did not finish). Against restarts before the client met the node there is [`RestartGuard::Strict`]:
+//! a node that is met for the first time must have been up for `max_ttl`, by its own clock. Otherwise a client that was just
+//! built believes every node. That is also why building a client anew ends every quarantine: the long wait of one that was
+//! idle through harmless restarts, and the protection.
 //!
 //! [`Redlock::nodes`] tells which nodes are in quarantine and for how long, and the [`Observer`] when it begins and ends.
 //!

@@ -114,7 +114,7 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A node was restarted, and its votes do not count for a while. Told with its first answer, and again when it has been
+    /// A node was restarted or was a replica, and its votes do not count for a while. Told with its first answer, and again when it has been
     /// down meanwhile, or restarted once more.
     fn node_quarantined(&self, event: &NodeQuarantined) {
         let _ = event;

@@ -21,8 +21,8 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing delays, for ever.
     Down(Cause),
-    /// It answers, and its votes do not count yet, because it was restarted and may have forgotten locks: see
-    /// [`RestartGuard`](crate::RestartGuard).
+    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have forgotten
+    /// locks: see [`RestartGuard`](crate::RestartGuard).
     Quarantined {
         /// How long that goes on, unless the node is restarted again.
         remaining: Duration,

@@ -13,6 +13,8 @@ pub(super) struct Facts<'s> {
     pub(super) condition: Condition,
     pub(super) flavour: Flavour,
     pub(super) run_id: &'s str,
+    /// The name of its data's history, and of the one that ended with its last promotion.
+    pub(super) replication_ids: [&'s str; 2],
     pub(super) uptime_seconds: u64,
 }
 
@@ -55,6 +57,9 @@ pub(super) fn role(out: &mut Vec<u8>, condition: Condition) {
     }
 }
 
+/// What a server that was never promoted gives as the former name of its data's history.
+pub(super) const NO_REPLICATION_ID: &str = "0000000000000000000000000000000000000000";
+
 /// The master that a pretended replica pretends to have: one that nobody can reach.
 const MASTER_HOST: &str = "127.0.0.1";
 const MASTER_PORT: i64 = 1;
@@ -94,5 +99,12 @@ fn write_replication(text: &mut String, facts: &Facts<'_>) {
     } else {
         text.push_str("role:master\r\n");
     }
-    text.push_str("connected_slaves:0\r\n");
+    let [current, former] = facts.replication_ids;
+    // It never copies another one's data, so that its history always ends where it began.
+    let end = if former == NO_REPLICATION_ID { -1 } else { 1 };
+    let _ = write!(
+        text,
+        "connected_slaves:0\r\nmaster_replid:{current}\r\nmaster_replid2:{former}\r\nmaster_repl_offset:0\r\n\
+         second_repl_offset:{end}\r\n"
+    );
 }

@@ -16,7 +16,7 @@
 use super::command::Command;
 use super::deadline::{self, integer, signed};
 use super::guise::{Condition, Flavour};
-use super::information::{self, Facts};
+use super::information::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
@@ -51,6 +51,8 @@ pub struct Store {
     exchange: Exchange,
     flavour: Flavour,
     password: Option<String>,
+    /// How often it was promoted from a replica to a master since it was started.
+    promotions: u32,
     run_id: String,
     scripts: bool,
     known_scripts: Known,
@@ -66,6 +68,7 @@ impl Store {
             exchange: Exchange::default(),
             flavour,
             password: None,
+            promotions: 0,
             run_id,
             scripts: true,
             known_scripts: Known::default(),
@@ -83,14 +86,16 @@ impl Store {
         self.scripts = available;
     }
 
-    /// Puts the node into a condition, until told otherwise.
+    /// Puts the node into a condition, until told otherwise. A replica that becomes anything else is promoted to a master.
     pub fn set_condition(&mut self, condition: Condition) {
+        self.promotions += u32::from(self.condition == Condition::Replica && condition != Condition::Replica);
         self.condition = condition;
     }
 
     /// Restarts the node as a durable one: its keys stay, its run id and uptime do not. All sessions are void.
     pub fn restart(&mut self, run_id: String, now: Millis) {
         self.run_id = run_id;
+        self.promotions = 0;
         self.started = now;
         self.exchange.clear();
         self.known_scripts = Known::default();
@@ -186,7 +191,9 @@ impl Store {
             (Command::Info, sections) => {
                 let uptime_seconds = now.saturating_sub(self.started) / 1000;
                 let (condition, flavour) = (self.condition, self.flavour);
-                let facts = Facts { condition, flavour, run_id: &self.run_id, uptime_seconds };
+                let [current, former] = self.replication_ids();
+                let replication_ids = [&*current, &*former];
+                let facts = Facts { condition, flavour, run_id: &self.run_id, replication_ids, uptime_seconds };
                 information::info(out, sections, &facts);
             }
             (Command::Pexpire, [key, milliseconds, options @ ..]) => {
@@ -262,6 +269,13 @@ impl Store {
             }
             Err(failure) => reply::error(out, &failure.text(self.flavour)),
         }
+    }
+
+    /// The present name of its data's history, and the former one: another pair with each promotion.
+    fn replication_ids(&self) -> [String; 2] {
+        let name = |promotions: u32| format!("{promotions:08x}{}", self.run_id.get(8..).unwrap_or_default());
+        let former = self.promotions.checked_sub(1).map_or(NO_REPLICATION_ID.to_owned(), name);
+        [name(self.promotions), former]
     }
 
     fn authenticate(&self, session: &mut Session, rest: &[&[u8]], out: &mut Vec<u8>) {

@@ -209,7 +209,7 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_OUT_OF_MEMORY = 10,
     /* The node's bytes are not what a Redis server answers. */
     QUORUMLOCK_CAUSE_PROTOCOL = 11,
-    /* The node restarted and may have lost locks: it does not count yet. */
+    /* The node restarted, or was a replica, and may have lost locks: it does not count yet. */
     QUORUMLOCK_CAUSE_QUARANTINED = 12,
     /* The node does not take writes. */
     QUORUMLOCK_CAUSE_READ_ONLY = 13,
@@ -667,7 +667,7 @@ typedef enum quorumlock_node_state {
     /* It answers, and does not vote: a replica, a wrong password, the same server as another node; or it answered the
      * last attempt with an error that does not pass by itself, such as out of memory or no permission. */
     QUORUMLOCK_NODE_REJECTED = 4,
-    /* It answers, and does not count yet, because it was restarted. */
+    /* It answers, and does not count yet, because it was restarted or was a replica for a while. */
     QUORUMLOCK_NODE_QUARANTINED = 5
 } quorumlock_node_state;
 
@@ -786,7 +786,7 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_REPAIRED = 12,
     /* A node has a limit of memory, and evicts keys when it is full: addresses (one), policy. */
     QUORUMLOCK_EVENT_NODE_MAY_EVICT = 13,
-    /* A node was restarted, and does not count for a while: addresses (one), remaining_ms. */
+    /* A node was restarted or was a replica, and does not count for a while: addresses (one), remaining_ms. */
     QUORUMLOCK_EVENT_NODE_QUARANTINED = 14,
     /* A node that was in quarantine counts again: addresses (one). */
     QUORUMLOCK_EVENT_QUARANTINE_ENDED = 15,

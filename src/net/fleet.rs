@@ -300,6 +300,7 @@ impl Fleet {
                     self.meet(node);
                     self.refuse_second_vote(node, now);
                 }
+                Event::Rechecked => self.recheck(node),
                 Event::Rejected(fault) => self.meet_rejected(node, fault, now),
                 Event::UnknownScript(ticket, ask) => self.ask_fenced_again(node, ticket, ask, now),
                 Event::WrongDialect(again) => {
@@ -326,11 +327,6 @@ impl Fleet {
             self.note_failure(node, fault, now);
         }
     }
-}
-
-/// A server that loads its data runs nothing yet; then the key may be there again.
-fn is_too_early(vote: Vote) -> bool {
-    matches!(vote, Vote::Fault(Fault { cause: Cause::Loading, .. }))
 }
 
 impl World for Fleet {

@@ -93,8 +93,8 @@ pub enum Cause {
     OutOfMemory,
     /// The node's bytes are not what a Redis server answers.
     Protocol(ProtocolError),
-    /// The node was restarted and may have forgotten locks: its votes do not count until `max_ttl` has passed since that was
-    /// found out, unless it is declared durable. See [`RestartGuard`](crate::RestartGuard).
+    /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
+    /// `max_ttl` has passed since that was found out, unless it is declared durable. See [`RestartGuard`](crate::RestartGuard).
     Quarantined,
     /// The node does not take writes.
     ReadOnly,
@@ -195,7 +195,7 @@ impl fmt::Display for Cause {
             Cause::NotMaster => "not a master",
             Cause::OutOfMemory => "out of memory",
             Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
-            Cause::Quarantined => "restarted, in quarantine",
+            Cause::Quarantined => "restarted or was a replica, in quarantine",
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
             Cause::Server(word) => return write!(f, "error reply {word}"),

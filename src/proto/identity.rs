@@ -18,8 +18,28 @@ pub struct Identity {
     cluster: bool,
     sentinel: bool,
     role: Option<Role>,
+    replication_id: Option<[u8; 40]>,
+    former_replication_id: Option<[u8; 40]>,
     memory_limit: u64,
     eviction: Option<&'static str>,
+}
+
+/// The names of the history that a server's data belong to: the present one, and the one that ended with its last promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicationIds {
+    current: [u8; 40],
+    former: [u8; 40],
+}
+
+impl ReplicationIds {
+    /// Whether the process that said `earlier` was a replica between then and now.
+    ///
+    /// A promotion draws a new name and keeps the former one. A new name without a former one is no sign: a master draws one
+    /// when its first replica comes or its backlog is freed, and a process that has loaded its data keeps the former name of
+    /// its last life and its own new one.
+    pub fn show_a_promotion_since(&self, earlier: &ReplicationIds) -> bool {
+        self.current != earlier.current && self.former != [b'0'; 40]
+    }
 }
 
 /// What a server is to others.
@@ -78,6 +98,8 @@ impl Identity {
                     (self.cluster, self.sentinel) = (value == b"cluster", value == b"sentinel");
                 }
                 b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
+                b"master_replid" => self.replication_id = value.try_into().ok(),
+                b"master_replid2" => self.former_replication_id = value.try_into().ok(),
                 b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
                 b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
@@ -112,6 +134,12 @@ impl Identity {
     /// Its role, unless withheld.
     pub fn role(&self) -> Option<Role> {
         self.role
+    }
+
+    /// The names of its data's history, unless withheld.
+    pub fn replication(&self) -> Option<ReplicationIds> {
+        let (current, former) = (self.replication_id?, self.former_replication_id?);
+        Some(ReplicationIds { current, former })
     }
 
     /// By what policy it evicts keys when its memory is full, if it does (SPEC §7.5).
@@ -225,6 +253,33 @@ mod tests {
         for (text, eviction) in table {
             assert_eq!(learnt(text).eviction(), eviction, "{text}");
         }
+    }
+
+    #[test]
+    fn a_promotion_shows_in_a_new_name_with_a_former_one() {
+        // As recorded from servers: a letter is an id, `0` none.
+        let ids = |two: &str| {
+            let [current, former] = [&two[..1], &two[1..]].map(|id| id.repeat(40));
+            learnt(&format!("role:master\nmaster_replid:{current}\nmaster_replid2:{former}")).replication().unwrap()
+        };
+        let table = [
+            ("a0", "a0", false),
+            // The first replica of a master comes; the backlog of one that was promoted once is freed.
+            ("a0", "b0", false),
+            ("ba", "c0", false),
+            // Seen while it loads its data, and afterwards.
+            ("a0", "ax", false),
+            ("ax", "ax", false),
+            // Promoted: without having heard of a master, after a synchronisation, and twice from the same one.
+            ("a0", "ba", true),
+            ("a0", "cm", true),
+            ("cm", "dm", true),
+        ];
+        for (earlier, now, shows) in table {
+            assert_eq!(ids(now).show_a_promotion_since(&ids(earlier)), shows, "{earlier} {now}");
+        }
+        assert_eq!(learnt("role:master\nmaster_replid:short\nmaster_replid2:x").replication(), None);
+        assert_eq!(learnt(&format!("role:master\nmaster_replid:{}", "a".repeat(40))).replication(), None);
     }
 
     #[test]

@@ -23,12 +23,20 @@
 //!    that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the right time a
 //!    while after its start. Only for a node that is met for the first time there is nothing better.
 //!
+//! A master that was a replica has lost its keys without a restart, and keeps its process and its connections. It shows in the
+//! names of its data's history, which are compared on each connection, and on one that is in use once a second: before a
+//! vote that comes more than a second after the last comparison, so that its own votes come behind what it shows.
+//!
 //! What cannot be seen: `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; a restart before this client has met
 //! the node at all (strict mode looks at the uptime); and restarts of a node that withholds its run id. Once it has
 //! told one, to withhold it counts as another process. In strict mode, every connection of such a node does.
+//! Of a time as a replica: one before this client has met the node; one that begins and ends within a second of use, until the
+//! next comparison; and one whose trace is gone before the comparison, because the node has freed its backlog
+//! (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first replica after
+//! a synchronisation that did not finish, or was told `DEBUG CHANGE-REPL-ID`.
 
 use super::fault::{Cause, Fault, Phase};
-use super::identity::{Identity, RunId};
+use super::identity::{Identity, ReplicationIds, RunId};
 use super::time::Timestamp;
 use super::vote::Vote;
 use std::time::Duration;
@@ -44,8 +52,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartGuard {
-    /// A node that this client has met before, and that has another `run_id` now, is in quarantine. A node that is met for the
-    /// first time counts at once. The default.
+    /// A node that this client has met before, and that has another `run_id` now or was a replica meanwhile, is in quarantine.
+    /// A node that is met for the first time counts at once. The default.
     #[default]
     Observed,
     /// Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data.
@@ -61,6 +69,8 @@ pub struct Quarantine {
     guard: RestartGuard,
     term: Duration,
     met: Met,
+    /// The history of its data when it was last seen as a master.
+    replication: Option<ReplicationIds>,
     end: Option<Timestamp>,
 }
 
@@ -76,24 +86,48 @@ enum Met {
 impl Quarantine {
     /// The record of a node that was never met. `term` is the longest that a lock may last.
     pub fn new(guard: RestartGuard, term: Duration) -> Quarantine {
-        Quarantine { guard, term, met: Met::Never, end: None }
+        Quarantine { guard, term, met: Met::Never, replication: None, end: None }
     }
 
     /// The node is met on a new connection, as a master. Gives for how long it is in quarantine if that begins now.
     pub fn meet(&mut self, identity: &Identity, now: Timestamp) -> Option<Duration> {
         let id = identity.run_id();
+        let was_replica = self.was_replica(identity);
         let wait = match (self.guard, self.met) {
-            (RestartGuard::Off, _) | (RestartGuard::Observed, Met::Never | Met::Process(None)) => Duration::ZERO,
+            (RestartGuard::Off, _) => Duration::ZERO,
+            _ if was_replica => self.term,
+            (RestartGuard::Observed, Met::Never | Met::Process(None)) => Duration::ZERO,
             (RestartGuard::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(identity.uptime()),
             (_, Met::Process(known)) if known.is_some() && known == id => Duration::ZERO,
             (_, Met::Never | Met::Process(_) | Met::Replica) => self.term,
         };
         self.met = Met::Process(id);
+        self.replication = identity.replication();
+        self.begin(wait, now)
+    }
+
+    /// The node has said once more what it is, on a connection on which it was met. Gives for how long it is in quarantine if
+    /// that begins now.
+    pub fn recheck(&mut self, identity: &Identity, now: Timestamp) -> Option<Duration> {
+        let begins = self.guard != RestartGuard::Off && self.was_replica(identity);
+        self.replication = identity.replication();
+        self.begin(if begins { self.term } else { Duration::ZERO }, now)
+    }
+
+    fn begin(&mut self, wait: Duration, now: Timestamp) -> Option<Duration> {
         if wait.is_zero() {
             return None;
         }
         self.end = self.end.max(Some(now.after(wait)));
         Some(wait)
+    }
+
+    /// Whether it was a replica since it was last seen as a master.
+    fn was_replica(&self, identity: &Identity) -> bool {
+        match (&self.replication, identity.replication()) {
+            (Some(earlier), Some(now)) => now.show_a_promotion_since(earlier),
+            _ => false,
+        }
     }
 
     /// The node turns out to be a replica. What it says when it is a master again is what that one had let it know.
@@ -216,6 +250,44 @@ mod tests {
         let mut quarantine = Quarantine::new(RestartGuard::Strict, TERM);
         assert_eq!(quarantine.meet(&identity('a', Some(61)), at(0)), None);
         assert_eq!(quarantine.meet(&identity('b', Some(u64::MAX)), at(9)), Some(TERM));
+    }
+
+    #[test]
+    fn a_master_that_was_a_replica_is_in_quarantine_like_a_restarted_one() {
+        use RestartGuard::*;
+        let identity = |process: char, [current, former]: [char; 2]| {
+            let mut identity = identity(process, Some(10_000));
+            let [current, former] = [current, former].map(|id| id.to_string().repeat(40));
+            identity.learn(format!("master_replid:{current}\nmaster_replid2:{former}").as_bytes());
+            identity
+        };
+        // Process, then the two names; `+` where it is the same connection still. Ten seconds lie between two words.
+        let table: [(&str, RestartGuard, &[u64]); 9] = [
+            ("pa0 pba pba", Observed, &[0, 60, 50]),
+            ("pa0 +ba +ba", Observed, &[0, 60, 50]),
+            ("pba +ba pba", Observed, &[0, 0, 0]),
+            ("pa0 +b0 pc0", Observed, &[0, 0, 0]),
+            ("pa0 +cm +dm", Observed, &[0, 60, 60]),
+            ("pa0 qax +ax", Observed, &[0, 60, 50]),
+            ("-a0 -ba", Observed, &[0, 60]),
+            ("pa0 +ba pcb", Off, &[0, 0, 0]),
+            ("pa0 +ba pba", Strict, &[0, 60, 50]),
+        ];
+        for (story, guard, expected) in table {
+            let mut quarantine = Quarantine::new(guard, TERM);
+            let mut now = at(1000);
+            let left = story.split(' ').map(|word| {
+                let [process, current, former] = <[char; 3]>::try_from(word.chars().collect::<Vec<_>>()).unwrap();
+                match process {
+                    '+' => quarantine.recheck(&identity('p', [current, former]), now),
+                    process => quarantine.meet(&identity(process, [current, former]), now),
+                };
+                let left = quarantine.remaining(now).as_secs();
+                now = now.after(Duration::from_secs(10));
+                left
+            });
+            assert_eq!(left.collect::<Vec<_>>(), expected, "{guard:?} {story}");
+        }
     }
 
     #[test]

@@ -24,7 +24,9 @@
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 mod fencing;
+mod recheck;
 mod telling;
+mod traffic;
 
 use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Dialect, Lifetime};
@@ -66,7 +68,9 @@ pub enum Event {
     Fenced(Ticket, FencingToken),
     /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
     Greeted,
-    /// The greeting was refused; no vote on this connection counts.
+    /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
+    Rechecked,
+    /// The greeting was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
     /// The node does not know the script of a fenced lock by its hash: say [`fenced`](Session::fenced) again, or not at all.
     UnknownScript(Ticket, Ask),
@@ -103,6 +107,8 @@ pub struct Session {
     /// How many were told within the release that was answered last.
     audience: u8,
     fence_memory: Memory,
+    /// When the server was last asked whether it is a master.
+    checked_at: Timestamp,
 }
 
 struct Expected {
@@ -122,6 +128,7 @@ enum Request {
     },
     Greeting(Part),
     Publish(Ticket),
+    Recheck,
     Remaining(Ticket),
     Wish(Ticket, Wish),
 }
@@ -149,6 +156,7 @@ impl Session {
             voice: Voice::default(),
             audience: 0,
             fence_memory: Memory::default(),
+            checked_at: now,
         };
         let Session { outgoing, expected, .. } = &mut session;
         greeting.write(outgoing.end(), |part| {
@@ -159,6 +167,7 @@ impl Session {
 
     /// Queues a `SET NX PX`, as [`command::acquire`] wrote it: it is the same for every node of a round.
     pub fn acquire(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
+        self.recheck(now);
         self.outgoing.end().extend_from_slice(request);
         self.await_reply(Request::Acquire(ticket), now);
     }
@@ -171,6 +180,7 @@ impl Session {
 
     /// Queues a compare-and-extend.
     pub fn extend(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, ttl_millis: u64, now: Timestamp) {
+        self.recheck(now);
         let tried = Tried::nothing(self.extension_dialect);
         self.ask_again(Misunderstood { ticket, wish: Wish::Extend { tried, ttl_millis } }, key, token, now);
     }
@@ -237,48 +247,6 @@ impl Session {
         self.dialect
     }
 
-    /// The connection is made: from now on the server can answer. What was queued while there was none counts as asked now.
-    pub fn connected(&mut self, now: Timestamp) {
-        for expected in &mut self.expected {
-            expected.asked_at = now;
-        }
-    }
-
-    /// How many replies are expected.
-    pub fn backlog(&self) -> usize {
-        self.expected.len()
-    }
-
-    /// When the request was made whose reply is expected next.
-    pub fn waiting_since(&self) -> Option<Timestamp> {
-        self.expected.front().map(|expected| expected.asked_at)
-    }
-
-    /// The bytes to be sent.
-    pub fn unsent(&self) -> &[u8] {
-        self.outgoing.unsent()
-    }
-
-    /// Says that the first `count` of the unsent bytes went out.
-    pub fn sent(&mut self, count: usize) {
-        self.outgoing.sent(count);
-    }
-
-    /// Where to read to. Never empty.
-    pub fn space(&mut self) -> &mut [u8] {
-        self.incoming.space()
-    }
-
-    /// Says that `count` bytes were read into [`space`](Session::space).
-    pub fn received(&mut self, count: usize) {
-        self.incoming.received(count);
-    }
-
-    /// Whether bytes were received that have not been understood yet.
-    pub fn has_input(&self) -> bool {
-        !self.incoming.is_empty()
-    }
-
     /// The next thing that the received bytes mean, or `None` until more are received.
     ///
     /// # Errors
@@ -331,6 +299,10 @@ impl Session {
                     let audience = self.voice.told(hint::publish_reply(reply)?);
                     (audience > 0).then_some(Event::Told(ticket, audience))
                 }
+                Request::Recheck => {
+                    let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
+                    self.rechecked(refused.is_none())
+                }
                 Request::Remaining(ticket) => match command::remaining_reply(reply)? {
                     Lifetime::Endless => Some(Event::Endless(ticket)),
                     Lifetime::Limited(left) => Some(Event::EndsWithin(ticket, left)),
@@ -356,7 +328,7 @@ impl Session {
             Request::Fenced { ticket, ask, .. } => Some((ticket, Abandoned::of(ask.deed))),
             Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
             Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
-            Request::Greeting(_) | Request::Publish(_) | Request::Remaining(_) => None,
+            Request::Greeting(_) | Request::Publish(_) | Request::Recheck | Request::Remaining(_) => None,
         })
     }
 

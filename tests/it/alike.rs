@@ -2,7 +2,7 @@
 //!
 //! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
 
-use crate::support::server::{Server, binaries};
+use crate::support::server::{Answer as Told, Server, binaries};
 use quorumlock::embedded::{Condition, EmbeddedNode, Flavour};
 use quorumlock::proto::command::{self, Dialect};
 use quorumlock::proto::dialect::Answer;
@@ -321,6 +321,52 @@ fn a_replica_answers_alike() {
         assert_eq!(real.say(&[b"REPLICAOF", b"127.0.0.1", b"1"]), "+OK\r\n");
         node.set_condition(Condition::Replica);
         same_answers(&server, &node);
+    }
+}
+
+#[test]
+fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
+    for (server, node) in pairs() {
+        let mut nodes = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
+        // Each id by the order in which it came: no two moments share theirs.
+        let mut known: [Vec<String>; 2] = Default::default();
+        let mut said = || {
+            let mut sides = nodes.iter_mut().zip(&mut known).map(|(node, known)| {
+                let text = node.say(&[b"INFO", b"replication"]);
+                let field = |name: &str| {
+                    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+                    value.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+                };
+                let mut id = |name: &str| {
+                    let id = field(name);
+                    if id.bytes().all(|digit| digit == b'0') {
+                        return id;
+                    }
+                    let place = known.iter().position(|other| *other == id).unwrap_or(known.len());
+                    if place == known.len() {
+                        known.push(id);
+                    }
+                    place.to_string()
+                };
+                let ids = [id("master_replid"), id("master_replid2")];
+                [field("role"), ids.join(" "), field("master_repl_offset"), field("second_repl_offset")]
+            });
+            (sides.next().unwrap(), sides.next().unwrap())
+        };
+        let mut roles = Vec::new();
+        for promotions in 0..3 {
+            let (real, embedded) = said();
+            assert_eq!(real, embedded, "{promotions}");
+            // Of a master that is not there.
+            assert_eq!(server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(), Told::Text("OK".into()));
+            node.set_condition(Condition::Replica);
+            let (real, embedded) = said();
+            assert_eq!(real, embedded, "{promotions}");
+            roles.push(real[0].clone());
+            assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(), Told::Text("OK".into()));
+            node.set_condition(Condition::Serving);
+        }
+        assert_eq!(roles, ["slave"; 3]);
     }
 }
 

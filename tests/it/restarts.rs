@@ -1,8 +1,10 @@
 //! Nodes that were restarted and have forgotten what they promised: their votes do not count until it has ended.
 //!
-//! A client that has met a node before it was restarted is *acquainted* here. [`looks`] is about what is told of nodes.
+//! A client that has met a node before it was restarted is *acquainted* here. [`looks`] is about what is told of nodes,
+//! [`replicas`] about masters that were replicas meanwhile.
 
 mod looks;
+mod replicas;
 
 use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
 use crate::support::fake::{Act, Event, Fake, healthy, say};

@@ -1,8 +1,9 @@
 //! Whose votes count: nodes that were restarted are in quarantine, and replicas are sent away.
 //!
-//! A node is met when its greeting is answered, which comes before every vote on its connection. So what it is known to have
-//! forgotten is taken into account from the first vote on. What was judged by the time of a look at the clock is decided
-//! later than that: a vote that came in quarantine may be thrown away for nothing, and none counts too early.
+//! A node is met when its greeting is answered, which comes before every vote on its connection, and says again what it is
+//! before a vote that comes much later. So what it is known to have forgotten is taken into account from the first vote on.
+//! What was judged by the time of a look at the clock is decided later than that: a vote that came in quarantine may be
+//! thrown away for nothing, and none counts too early.
 
 use super::Fleet;
 use crate::net::relay::Bells;
@@ -29,7 +30,16 @@ impl Fleet {
         }
     }
 
-    /// The greeting was refused.
+    /// The node has said once more what it is: was it a replica meanwhile?
+    pub(super) fn recheck(&mut self, node: NodeId) {
+        let link = &mut self.links[node.index()];
+        link.known = link.session.identity().clone();
+        if link.quarantine.recheck(&link.known, self.clock.now()).is_some() {
+            self.presence.is_another(node);
+        }
+    }
+
+    /// The greeting was refused, or the node has become a replica.
     pub(super) fn meet_rejected(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         let link = &mut self.links[node.index()];
         link.known = link.session.identity().clone();
@@ -55,7 +65,7 @@ impl Fleet {
         }
         let purpose = self.rounds.vote(ticket, node, vote, bells);
         let is_usable = self.note_vote(node, purpose, vote, now);
-        if purpose == Some(Purpose::Release) && super::is_too_early(vote) {
+        if purpose == Some(Purpose::Release) && is_too_early(vote) {
             self.links[node.index()].loads(now);
             self.owe(node, ticket);
             return false;
@@ -139,4 +149,9 @@ impl Fleet {
             Some(Purpose::Release | Purpose::Wait) | None => vote,
         }
     }
+}
+
+/// A server that loads its data runs nothing yet; then the key may be there again.
+fn is_too_early(vote: Vote) -> bool {
+    matches!(vote, Vote::Fault(Fault { cause: Cause::Loading, .. }))
 }

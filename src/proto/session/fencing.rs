@@ -12,6 +12,9 @@ use crate::proto::vote::Vote;
 impl Session {
     /// Queues a request about the key of a fenced lock.
     pub fn fenced(&mut self, ticket: Ticket, ask: Ask, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        if !matches!(ask.deed, Deed::Release(_)) {
+            self.recheck(now);
+        }
         // An extension is never said twice: behind a later one, it would shorten what that has gained.
         let by_hash = self.fence_memory.by_hash() && !matches!(ask.deed, Deed::Extend { .. });
         fenced::ask(self.outgoing.end(), by_hash, key, token, &ask);

@@ -1,0 +1,190 @@
+//! Masters that were replicas between two attempts: their keys were replaced by another master's, and neither their process
+//! nor their connections show it. On every server at hand; `QUORUMLOCK_SERVERS` names further ones.
+
+use super::{KEY, acquaint};
+use crate::clients::{SOON, builder, causes, failure, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, binaries};
+use quorumlock::{Builder, Cause, Extension, Node, NodeState, Redlock, RestartGuard};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Longer than a server takes to copy another one's data.
+const MAX_TTL: Duration = Duration::from_secs(20);
+/// Longer than a connection goes without another look at its server.
+const IDLE: Duration = Duration::from_millis(1100);
+
+/// Two servers of each kind at hand.
+fn pairs() -> impl Iterator<Item = [Server; 2]> {
+    let start = |binary| {
+        let plan = Server::plan().binary(binary).arguments(&["--repl-diskless-sync-delay", "0"]);
+        [0; 2].map(|_| plan.clone().start().unwrap())
+    };
+    binaries().unwrap().into_iter().map(start)
+}
+
+/// The settings of a client of this server.
+fn brief(server: &Server) -> Builder {
+    builder([server]).max_ttl(MAX_TTL)
+}
+
+fn shown(server: &Server) -> String {
+    ["redis_version", "valkey_version"].map(|field| server.info(field).unwrap()).join(" ")
+}
+
+#[track_caller]
+fn ok(server: &Server, words: &[&str]) {
+    assert_eq!(server.command(words).unwrap(), Answer::Text("OK".into()), "{words:?}");
+}
+
+/// Makes a server follow another one until it has its data.
+#[track_caller]
+fn follow(server: &Server, master: &Server) {
+    ok(server, &["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
+    assert!(eventually(SOON, || server.info("master_link_status").unwrap() == "up"), "{}", server.log());
+}
+
+/// Makes it a replica of the other one, and a master again: its keys are gone.
+#[track_caller]
+fn lose_keys(server: &Server, other: &Server) {
+    follow(server, other);
+    ok(server, &["REPLICAOF", "NO", "ONE"]);
+    assert_eq!(value(server, KEY), None);
+}
+
+/// Does everything to a server that changes its replication ids, or might, and takes no key away.
+fn stir(server: &Server, other: &Server) {
+    follow(other, server);
+    ok(other, &["REPLICAOF", "NO", "ONE"]);
+    ok(server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    let is_freed = || server.info("repl_backlog_active").unwrap() == "0";
+    assert!(eventually(SOON, is_freed), "its backlog is not freed");
+    follow(other, server);
+    ok(other, &["REPLICAOF", "NO", "ONE"]);
+}
+
+fn count_connections(server: &Server) -> u64 {
+    server.info("total_connections_received").unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_master_that_was_a_replica_between_two_attempts_gives_no_lock_away_on_the_same_connection() {
+    for [server, other] in pairs() {
+        let theirs = brief(&server).build().unwrap();
+        acquaint(&theirs);
+        let held = take(&brief(&server).build().unwrap().mutex(KEY).ttl(MAX_TTL));
+        lose_keys(&server, &other);
+        sleep(IDLE);
+        let (name, before) = (shown(&server), count_connections(&server));
+        let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
+        assert!(!held.remaining().is_zero(), "too slow");
+        let error = attempt.expect_err(&format!("two at once on {name}"));
+        assert_eq!(causes(&error)[0].2, Cause::Quarantined, "{name}");
+        // One connection asks for this number.
+        assert_eq!(count_connections(&server), before + 1, "it connected again");
+        assert!(matches!(theirs.nodes().unwrap()[0].state(), NodeState::Quarantined { .. }));
+    }
+}
+
+#[test]
+fn a_master_that_was_a_replica_between_two_connections_gives_no_lock_away() {
+    for [server, other] in pairs() {
+        let theirs = brief(&server).build().unwrap();
+        acquaint(&theirs);
+        let held = take(&brief(&server).build().unwrap().mutex(KEY).ttl(MAX_TTL));
+        lose_keys(&server, &other);
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        let is_quarantined = || {
+            let attempt = theirs.mutex(KEY).ttl(MAX_TTL).try_lock();
+            assert!(!held.remaining().is_zero(), "too slow");
+            let error = attempt.expect_err(&format!("two at once on {}", shown(&server)));
+            causes(&error)[0].2 == Cause::Quarantined
+        };
+        assert!(eventually(SOON, is_quarantined), "{}", shown(&server));
+    }
+}
+
+#[test]
+fn an_extension_does_not_count_on_a_node_that_was_a_replica_though_it_finds_its_key() {
+    for [server, other] in pairs() {
+        let client = brief(&server).build().unwrap();
+        let mut guard = take(&client.mutex(KEY).ttl(MAX_TTL));
+        let token = value(&server, KEY).unwrap();
+        lose_keys(&server, &other);
+        // As after a repair: the node may have promised the lock to another client in the meantime.
+        ok(&server, &["SET", KEY, &token, "PX", "60000"]);
+        sleep(IDLE);
+        let Extension::Failed(faults) = guard.extend(MAX_TTL).unwrap() else { panic!("{}", shown(&server)) };
+        assert_eq!(faults[0].cause(), Cause::Quarantined, "{}", shown(&server));
+    }
+}
+
+#[test]
+fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
+    for [server, other] in pairs() {
+        let client = brief(&server).build().unwrap();
+        acquaint(&client);
+        let id = server.info("master_replid").unwrap();
+        let mut guard = take(&client.mutex(KEY).ttl(MAX_TTL * 3 / 4));
+        stir(&server, &other);
+        assert_ne!(server.info("master_replid").unwrap(), id, "nothing was shown of {}", shown(&server));
+        sleep(IDLE);
+        drop(take(&client.mutex("other").ttl(MAX_TTL)));
+        ok(&server, &["FLUSHALL"]);
+        server.command(&["DEBUG", "RELOAD"]).unwrap();
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        let before = count_connections(&server);
+        let is_taken = || client.mutex("other").ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
+        assert!(eventually(SOON, is_taken) && count_connections(&server) > before + 1, "it did not connect again");
+        sleep(IDLE);
+        drop(take(&client.mutex("other").ttl(MAX_TTL)));
+        // The key was flushed: that is a loss, and no quarantine.
+        assert!(matches!(guard.extend(MAX_TTL).unwrap(), Extension::Lost | Extension::Failed(_)));
+        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+    }
+}
+
+#[test]
+fn a_master_that_was_promoted_before_it_was_met_counts() {
+    for [server, other] in pairs() {
+        lose_keys(&server, &other);
+        let client = brief(&server).build().unwrap();
+        acquaint(&client);
+        sleep(IDLE);
+        drop(take(&client.mutex(KEY).ttl(MAX_TTL)));
+        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+    }
+}
+
+#[test]
+fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
+    for [mut server, other] in pairs() {
+        let node = Node::new(server.url()).durable(true);
+        let durable = Redlock::builder().node(node).max_ttl(MAX_TTL).build().unwrap();
+        let off = brief(&server).restart_guard(RestartGuard::Off).build().unwrap();
+        for client in [&durable, &off] {
+            acquaint(client);
+        }
+        follow(&other, &server);
+        assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap() == Answer::Text("OK".into())));
+        server.restart().unwrap();
+        for client in [&durable, &off] {
+            let is_taken = || client.mutex(KEY).ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
+            assert!(eventually(SOON, is_taken), "{}", shown(&server));
+            assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
+        }
+    }
+}
+
+#[test]
+fn a_replica_is_seen_before_it_refuses_anything() {
+    for [server, other] in pairs() {
+        let client = brief(&server).build().unwrap();
+        acquaint(&client);
+        // It would take writes, and lose them.
+        ok(&server, &["CONFIG", "SET", "slave-read-only", "no"]);
+        follow(&server, &other);
+        sleep(IDLE);
+        assert_eq!(causes(&failure(&client.mutex(KEY).ttl(MAX_TTL)))[0].2, Cause::NotMaster, "{}", shown(&server));
+    }
+}
