@@ -4,7 +4,9 @@
 //! same moment of true time; what else is asked of them stands in [`judge`](crate::judge).
 
 use crate::judge::{State, Token, count};
-use crate::plan::{Bounds, MILLISECOND};
+use crate::machine::Node;
+use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
+use crate::proto::fenced;
 use crate::proto::time::LeaseTime;
 use crate::world::World;
 use crate::{kernel, machine, plan};
@@ -109,6 +111,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
         if granted < world.judge.majority && !world.clients[client].is_gone {
             world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
         }
+        world.check_cover(hold, remaining);
         (hold, world.others_of(hold))
     });
     check_exclusion(hold, remaining, &others);
@@ -126,6 +129,7 @@ pub(crate) fn still(hold: usize, remaining: Duration, may_shrink: bool) {
         let present = &mut world.judge.holds[hold];
         present.valid_at = Some(now);
         present.ends = (!may_shrink).then(|| clock.after(remaining));
+        world.check_cover(hold, remaining);
         world.others_of(hold)
     });
     check_exclusion(hold, remaining, &others);
@@ -200,6 +204,30 @@ impl World {
             other.resource == present.resource && (!other.is_over || other.valid_at > Some(present.since))
         };
         (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
+    }
+
+    /// A guard says that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
+    fn check_cover(&mut self, hold: usize, remaining: Duration) {
+        let loses_data = |fault: &Fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. });
+        let Hold { resource, client, token, .. } = self.judge.holds[hold];
+        let is_promised = self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(loses_data);
+        if remaining.is_zero() || self.clients[client].is_gone || !is_promised {
+            return;
+        }
+        let remaining =
+            remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
+        let key = format!("{}r{resource}", if self.plan.is_fenced { fenced::MARK } else { "" });
+        let keeps = |node: &Node| {
+            node.time_left(key.as_bytes(), token, self.now).is_some_and(|left| i128::from(left) >= remaining)
+        };
+        let count = self.nodes.iter().filter(|node| keeps(node)).count();
+        if count < self.judge.majority {
+            let text = format!(
+                "attempt {token} is said to be valid for {} ms, and {count} nodes keep its key for that long",
+                remaining / 1_000_000
+            );
+            self.violate("covered lease", text);
+        }
     }
 
     /// The guard is about to be released.

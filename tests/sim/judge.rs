@@ -4,6 +4,7 @@
 //! | rule | what it says |
 //! |---|---|
 //! | exclusion | at most one guard of a resource is valid at any moment of true time |
+//! | covered lease | while a guard says that it is valid, a quorum of nodes keeps its key for that long |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
 //! | true refusal | "held by somebody else" is said only when a node really refused |
@@ -160,6 +161,17 @@ fn owner(value: &[u8]) -> &[u8] {
     value.rsplit(|&byte| byte == b' ').next().unwrap_or_default()
 }
 
+/// The attempt that a key's value belongs to.
+pub(crate) fn attempt_of(value: &[u8]) -> Option<usize> {
+    number(owner(value))
+}
+
+/// Until when a fenced lock is held, in milliseconds of its node's clock.
+pub(crate) fn held_until(value: &[u8]) -> Option<u64> {
+    let fields = std::str::from_utf8(value).ok()?;
+    fields.split(' ').nth(1)?.parse().ok()
+}
+
 fn number(token: &[u8]) -> Option<usize> {
     usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16).ok()
 }
@@ -234,6 +246,8 @@ impl World {
                     && present.asked[node] > 1
                     && present.ended_at.is_some_and(|ended_at| ended_at <= written_at);
                 let is_twice = present.asked[node] > 1 && !is_repair;
+                // A node gets nothing more of a token behind its release.
+                let is_behind = present.deleted_at[node].is_some() && !is_stale;
                 if present.state == State::Held && present.asked[node] > 1 {
                     *self.seen.entry("a repair").or_default() += 1;
                 }
@@ -250,6 +264,10 @@ impl World {
                 if is_too_late {
                     let text =
                         format!("the key of attempt {number} was set again on node {node}, after its lease had ended");
+                    self.violate("ended for good", text);
+                }
+                if is_behind {
+                    let text = format!("node {node} was asked for the key of attempt {number} behind its release");
                     self.violate("ended for good", text);
                 }
                 if is_twice {
@@ -286,8 +304,7 @@ impl World {
         let store = &self.nodes[command.node].store;
         let mut deadline = store.deadline(key, command.millis);
         if self.plan.is_fenced {
-            let value = store.value(key, command.millis).and_then(|value| std::str::from_utf8(value).ok());
-            deadline = value.map(|value| value.split(' ').nth(1).and_then(|deadline| deadline.parse().ok()));
+            deadline = store.value(key, command.millis).map(held_until);
         }
         let limit = command.millis + self.judge.longest_ttl;
         if let Some(deadline) = deadline
@@ -303,7 +320,7 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                let token = node.store.value(key, millis).and_then(|value| number(owner(value)));
+                let token = node.store.value(key, millis).and_then(attempt_of);
                 let Some(token) = token.map(|number| (number, &self.judge.tokens[number])) else { continue };
                 let is_old = token.1.closed_at + SETTLED_AFTER / 2 < self.now;
                 if matches!(token.1.state, State::Lost | State::Released) && is_old && !token.1.is_excused {

@@ -1,7 +1,7 @@
 //! The machines: a client's clocks and pauses, and a node around the library's own embedded store.
 
 use crate::clock::LeaseClock;
-use crate::judge::Command;
+use crate::judge::{self, Command};
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::proto::resp::Reply;
 use crate::proto::time::{Clock, LeaseTime, Timestamp};
@@ -247,6 +247,18 @@ impl Node {
     pub(crate) fn millis(&self, now: u64) -> u64 {
         let nanos = at_rate(now, self.rate) as i64 + self.offset;
         EPOCH.saturating_add_signed(nanos.div_euclid(1_000_000))
+    }
+
+    /// For how long a key goes on to be of this attempt, in true time; none when it is not.
+    pub(crate) fn time_left(&self, key: &[u8], token: usize, now: u64) -> Option<i64> {
+        let millis = self.millis(now);
+        let value = self.store.value(key, millis).filter(|value| judge::attempt_of(value) == Some(token))?;
+        let held_until = judge::held_until(value);
+        let deadline = if held_until.is_some() { held_until } else { self.store.deadline(key, millis).flatten() }?;
+        // Through the whole of its last millisecond.
+        let end = (i128::from(deadline) + 1 - i128::from(EPOCH)) * 1_000_000;
+        let left = end - i128::from(at_rate(now, self.rate)) - i128::from(self.offset);
+        i64::try_from(left * 1_000_000 / i128::from(1_000_000 + self.rate)).ok()
     }
 
     /// Ends all connections, and everything that was not on its disk.
