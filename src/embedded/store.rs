@@ -98,6 +98,11 @@ impl Store {
         self.promotions = 0;
         self.started = now;
         self.exchange.clear();
+        self.forget_scripts();
+    }
+
+    /// Forgets the scripts that it has run, like `SCRIPT FLUSH`.
+    pub fn forget_scripts(&mut self) {
         self.known_scripts = Known::default();
     }
 

@@ -141,6 +141,7 @@ mod machine;
 mod mutants;
 mod nemesis;
 mod plan;
+mod profiles;
 mod random;
 mod recovery;
 mod shrink;
@@ -249,6 +250,7 @@ fn everything_happens() {
         "fault: a connection is half-open",
         "fault: a machine crashes",
         "fault: a node crashes",
+        "fault: a node forgets its scripts",
         "fault: a node hangs",
         "fault: a node is a replica",
         "fault: a node is out of memory",

@@ -42,6 +42,7 @@ impl World {
                 }
             }
             Kind::Evict { node } => self.nodes[node].store.clear(),
+            Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
             Kind::Hang { node, time } => {
                 if self.nodes[node].is_up {
                     self.nodes[node].is_hung = true;
@@ -151,6 +152,7 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Crash { .. } => "fault: a node crashes",
         Kind::Cut { .. } => "fault: connections are reset",
         Kind::Evict { .. } => "fault: a node evicts keys",
+        Kind::ForgetScripts { .. } => "fault: a node forgets its scripts",
         Kind::Hang { .. } => "fault: a node hangs",
         Kind::Leave { .. } => "fault: a client is killed",
         Kind::Pause { .. } => "fault: a client is paused",
@@ -183,6 +185,7 @@ fn describe(kind: &Kind) -> String {
         ),
         Kind::Cut { client, node } => format!("the connections of {} to node {node} are reset", whom(client, "client")),
         Kind::Evict { node } => format!("node {node} evicts all its keys"),
+        Kind::ForgetScripts { node } => format!("node {node} forgets its scripts"),
         Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
         Kind::Leave { client } => format!("client {client} is killed"),
         Kind::Pause { .. } => "a pause".to_owned(),

@@ -3,6 +3,7 @@
 //! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing but
 //! resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
 
+use crate::profiles;
 use crate::random::Random;
 use quorumlock::RestartGuard;
 use quorumlock::embedded::{Condition, Flavour};
@@ -76,6 +77,10 @@ pub(crate) struct Plan {
     pub(crate) extension_rarity: u64,
     /// Most that threads wait between locks.
     pub(crate) idle: u64,
+    /// Longest that a thread does not look at a lock whose lease is about to end; zero is as long as it likes.
+    pub(crate) attention: u64,
+    /// About how long a thread leaves a lock alone that it holds; zero is as long as it likes.
+    pub(crate) stride: u64,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -105,6 +110,10 @@ pub(crate) struct ClientPlan {
     pub(crate) counts_sleep: bool,
     pub(crate) is_observed: bool,
     pub(crate) threads: usize,
+    /// When its program starts.
+    pub(crate) begins_at: u64,
+    /// It holds most locks until they are lost, or for as long as threads ever do.
+    pub(crate) holds_on: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -126,6 +135,7 @@ pub(crate) enum Kind {
     Crash { node: usize, time: u64, keeps_data: bool, is_dark: bool },
     Cut { client: Option<usize>, node: usize },
     Evict { node: usize },
+    ForgetScripts { node: usize },
     Hang { node: usize, time: u64 },
     Leave { client: usize },
     Pause { client: usize, time: u64 },
@@ -177,6 +187,8 @@ impl Plan {
             counts_sleep: reckoning == Reckoning::LeaseClock && (wall_steps_back || random.once_in(2)),
             is_observed: random.once_in(2),
             threads: random.pick(&[1, 1, 2, 2, 3]),
+            begins_at: 0,
+            holds_on: false,
         });
         let clients: Vec<ClientPlan> = clients.collect();
         let node_timeout = random.pick(&[10, 50, 50, 50, 200]) * MILLISECOND;
@@ -223,9 +235,12 @@ impl Plan {
             watchdog_rarity: random.pick(&[0, 1, 2, 5]),
             extension_rarity: random.pick(&[0, 2, 5]),
             idle: random.magnitude(MILLISECOND, SECOND),
+            attention: 0,
+            stride: 0,
             faults: Vec::new(),
         };
         plan.draw_faults(&mut random, wall_steps_back);
+        profiles::steer(&mut plan);
         plan
     }
 

@@ -162,6 +162,7 @@ fn renumbered(faults: &[Fault], place: impl Fn((Whom, Whom)) -> (Whom, Whom)) ->
             Kind::Condition { node, .. }
             | Kind::Crash { node, .. }
             | Kind::Evict { node }
+            | Kind::ForgetScripts { node }
             | Kind::Hang { node, .. }
             | Kind::SetNodeClock { node, .. } => {
                 place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)

@@ -40,6 +40,7 @@ pub(crate) fn begin() {
     let threads: Vec<usize> = with(|world| world.plan.clients.iter().map(|client| client.threads).collect());
     for (client, count) in threads.into_iter().enumerate() {
         kernel::spawn(client, move || {
+            sleep_until(with(|world| world.plan.clients[client].begins_at));
             let redlock = open(client);
             for _ in 0..count {
                 let redlock = redlock.clone();
@@ -173,28 +174,46 @@ impl Worker {
         let hold = holds::took(resource, at_first, begun);
         fences::given(hold, guard.fencing_token());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
-        let length = if self.random.once_in(3) { 0 } else { self.random.magnitude(1_000, longest.min(LONGEST_HOLD)) };
+        let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
+        let length = match self.random.once_in(3) {
+            _ if holds_on => LONGEST_HOLD,
+            true => 0,
+            false => self.random.magnitude(1_000, longest.min(LONGEST_HOLD)),
+        };
         let until = with(|world| world.now) + length;
-        let (extension_rarity, node_timeout) = with(|world| (world.plan.extension_rarity, world.plan.node_timeout));
+        let (extension_rarity, node_timeout, stride) =
+            with(|world| (world.plan.extension_rarity, world.plan.node_timeout, world.plan.stride));
         let mut was_extended = false;
-        let lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
+        let mut lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
         while is_stormy() && with(|world| world.now) < until {
-            let step = self.random.magnitude(100_000, length.max(200_000));
+            let step = match stride {
+                0 => self.random.magnitude(100_000, length.max(200_000)),
+                stride => self.random.between(stride / 2, stride),
+            };
             let now = with(|world| world.now);
             // Some wait with what they want to do until it is almost too late.
             let end = now + remaining(&guard).as_nanos() as u64;
             let is_late = !is_watched && self.random.once_in(extension_rarity * 2);
             let brink = end.saturating_sub(self.random.magnitude(50_000, node_timeout));
-            self.rest(if is_late && brink > now { brink } else { (now + step).min(until) });
+            let next = if is_late && brink > now { brink } else { (now + step).min(until) };
+            let next = next.min(self.next_look(now, end, ttl));
+            self.rest(next);
             let remaining = remaining(&guard);
             holds::still(hold, remaining, is_watched && was_extended);
             if !remaining.is_zero() {
                 kernel::may_be_interrupted();
                 with(|world| world.writes(hold));
             }
+            if holds_on && remaining.is_zero() {
+                break;
+            }
             if self.random.once_in(extension_rarity) {
                 was_extended = true;
-                self.extend(hold, &mut guard, is_watched);
+                let is_lost = self.extend(hold, &mut guard, is_watched);
+                // Some want to hear of a loss that they know of.
+                if is_lost && lost.is_none() && self.random.once_in(2) {
+                    lost = guard.lost().ok();
+                }
             }
         }
         let remaining = remaining(&guard);
@@ -246,7 +265,16 @@ impl Worker {
         });
     }
 
-    fn extend(&mut self, hold: usize, guard: &mut MutexGuard, is_watched: bool) {
+    /// When to look at a lock at the latest whose lease ends then: often, near the end.
+    fn next_look(&mut self, now: u64, end: u64, ttl: u64) -> u64 {
+        match with(|world| world.plan.attention) {
+            0 => u64::MAX,
+            longest => (end.saturating_sub(ttl * MILLISECOND / 8)).max(now + self.random.between(1, longest)),
+        }
+    }
+
+    /// Extends by hand. True when that finds the lock lost.
+    fn extend(&mut self, hold: usize, guard: &mut MutexGuard, is_watched: bool) -> bool {
         let ttl = {
             let ttls = with(|world| world.plan.ttls.clone());
             let longest = self.random.pick(&ttls);
@@ -294,6 +322,7 @@ impl Worker {
             holds::was_extended(hold, old_end, (begun, pauses));
         }
         holds::still(hold, remaining(guard), is_watched);
+        matches!(outcome, Ok(Extension::Lost))
     }
 
     /// After the storm: everybody gets the lock, and goes on to use the client for a while.

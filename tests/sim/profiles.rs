@@ -1,0 +1,215 @@
+//! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
+//!
+//! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is held, and
+//! a release between the two. Two seeds of three are steered: a profile sets such circumstances and leaves the rest of the
+//! plan as drawn. [`mutants`](crate::mutants) shows what each profile is for.
+//!
+//! | profile | what it makes common | faults that it finds |
+//! |---|---|---|
+//! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | debts, dialects |
+//! | slow answers | answers that come after a short lease has ended | a quorum that comes too late |
+//! | unequal clocks | leases used to their end by slow clocks and fast nodes; sleep | drift, a clock that stands still |
+//! | partitions | watched locks that end because one client reaches no node | a renewal from its answer |
+//! | two extenders | extensions by hand, with another time to live, while a renewal is due | a renewal that overtakes |
+//! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
+//! | newcomers | nodes that lose their data, clients that meet them for the first time | quarantine |
+//! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
+
+use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
+use crate::random::Random;
+use quorumlock::RestartGuard;
+use quorumlock::embedded::{Condition, Flavour};
+
+/// One seed in so many has each of the profiles.
+const SPREAD: u64 = 12;
+const BOTH: [bool; 2] = [true, true];
+const REPLIES: [bool; 2] = [false, true];
+
+/// Applies the profile of the plan's seed, if it has one. Draws from a generator of its own: no other number changes.
+pub(crate) fn steer(plan: &mut Plan) {
+    if plan.bounds != Bounds::Kept || plan.reckoning != Reckoning::LeaseClock {
+        return;
+    }
+    let random = &mut Random::new(plan.seed ^ 0x7072_6f66_696c_6573);
+    match random.below(SPREAD) {
+        0 => absent_nodes(plan, random),
+        1 => slow_answers(plan, random),
+        2 => unequal_clocks(plan, random),
+        3 => partitions(plan, random),
+        4 => two_extenders(plan, random),
+        5 => lost_keys(plan, random),
+        6 => newcomers(plan, random),
+        7 => close_fences(plan, random),
+        _ => return,
+    }
+    plan.faults.sort_by_key(|fault| fault.at);
+}
+
+/// Keys live for longer than the run takes to look for what is left.
+fn absent_nodes(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[3, 3, 5], &[1, 2]);
+    plan.ttls = vec![random.between(30_000, 60_000)];
+    plan.storm = random.between(4 * SECOND, 8 * SECOND);
+    if random.once_in(4) {
+        plan.restart_guard = RestartGuard::Observed;
+    }
+    plan.clients.iter_mut().for_each(|client| client.threads = 3);
+    (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
+    for node in &mut plan.nodes {
+        if node.has_scripts && random.once_in(2) {
+            node.flavour = Flavour::Redis;
+        }
+    }
+    for _ in 0..random.between(6, 16) {
+        let node = random.index(plan.nodes.len());
+        let time = random.magnitude(100 * MILLISECOND, 2 * SECOND);
+        let is_dark = random.once_in(4);
+        strike(plan, random, Kind::Crash { node, time, keeps_data: true, is_dark });
+    }
+    for _ in 0..random.between(10, 40) {
+        let node = random.index(plan.nodes.len());
+        strike(plan, random, Kind::ForgetScripts { node });
+    }
+}
+
+fn slow_answers(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 2, 3], &[1, 2]);
+    plan.ttls = vec![random.between(10, 40)];
+    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, random.between(2 * SECOND, 6 * SECOND));
+    (plan.straggling, plan.longest_straggling) = (2, random.between(20, 60) * MILLISECOND);
+    // What has come when a thread wakes up late counts, if it came in time.
+    (plan.lateness, plan.idle) = (5 * MILLISECOND, 5 * MILLISECOND);
+}
+
+fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3], &[2, 3]);
+    plan.ttls = vec![random.between(600, 3_000)];
+    plan.storm = 10 * SECOND;
+    plan.clients.iter_mut().for_each(|client| (client.rate, client.counts_sleep) = (-4_950, false));
+    plan.nodes.iter_mut().for_each(|node| node.rate = 4_950);
+    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.attention = 2 * MILLISECOND;
+    let count = random.pick(&[0, 10]);
+    for _ in 0..count {
+        let (client, time) = (random.index(plan.clients.len()), random.magnitude(200 * MILLISECOND, 4 * SECOND));
+        strike(plan, random, Kind::Sleep { client, time });
+    }
+}
+
+fn partitions(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 1, 3], &[2]);
+    plan.clients.iter_mut().for_each(|client| client.threads = 1);
+    plan.ttls = vec![random.between(300, 500)];
+    (plan.node_timeout, plan.storm) = (400 * MILLISECOND, 10 * SECOND);
+    // Far from one client, near to the others.
+    for (index, path) in plan.paths.iter_mut().enumerate() {
+        let delay = if index < plan.nodes.len() { 40 * MILLISECOND } else { MILLISECOND / 5 };
+        *path = PathPlan { delay, jitter: delay / 10 };
+    }
+    (plan.watchdog_rarity, plan.extension_rarity) = (random.pick(&[1, 1, 1, 0]), random.pick(&[0, 0, 4]));
+    (plan.clients[0].holds_on, plan.attention, plan.idle) = (true, MILLISECOND, 500 * MILLISECOND);
+    for _ in 0..random.between(8, 16) {
+        let (time, directions) = (random.between(300, 600) * MILLISECOND, random.pick(&[BOTH, BOTH, REPLIES]));
+        strike(plan, random, Kind::Block { client: Some(0), node: None, directions, time });
+    }
+}
+
+fn two_extenders(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1], &[2]);
+    plan.clients.iter_mut().for_each(|client| client.threads = 1);
+    plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
+    (plan.node_timeout, plan.storm) = (50 * MILLISECOND, 10 * SECOND);
+    plan.paths.fill(PathPlan { delay: 5 * MILLISECOND, jitter: MILLISECOND });
+    (plan.straggling, plan.longest_straggling) = (random.between(4, 8), random.between(100, 400) * MILLISECOND);
+    (plan.watchdog_rarity, plan.extension_rarity, plan.stride) = (1, 1, random.between(200, 500) * MILLISECOND);
+    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    plan.idle = 5 * MILLISECOND;
+}
+
+/// A node that is out of memory refuses keys, and extends those that it has.
+fn lost_keys(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[3, 3, 4, 5], &[2, 3]);
+    plan.ttls = vec![random.between(60, 400)];
+    (plan.node_timeout, plan.storm) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
+    let is_watched = random.once_in(2);
+    (plan.straggling, plan.longest_straggling) = (random.pick(&[0, 4]), random.between(20, 100) * MILLISECOND);
+    (plan.watchdog_rarity, plan.extension_rarity) = if is_watched { (1, 0) } else { (0, 1) };
+    plan.preemption_rarity = if is_watched { 30 } else { 0 };
+    plan.resources = 3;
+    plan.paths.fill(PathPlan { delay: plan.node_timeout / 20, jitter: plan.node_timeout / 40 });
+    plan.idle = 20 * MILLISECOND;
+    for _ in 0..random.between(40, 80) {
+        let (node, time) = (random.index(plan.nodes.len()), random.between(50, 400) * MILLISECOND);
+        strike(plan, random, Kind::Condition { node, condition: Condition::OutOfMemory, time });
+    }
+}
+
+fn newcomers(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 1, 2, 3], &[2, 3, 4]);
+    plan.restart_guard = RestartGuard::Strict;
+    plan.ttls = vec![random.between(1_500, 3_000)];
+    (plan.storm, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
+    plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    let mut at = random.between(SECOND, 3 * SECOND);
+    for _ in 0..random.between(1, 2) {
+        for node in 0..plan.nodes.len() {
+            let (time, is_dark) = (random.between(1, 20) * MILLISECOND, random.once_in(2));
+            plan.faults.push(Fault { at, kind: Kind::Crash { node, time, keeps_data: false, is_dark } });
+        }
+        for client in 1..plan.clients.len() {
+            if random.once_in(2) && plan.clients[client].begins_at == 0 {
+                plan.clients[client].begins_at = at + random.magnitude(30 * MILLISECOND, SECOND);
+            }
+            let by = random.between(3, 30) * SECOND;
+            let then = at + random.magnitude(30 * MILLISECOND, SECOND);
+            plan.faults.push(Fault { at: then, kind: Kind::SetWallClock { client, by: by as i64 } });
+        }
+        at += random.between(4 * SECOND, 6 * SECOND);
+    }
+}
+
+/// No clock matters to fences: here they are set at will, and nothing else is judged.
+fn close_fences(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[3], &[2, 3, 4]);
+    (plan.is_fenced, plan.only) = (true, Some("fences grow"));
+    plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
+    plan.ttls = vec![random.between(50, 500)];
+    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, 10 * SECOND);
+    (plan.straggling, plan.longest_straggling) = (random.between(2, 5), random.between(20, 100) * MILLISECOND);
+    plan.idle = 5 * MILLISECOND;
+    for client in 0..plan.clients.len() {
+        // The floors lie behind what nodes have given out: fences go up by one.
+        let (at, by) = (random.below(300 * MILLISECOND), random.between(20 * SECOND, 60 * SECOND));
+        plan.faults.push(Fault { at, kind: Kind::SetWallClock { client, by: -(by as i64) } });
+    }
+    for _ in 0..random.between(60, 120) {
+        let (node, by) = (random.index(plan.nodes.len()), random.magnitude(50 * MILLISECOND, SECOND));
+        strike(plan, random, Kind::SetNodeClock { node, by: by as i64 });
+    }
+}
+
+/// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.
+fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize]) {
+    let (node, client) = (plan.nodes[0].clone(), plan.clients[0].clone());
+    plan.nodes.resize(random.pick(nodes), node);
+    plan.clients.resize(random.pick(clients), client);
+    let farthest = random.magnitude(200_000, plan.node_timeout / 16);
+    let path = |random: &mut Random| PathPlan {
+        delay: random.magnitude(50_000, farthest),
+        jitter: random.magnitude(1_000, farthest),
+    };
+    plan.paths = (0..plan.clients.len() * plan.nodes.len()).map(|_| path(random)).collect();
+    plan.faults.clear();
+    plan.restart_guard = RestartGuard::Off;
+    (plan.resources, plan.loss, plan.straggling) = (1, 0, 0);
+    (plan.window, plan.piece, plan.lateness) = (64 * 1024, 0, plan.lateness.min(MILLISECOND / 4));
+    (plan.preemption_rarity, plan.pause_rarity) = (0, 0);
+    (plan.watchdog_rarity, plan.extension_rarity) = (0, 0);
+    plan.idle = plan.idle.min(50 * MILLISECOND);
+}
+
+/// Adds a fault at any time of the storm.
+fn strike(plan: &mut Plan, random: &mut Random, kind: Kind) {
+    let at = random.below(plan.storm);
+    plan.faults.push(Fault { at, kind });
+}
