@@ -151,6 +151,39 @@ const MUTANTS: &[Mutant] = &[
         edits: &[("if wanted && (*setter ==", "if false && wanted && (*setter ==")],
     },
     Mutant {
+        name: "what was written is forgotten on reconnect",
+        file: "net/link.rs",
+        edits: &[(
+            "        self.checked_at = now;\n        self.pays_from = now;\n",
+            "        self.checked_at = now;\n        self.wrote_at = None;\n        self.pays_from = now;\n",
+        )],
+    },
+    Mutant {
+        name: "a wrong dialect is not asked again when a quorum has decided",
+        file: "net/fleet.rs",
+        edits: &[(
+            "                Event::WrongDialect(again) => {\n",
+            "                Event::WrongDialect(again) if self.rounds.is_decided(again.ticket()) => {\n                    self.rounds.unrefer(again.ticket());\n                }\n                Event::WrongDialect(again) => {\n",
+        )],
+    },
+    Mutant {
+        name: "a fenced release by an unknown hash is not asked again when a quorum has decided",
+        file: "net/fleet/fencing.rs",
+        edits: &[("if !takes || !self.rounds.is_decided(ticket) =>", "if !self.rounds.is_decided(ticket) =>")],
+    },
+    Mutant {
+        // The node runs the script as it is written out in Rust: a test compares that with real servers.
+        name: "a raise that does not compare the token",
+        file: "embedded/fencing.rs",
+        edits: &[
+            ("    } else if !is_ours {\n", "    } else if !is_ours && *what != b\"raise\" {\n"),
+            (
+                "        fence = fence.max(argument(0)?);\n",
+                "        fence = fence.max(argument(0)?);\n        owner_now = owner;\n",
+            ),
+        ],
+    },
+    Mutant {
         name: "failed extension releases",
         file: "guard.rs",
         edits: &[(
