@@ -99,10 +99,14 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// When the steady clock shows that a lease time has come, unless the wall clock is set forward before: then the lease
-    /// time comes sooner. For one that has passed, the present.
+    /// What the steady clock shows at a lease time, or showed if that has passed. If the wall clock is set forward before then,
+    /// the lease time comes sooner.
     pub fn steady_at(self, lease: LeaseTime) -> Timestamp {
-        if lease == LeaseTime::NEVER { Timestamp::NEVER } else { self.steady.after(lease.since(self.lease)) }
+        match lease {
+            LeaseTime::NEVER => Timestamp::NEVER,
+            _ if lease < self.lease => self.steady.before(self.lease.since(lease)),
+            _ => self.steady.after(lease.since(self.lease)),
+        }
     }
 }
 
@@ -122,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_time_comes_as_much_later_by_the_steady_clock() {
+    fn a_lease_time_is_as_far_away_by_the_steady_clock() {
         let now = Readings { steady: Timestamp::from_nanos(5), lease: LeaseTime::from_nanos(1000) };
-        let table = [(1007, 12), (1000, 5), (3, 5), (u64::MAX - 1, u64::MAX - 996)];
+        let table = [(1007, 12), (1000, 5), (998, 3), (3, 0), (u64::MAX - 1, u64::MAX - 996)];
         for (lease, steady) in table {
             assert_eq!(now.steady_at(LeaseTime::from_nanos(lease)), Timestamp::from_nanos(steady));
         }
