@@ -64,7 +64,7 @@
 //! | Token reused in a retry | 2 | a fresh token for each attempt |
 //! | Stale vote counted | 1 | a true quorum behind every lock |
 //! | Late reply shifted by one | 78 | nothing is left behind |
-//! | A quorum of answers without a quorum of deletions is a loss | 13 | a loss is one |
+//! | A quorum of answers without a quorum of deletions is a loss | 4 | a loss is one |
 //! | A timeout counts as a refusal | 1 | nothing is left behind |
 //! | An error reply counts as a refusal | 311 | a refusal is one |
 //! | What a lost connection owes is forgotten | 14 | nothing is left behind |
