@@ -66,6 +66,7 @@ pub(super) fn cause_of(error: &io::Error) -> Cause {
         ErrorKind::ConnectionRefused => Cause::Refused,
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Cause::Closed,
         ErrorKind::TimedOut => Cause::TimedOut,
+        ErrorKind::NetworkUnreachable => Cause::Unreachable,
         _ => Cause::System(0),
     }
 }
