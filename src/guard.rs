@@ -57,7 +57,7 @@ impl MutexGuard {
         watched: Option<Arc<Watched>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
-        MutexGuard { client, key, claim, lease, held_for: Some(longest(ttl)), watched }
+        MutexGuard { client, key, claim, lease, held_for: Some(ttl.longest()), watched }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -114,7 +114,7 @@ impl MutexGuard {
         self.client.check_process()?;
         let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
-        let count = self.client.engine().release(self.key.as_bytes(), &claim, |now| {
+        let count = self.client.engine().release(self.key.as_bytes(), &claim, self.key_lasts(), |now| {
             was_valid = lease.is_valid(now.lease);
             self.held_for = None;
             self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
@@ -331,7 +331,7 @@ impl MutexGuard {
 
     /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
     fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
-        self.held_for = Some(longest(ttl));
+        self.held_for = Some(ttl.longest());
         match self.watched.get() {
             Some(watched) => self.client.keeper().extended(watched, start, ttl),
             None => {
@@ -353,6 +353,11 @@ impl MutexGuard {
             Some(_) => false,
             None => std::mem::replace(&mut self.lease, Lease::LOST) != Lease::LOST,
         }
+    }
+
+    /// For how long the key can live from now on, unless it is extended by hand.
+    fn key_lasts(&self) -> Duration {
+        Duration::from_millis(self.held_for.map_or(0, NonZeroU64::get))
     }
 
     /// Sees to it that nothing more is sent for this lock, and gives what is held.
@@ -379,11 +384,6 @@ enum Found {
     Lost(LossReason),
 }
 
-/// No time to live is shorter than a millisecond.
-fn longest(ttl: Ttl) -> NonZeroU64 {
-    NonZeroU64::new(ttl.millis()).unwrap_or(NonZeroU64::MIN)
-}
-
 impl Drop for MutexGuard {
     fn drop(&mut self) {
         if self.client.is_inherited() {
@@ -397,7 +397,7 @@ impl Drop for MutexGuard {
         let (client, key) = (&self.client, &self.key);
         let is_observed = client.report().is_listening();
         let mut is_loss_found = false;
-        client.engine().post_release(key.as_bytes(), &claim, |now| {
+        client.engine().post_release(key.as_bytes(), &claim, self.key_lasts(), |now| {
             client.queues().release(key, HoldId::of(&claim.token), now.steady);
             let was_valid = lease.is_valid(now.lease);
             is_loss_found = !was_valid && !loss_told;

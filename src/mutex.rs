@@ -308,7 +308,7 @@ impl<'m> Acquisition<'m> {
                 }
                 Output::Undo(nodes) => {
                     if let Some((claim, _)) = &last {
-                        engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });
+                        engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());
                     }
                 }
                 Output::Wait(until) => {

@@ -365,8 +365,13 @@ impl Run {
                 text if (is_withheld(text) || first_word(text) == b"NOSCRIPT") && attempt < Dialect::ALL.len() => {
                     Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
                 }
-                _ => match self.standing {
+                text => match self.standing {
+                    Standing::Rejected(fault) if is_not_run(text) => Meaning::Event(Event::NotRun(ticket, fault)),
                     Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    Standing::Greeting | Standing::Member if is_not_run(text) => {
+                        let fault = Fault::new(Phase::Reply, Cause::of_error_reply(text));
+                        Meaning::Event(Event::NotRun(ticket, fault))
+                    }
                     Standing::Greeting | Standing::Member => Meaning::Fault(ticket),
                 },
             },
@@ -422,6 +427,13 @@ enum Meaning {
     Nothing,
     Rejected,
     WrongDialect(Ticket, Request),
+}
+
+/// Whether a server that says this to a release has not run it, and may run it later.
+fn is_not_run(text: &[u8]) -> bool {
+    let passing = ["BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"].map(Cause::Server);
+    let cause = Cause::of_error_reply(text);
+    passing.contains(&cause) || [Cause::Auth, Cause::Loading, Cause::OutOfMemory, Cause::ReadOnly].contains(&cause)
 }
 
 /// Another token for each request, so that it shows when one is sent for another.

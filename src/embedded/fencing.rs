@@ -89,9 +89,10 @@ pub(super) fn run(
         (deadline, owner_now) = (0, b"");
     }
     let refusal = match condition {
-        Condition::OutOfMemory => Some(OUT_OF_MEMORY),
+        // A release writes something first that needs no memory.
+        Condition::OutOfMemory if *what != b"release" => Some(OUT_OF_MEMORY),
         Condition::Replica => Some(READ_ONLY),
-        Condition::Loading | Condition::Serving => None,
+        Condition::Loading | Condition::OutOfMemory | Condition::Serving => None,
     };
     if let Some(error) = refusal {
         return Err(Failure::of_call(error, FENCE, "redis.pcall('SET'"));

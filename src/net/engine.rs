@@ -6,9 +6,9 @@
 use super::alarm::Alarm;
 use super::endpoint::Endpoint;
 use super::fleet::Fleet;
-use super::fleet::requests::Extent;
 pub(crate) use super::fleet::requests::Setter;
 pub(crate) use super::fleet::requests::{Claim, Order};
+use super::fleet::requests::{Extent, Releasing};
 pub(crate) use super::fleet::status::{Look, Snapshot};
 use super::link::Link;
 pub(crate) use super::listening::Word;
@@ -203,12 +203,20 @@ impl Engine {
         self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, self.readings_at(now), bells))
     }
 
-    /// Releases a key on all nodes and waits for the verdict, for the node timeout at most. `queued` is told the time when
+    /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at most.
+    /// `queued` is told the time when
     /// the release has been queued on every connection: what is asked from then on goes behind it.
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Count {
+    pub(crate) fn release(
+        &self,
+        key: &[u8],
+        claim: &Claim,
+        key_lasts: Duration,
+        queued: impl FnOnce(Readings),
+    ) -> Count {
+        let releasing = Releasing { key, claim, extent: Extent::Everywhere, key_lasts };
         self.relay.run(
             |fleet, now, bells| {
-                let ticket = fleet.release(key, claim, Extent::Everywhere, now, bells);
+                let ticket = fleet.release(&releasing, now, bells);
                 queued(self.readings_at(now));
                 (ticket, now.after(self.node_timeout))
             },
@@ -304,13 +312,19 @@ impl Engine {
 
     /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release); the outcome becomes
     /// news if it gives a farewell.
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings) -> Option<Farewell>) {
-        self.post(key, claim, Extent::Everywhere, queued);
+    pub(crate) fn post_release(
+        &self,
+        key: &[u8],
+        claim: &Claim,
+        key_lasts: Duration,
+        queued: impl FnOnce(Readings) -> Option<Farewell>,
+    ) {
+        self.post(&Releasing { key, claim, extent: Extent::Everywhere, key_lasts }, queued);
     }
 
-    /// Undoes a lost attempt on the nodes that it reached, and waits for nothing.
-    pub(crate) fn undo(&self, key: &[u8], claim: &Claim) {
-        self.post(key, claim, Extent::Reached, |_| None);
+    /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, and waits for nothing.
+    pub(crate) fn undo(&self, key: &[u8], claim: &Claim, key_lasts: Duration) {
+        self.post(&Releasing { key, claim, extent: Extent::Reached, key_lasts }, |_| None);
     }
 
     /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
@@ -319,9 +333,9 @@ impl Engine {
         self.relay.try_enter(Fleet::let_go);
     }
 
-    fn post(&self, key: &[u8], claim: &Claim, extent: Extent, queued: impl FnOnce(Readings) -> Option<Farewell>) {
+    fn post(&self, releasing: &Releasing<'_>, queued: impl FnOnce(Readings) -> Option<Farewell>) {
         self.relay.enter(|fleet, now, bells| {
-            let ticket = fleet.release(key, claim, extent, now, bells);
+            let ticket = fleet.release(releasing, now, bells);
             match queued(self.readings_at(now)) {
                 Some(farewell) => fleet.follow(ticket, farewell, now.after(self.node_timeout)),
                 None => fleet.rounds().unrefer(ticket),

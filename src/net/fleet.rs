@@ -7,6 +7,7 @@
 mod ears;
 mod fencing;
 mod guarding;
+mod owed;
 mod posts;
 pub(crate) mod requests;
 pub(crate) mod status;
@@ -20,7 +21,6 @@ use super::rounds::Rounds;
 use super::spin::Spin;
 use super::watch::Watch;
 use crate::proto::fault::{Cause, Fault, Phase};
-use crate::proto::fenced::{Ask, Deed};
 use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
@@ -29,13 +29,6 @@ use crate::waker::Waker;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Most releases owed to a node that is away; beyond that the oldest are left to expire.
-const DEBT_LIMIT: usize = 65_536;
-/// Unanswered requests, and unsent bytes, up to which more of what is owed is queued: little, so that the node is soon asked
-/// other things, and far from where its connection is given up.
-const PAYMENT_LIMIT: usize = 512;
-const PAYMENT_BYTES: usize = 1024 * 1024;
 
 /// The links and rounds of one client.
 pub(super) struct Fleet {
@@ -60,6 +53,8 @@ pub(super) struct Fleet {
     changed: bool,
     /// Releases that nobody waits for and somebody wants to be told of, and when their time is up, in that order.
     posts: VecDeque<(Ticket, Timestamp)>,
+    /// The nodes that have releases pending.
+    owing: NodeSet,
     /// How the nodes are seen.
     presence: Presence,
     /// Those who wait for locks of others, and what they listen with, by node: none while nobody waits.
@@ -100,6 +95,7 @@ impl Fleet {
             lost: false,
             changed: false,
             posts: VecDeque::new(),
+            owing: NodeSet::EMPTY,
             presence,
             listening,
             ears: Vec::new(),
@@ -162,27 +158,6 @@ impl Fleet {
         Ok(())
     }
 
-    /// Queues what is owed to a node, as much as it can take at once. Nothing is lost on a connection that is closed or that nothing can be released on: it goes on being owed.
-    fn pay(&mut self, node: NodeId, now: Timestamp) {
-        let link = &mut self.links[node.index()];
-        if link.is_closed() || link.is_loading(now) {
-            return;
-        }
-        while link.session.backlog() < PAYMENT_LIMIT
-            && link.session.unsent().len() < PAYMENT_BYTES
-            && let Some(ticket) = link.debts().pop_front()
-        {
-            match self.rounds.round(ticket) {
-                Some(round) if round.is_fenced() => {
-                    let ask = Ask { deed: Deed::Release(None), retention_millis: self.retention_millis };
-                    link.session.fenced(ticket, ask, round.key(), round.token(), now);
-                }
-                Some(round) => link.session.release_owed(ticket, round.key(), round.token(), now),
-                None => {}
-            }
-        }
-    }
-
     /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, bells: &mut Bells) {
         // A server that refuses us may close next; the refusal says more.
@@ -193,14 +168,19 @@ impl Fleet {
         if !self.is_idle_end(node, fault) {
             self.note_failure(node, fault, now);
         }
+        let link = &self.links[node.index()];
+        let is_in_use = link.is_open() && link.session.standing() == Standing::Member;
+        let is_closed_in_use = is_in_use && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
         self.forget_closed(node);
         for (ticket, request) in abandoned {
-            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             match request {
-                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => self.rounds.unrefer(ticket),
-                Abandoned::Release => self.owe(node, ticket),
+                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
+                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                    self.rounds.unrefer(ticket);
+                }
+                Abandoned::Release => self.owe_abandoned(node, ticket, (fault, is_closed_in_use), bells),
             }
         }
     }
@@ -214,17 +194,6 @@ impl Fleet {
         let interest = &mut watch.streams[node.index()];
         if interest.as_ref().is_some_and(|interest| !self.links[node.index()].is_on(&interest.stream)) {
             *interest = None;
-        }
-    }
-
-    /// Keeps a release for the node's next connection. The round must be referred to for it.
-    fn owe(&mut self, node: NodeId, ticket: Ticket) {
-        let debts = self.links[node.index()].debts();
-        debts.push_back(ticket);
-        if debts.len() > DEBT_LIMIT
-            && let Some(oldest) = debts.pop_front()
-        {
-            self.rounds.unrefer(oldest);
         }
     }
 
@@ -263,7 +232,7 @@ impl Fleet {
         if answered {
             self.note_answer(node, now);
         }
-        if !self.links[node.index()].debts().is_empty() {
+        if self.owing.contains(node) {
             self.pay(node, now);
         }
         if !self.links[node.index()].session.unsent().is_empty() {
@@ -280,10 +249,7 @@ impl Fleet {
         {
             match event {
                 Event::Answered(ticket, vote) => {
-                    let audience = self.links[node.index()].session.audience();
-                    if audience > 0 {
-                        self.note_audience(ticket, audience, now);
-                    }
+                    self.take_audience(node, ticket, now);
                     answered |= self.count(ticket, node, (vote, None), now, bells);
                 }
                 Event::Endless(ticket) => self.rounds.note_endless(ticket, node),
@@ -294,6 +260,10 @@ impl Fleet {
                 }
                 Event::Fenced(ticket, fence) => {
                     answered |= self.count(ticket, node, (Vote::Granted, Some(fence)), now, bells);
+                }
+                Event::NotRun(ticket, fault) => {
+                    self.take_audience(node, ticket, now);
+                    self.not_run(node, ticket, fault, now, bells);
                 }
                 Event::Told(ticket, audience) => self.note_audience(ticket, audience, now),
                 Event::Greeted => {
@@ -360,7 +330,8 @@ impl World for Fleet {
         }
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) {
-                let fault = Fault::new(self.links[node.index()].phase(), Cause::TimedOut);
+                let link = &self.links[node.index()];
+                let fault = if link.is_closed() { link.fault() } else { Fault::new(link.phase(), Cause::TimedOut) };
                 self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             }
         }
@@ -385,6 +356,9 @@ impl World for Fleet {
             }
         }
         self.watch_ears(&mut watch);
+        if !self.owing.is_empty() {
+            watch.limit = watch.limit.min(self.pending_due().since(self.clock.now()));
+        }
         // Who waits for somebody else's lock waits for long.
         watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers());
         watch
@@ -430,6 +404,7 @@ impl World for Fleet {
         }
         self.absorb_ears(&mut watch, now, bells);
         self.watch = Some(watch);
+        self.tend_pending(now, bells);
         if std::mem::take(&mut self.lost) {
             for node in self.nodes() {
                 self.forget_closed(node);

@@ -8,18 +8,21 @@
 //! ```
 //!
 //! Commands may be queued in every state but `Closed`: they go out, in order, behind the greeting. A release can
-//! therefore never overtake its own `SET`. Releases that a lost connection left unanswered are *debts*: they are sent
-//! first on the next one, behind the greeting (SPEC §2.9).
+//! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost connection
+//! left unanswered are sent first on the next one, behind the greeting (SPEC §2.9); those that the node could not run are
+//! sent again after a pause.
 //!
 //! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
 //! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
 
 mod interest;
+mod pending;
 mod race;
 
 use super::connection::{Connection, Interest};
 use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
+use super::rounds::ReleaseTerms;
 use super::stream::{self, Stream};
 use crate::proto::command::Dialect;
 use crate::proto::fault::{Cause, Fault, Phase};
@@ -27,11 +30,11 @@ use crate::proto::health::Health;
 use crate::proto::identity::{Identity, RunId};
 use crate::proto::node::NodeId;
 use crate::proto::quarantine::Quarantine;
-use crate::proto::session::{Event, Session, Standing, Ticket};
+use crate::proto::session::{Event, Session, Standing};
 use crate::proto::time::Timestamp;
 use crate::waker::Waker;
+use pending::PendingReleases;
 use race::{Progress, Race};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +49,6 @@ const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How long an answer may be overdue before the connection is given up. Long, as that does not cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// For how long a node that loads its data is sent none of the releases that it is owed.
-const LOADING_PAUSE: Duration = Duration::from_millis(100);
 /// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
 /// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
 const IDLE_CHECK: Duration = Duration::from_millis(1);
@@ -63,9 +64,8 @@ pub(super) struct Link {
     endpoint: Endpoint,
     connection: Connection,
     health: Health,
-    debts: VecDeque<Ticket>,
-    /// Before then, none of them is sent: the node loads its data, and would only say so.
-    pays_from: Timestamp,
+    /// The releases that the node has not run.
+    pub(super) pending: PendingReleases,
     /// What the node spoke on the last connection, as a first guess for the next.
     dialect: Option<Dialect>,
     race: Race,
@@ -105,8 +105,7 @@ impl Link {
             endpoint,
             connection: Connection::Closed,
             health: Health::new(),
-            debts: VecDeque::new(),
-            pays_from: Timestamp::ORIGIN,
+            pending: PendingReleases::default(),
             dialect: None,
             race: Race::new(),
             resolution: None,
@@ -139,14 +138,9 @@ impl Link {
         if counts && self.session.standing() == Standing::Member { self.session.identity().run_id() } else { None }
     }
 
-    /// The releases still owed to the node.
-    pub(super) fn debts(&mut self) -> &mut VecDeque<Ticket> {
-        &mut self.debts
-    }
-
-    /// Whether anything may have left for the node since `then`.
-    pub(super) fn wrote_since(&self, then: Timestamp) -> bool {
-        self.wrote_at.is_some_and(|wrote_at| wrote_at >= then)
+    /// Whether the key of a release may be on the node, as far as this client knows what it has written.
+    pub(super) fn may_hold(&self, terms: &ReleaseTerms) -> bool {
+        terms.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
     }
 
     /// How far the connection has come.
@@ -237,15 +231,27 @@ impl Link {
         self.health.may_ask(now)
     }
 
-    /// A release came too early for a server that loads its data.
-    pub(super) fn loads(&mut self, now: Timestamp) {
-        self.pays_from = now.after(LOADING_PAUSE);
+    /// Whether a release would be run on the present connection, as far as the greeting was answered.
+    pub(super) fn runs_releases(&self) -> bool {
+        match self.session.standing() {
+            Standing::Greeting | Standing::Member => !self.is_closed(),
+            Standing::Rejected(fault) => {
+                !matches!(fault.cause, Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly)
+            }
+        }
     }
 
-    /// Whether the server was still loading its data when it was asked, a moment ago or in greeting.
-    pub(super) fn is_loading(&self, now: Timestamp) -> bool {
-        now < self.pays_from
-            || matches!(self.session.standing(), Standing::Rejected(Fault { cause: Cause::Loading, .. }))
+    /// When something can be done next, without a word from the node, for the releases that it has not run.
+    pub(super) fn pending_due(&self) -> Timestamp {
+        let due = match self.connection {
+            Connection::Closed => self.health.not_before(),
+            Connection::Resolving | Connection::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
+            // What was asked is answered first.
+            Connection::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
+            Connection::Open(_) if self.runs_releases() => self.pending.paused_until(),
+            Connection::Open(_) => self.health.not_before(),
+        };
+        due.min(self.pending.first_end())
     }
 
     /// Begins to connect.
@@ -256,7 +262,7 @@ impl Link {
         self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
         self.opened_at = now;
         self.checked_at = now;
-        self.pays_from = now;
+        self.pending.reconnected();
         match self.endpoint.address().clone() {
             Address::Unix(path) => {
                 let attempt = self.race.begin_with(Stream::connect_unix(&path));
@@ -322,7 +328,7 @@ impl Link {
             match stream.write(self.session.unsent()) {
                 Ok(count) => {
                     self.session.sent(count);
-                    self.wrote_at = Some(now);
+                    self.wrote_at = self.wrote_at.max(Some(now));
                 }
                 Err(error) if stream::would_block(&error) => return Ok(true),
                 Err(error) => return Err(self.broken(&error)),

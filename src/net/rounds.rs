@@ -39,6 +39,15 @@ pub(super) enum Straggler {
     LeftBehind,
 }
 
+/// What decides whether a node that has not run a release is sent it again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReleaseTerms {
+    /// Before this time this client has written nothing that sets the key. None: any node may have it from elsewhere.
+    pub(super) set_since: Option<Timestamp>,
+    /// When the key has ended by itself.
+    pub(super) key_ends: Timestamp,
+}
+
 /// One round.
 #[derive(Debug)]
 pub(super) struct Round {
@@ -62,6 +71,10 @@ pub(super) struct Round {
     /// A post whose verdict is to be told.
     farewell: Option<Farewell>,
     is_fenced: bool,
+    /// Of a release: what decides whether, and for how long, a node is owed it.
+    release: ReleaseTerms,
+    /// Of a release: the nodes that it is sent to once more, on another connection.
+    resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
     fences: Fences,
 }
@@ -73,6 +86,15 @@ impl Round {
 
     pub(super) fn token(&self) -> &OwnerToken {
         &self.token
+    }
+
+    pub(super) fn release_terms(&self) -> &ReleaseTerms {
+        &self.release
+    }
+
+    /// Whether the node was sent the release on a connection that is lost, and once more on another one.
+    pub(super) fn was_resent(&self, node: NodeId) -> bool {
+        self.resent.contains(node)
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -176,6 +198,8 @@ impl Rounds {
                     bell: None,
                     farewell: None,
                     is_fenced: false,
+                    release: ReleaseTerms::default(),
+                    resent: NodeSet::EMPTY,
                     fences: Fences::default(),
                 });
                 (self.slots.len() - 1) as u32
@@ -188,7 +212,7 @@ impl Rounds {
         round.token = *token;
         round.tally = Tally::new(self.nodes);
         round.ends.clear();
-        (round.reached, round.endless) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.patient, round.is_fenced) = (false, false, false);
         round.bell = None;
         Ticket { slot, generation: round.generation }
@@ -201,6 +225,30 @@ impl Rounds {
         round.is_fenced = true;
         round.fences.clear();
         ticket
+    }
+
+    /// Opens the round of a release.
+    pub(super) fn open_release(
+        &mut self,
+        (key, token): (&[u8], &OwnerToken),
+        is_fenced: bool,
+        terms: ReleaseTerms,
+    ) -> Ticket {
+        let ticket = match is_fenced {
+            true => self.open_fenced(Purpose::Release, key, token),
+            false => self.open(Purpose::Release, key, token),
+        };
+        self.slots[ticket.slot as usize].release = terms;
+        ticket
+    }
+
+    /// Whether a node's release is worth sending on another connection before the node votes: its owner waits for the verdict,
+    /// and it was not done before.
+    pub(super) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
+        self.round_mut(ticket).is_some_and(|round| {
+            let is_awaited = !round.decided && (round.bell.is_some() || round.farewell.is_some());
+            is_awaited && round.resent.insert(node)
+        })
     }
 
     /// Notes the fence that a node has granted the key with.

@@ -177,6 +177,18 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// Whether an error reply of this cause to a release means that the node did not run it, and may run it later: the
+    /// condition that the error names passes.
+    pub(super) fn is_not_run(self) -> bool {
+        match self {
+            Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
+            Cause::Server(word) => matches!(word, "BUSY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS"),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

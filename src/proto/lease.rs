@@ -12,6 +12,7 @@
 
 use super::time::LeaseTime;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
@@ -52,6 +53,11 @@ impl Ttl {
     /// Milliseconds, as sent to the nodes.
     pub fn millis(self) -> u64 {
         self.millis
+    }
+
+    /// The same, as what is never zero: no time to live is shorter than a millisecond.
+    pub fn longest(self) -> NonZeroU64 {
+        NonZeroU64::new(self.millis).unwrap_or(NonZeroU64::MIN)
     }
 
     /// The time to live as it is sent.

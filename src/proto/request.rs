@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::fenced::Deed;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     /// Which slot of the rounds in flight.
     pub slot: u32,

@@ -25,6 +25,7 @@
 
 mod fencing;
 mod recheck;
+mod releasing;
 mod telling;
 mod traffic;
 
@@ -66,6 +67,8 @@ pub enum Event {
     Told(Ticket, u8),
     /// A node's vote in a round: the key is ours, with this fence.
     Fenced(Ticket, FencingToken),
+    /// The node did not run the release of a round, for this reason: it is to be sent again later.
+    NotRun(Ticket, Fault),
     /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
     Greeted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
@@ -97,6 +100,8 @@ pub struct Session {
     outgoing: Outgoing,
     incoming: Incoming,
     expected: VecDeque<Expected>,
+    /// How many of those are releases.
+    unanswered_releases: usize,
     standing: Standing,
     identity: Identity,
     dialect: Dialect,
@@ -147,6 +152,7 @@ impl Session {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(RECEIVE_BUFFER),
             expected: VecDeque::new(),
+            unanswered_releases: 0,
             standing: Standing::Greeting,
             identity: Identity::default(),
             dialect: dialect.unwrap_or(Dialect::Eval),
@@ -280,7 +286,7 @@ impl Session {
                             self.audience = self.voice.told(hint::told_by_script(reply));
                         }
                         let hash_refusals = &mut self.hash_refusals;
-                        self.dialect = self.dialect.after(tried.last(), vote_of(event), hash_refusals);
+                        self.dialect = self.dialect.after(tried.last(), event.vote(), hash_refusals);
                     }
                     Some(event)
                 }
@@ -310,7 +316,7 @@ impl Session {
                 },
             };
             self.taken(length);
-            if let Some(Event::Answered(..)) = event {
+            if let Some(Event::Answered(..) | Event::NotRun(..)) = event {
                 self.overhear();
             }
             if event.is_some() {
@@ -322,6 +328,7 @@ impl Session {
 
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
+        self.unanswered_releases = 0;
         self.expected.drain(..).filter_map(|expected| match expected.request {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
             Request::Check(ticket) => Some((ticket, Abandoned::Check)),
@@ -359,10 +366,13 @@ impl Session {
     /// The reply that was expected first has been understood.
     fn taken(&mut self, length: usize) {
         self.incoming.taken(length);
-        self.expected.pop_front();
+        if self.expected.pop_front().is_some_and(|expected| expected.request.is_release()) {
+            self.unanswered_releases -= 1;
+        }
     }
 
     fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
+        self.unanswered_releases += usize::from(request.is_release());
         self.expected.push_back(Expected { request, asked_at });
     }
 }
@@ -376,15 +386,6 @@ fn counted(vote: Vote, standing: Standing) -> Vote {
     }
 }
 
-/// The vote in the answer to a release. A duplicate URL has no vote, but a deletion there is the server's, and the URL that
-/// votes for the server finds no key any more.
-fn released(vote: Vote, standing: Standing) -> Vote {
-    match standing {
-        Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }) if vote == Vote::Granted => vote,
-        _ => counted(vote, standing),
-    }
-}
-
 /// The event in the reply to a wish.
 fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'_>) -> Result<Event, ProtocolError> {
     let vote = match &mut wish {
@@ -392,16 +393,15 @@ fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
             if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
         }
-        Wish::Release { tried, .. } => tried.vote(command::release_reply(reply)?).map(|vote| released(vote, standing)),
+        Wish::Release { tried, .. } => match tried.vote(command::release_reply(reply)?) {
+            Some(vote) => return Ok(standing.released(ticket, vote)),
+            None => None,
+        },
     };
     Ok(match vote {
         Some(vote) => Event::Answered(ticket, vote),
         None => Event::WrongDialect(Misunderstood { ticket, wish }),
     })
-}
-
-fn vote_of(event: Event) -> Option<Vote> {
-    if let Event::Answered(_, vote) = event { Some(vote) } else { None }
 }
 
 /// Shows counts only: the buffers hold tokens and passwords.

@@ -38,6 +38,7 @@ mod loss_callbacks;
 mod losses;
 mod nemesis;
 mod observing;
+mod owed;
 mod quorum;
 mod reconnect;
 mod recovery;

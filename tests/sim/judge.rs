@@ -50,8 +50,7 @@ pub(crate) struct Token {
     pub(crate) refused: bool,
     /// When its client was first seen to write something after its lease had ended.
     pub(crate) ended_at: Option<u64>,
-    /// A command of it came on a connection that its client had closed, behind a release: no order was promised. Or a node
-    /// answered its release with an error.
+    /// A command of it came on a connection that its client had closed, behind a release: no order was promised.
     pub(crate) is_excused: bool,
 }
 
@@ -292,8 +291,6 @@ impl World {
                 match reply {
                     // With many listeners the number is a long one.
                     [b':', b'0'..=b'9', ..] | b":-1\r\n" => present.deleted_at[node] = Some(now),
-                    // A node that answers so is not asked again: the key goes with its time to live.
-                    [b'-', b'L' | b'O' | b'R', ..] => present.is_excused = true,
                     _ => {}
                 }
             }

@@ -27,16 +27,22 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no undo",
         file: "mutex.rs",
-        edits: &[("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);")],
+        edits: &[(
+            "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
+            "let _ = (nodes, claim);",
+        )],
     },
     Mutant {
         name: "undo before the SET",
         file: "mutex.rs",
         edits: &[
-            ("engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim });", "let _ = (nodes, claim);"),
+            (
+                "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
+                "let _ = (nodes, claim);",
+            ),
             (
                 "        let (claim, count) = engine.acquire(key, token",
-                "        engine.undo(key, &engine.adopt(token, None));\n        let (claim, count) = engine.acquire(key, token",
+                "        engine.undo(key, &engine.adopt(token, None), self.ttl.duration());\n        let (claim, count) = engine.acquire(key, token",
             ),
         ],
     },
@@ -141,14 +147,14 @@ const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "net/fleet.rs",
         edits: &[(
-            "Abandoned::Release => self.owe(node, ticket),",
-            "Abandoned::Release => self.rounds.unrefer(ticket),",
+            "Abandoned::Release => self.owe_abandoned(node, ticket, (fault, is_closed_in_use), bells),",
+            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);\n                }",
         )],
     },
     Mutant {
         name: "no release for a node that is away",
         file: "net/fleet/requests.rs",
-        edits: &[("if wanted && (*setter ==", "if false && wanted && (*setter ==")],
+        edits: &[("if wanted && link.may_hold(", "if false && wanted && link.may_hold(")],
     },
     Mutant {
         name: "what was written is forgotten on reconnect",
@@ -188,7 +194,7 @@ const MUTANTS: &[Mutant] = &[
         file: "guard.rs",
         edits: &[(
             "            Found::Failed(causes) => {\n",
-            "            Found::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, |_| None);\n",
+            "            Found::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, self.key_lasts(), |_| None);\n",
         )],
     },
     Mutant {

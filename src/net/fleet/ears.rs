@@ -177,6 +177,14 @@ impl Fleet {
         }
     }
 
+    /// Notes how many heard of the release of a round, as its answer said.
+    pub(super) fn take_audience(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        let audience = self.links[node.index()].session.audience();
+        if audience > 0 {
+            self.note_audience(ticket, audience, now);
+        }
+    }
+
     /// So many heard of the release of a round.
     pub(super) fn note_audience(&mut self, ticket: Ticket, audience: u8, now: Timestamp) {
         if let Some(round) = self.rounds.round(ticket) {

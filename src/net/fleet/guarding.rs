@@ -63,13 +63,10 @@ impl Fleet {
         if let (Vote::Granted, Some(fence)) = (vote, fence) {
             self.rounds.record_fence(ticket, node, fence);
         }
-        let purpose = self.rounds.vote(ticket, node, vote, bells);
+        let purpose = self.rounds.purpose(ticket);
+        let vote = if purpose == Some(Purpose::Release) { self.released(node, ticket, vote) } else { vote };
+        self.rounds.vote(ticket, node, vote, bells);
         let is_usable = self.note_vote(node, purpose, vote, now);
-        if purpose == Some(Purpose::Release) && is_too_early(vote) {
-            self.links[node.index()].loads(now);
-            self.owe(node, ticket);
-            return false;
-        }
         self.rounds.unrefer(ticket);
         match purpose {
             Some(Purpose::Release) => return false,
@@ -149,9 +146,4 @@ impl Fleet {
             Some(Purpose::Release | Purpose::Wait) | None => vote,
         }
     }
-}
-
-/// A server that loads its data runs nothing yet; then the key may be there again.
-fn is_too_early(vote: Vote) -> bool {
-    matches!(vote, Vote::Fault(Fault { cause: Cause::Loading, .. }))
 }

@@ -4,7 +4,7 @@
 
 use super::Fleet;
 use crate::net::relay::Bells;
-use crate::net::rounds::{Purpose, Straggler};
+use crate::net::rounds::{Purpose, ReleaseTerms, Straggler};
 use crate::proto::command;
 use crate::proto::fault::Fault;
 use crate::proto::fence::{Fencing, FencingToken};
@@ -15,6 +15,7 @@ use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
 use crate::proto::time::{Readings, Timestamp};
 use crate::proto::vote::Vote;
+use std::time::Duration;
 
 /// Where a release goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,16 @@ pub(crate) struct Order<'o> {
     pub(crate) ttl_millis: u64,
     /// Of a fenced lock.
     pub(crate) fence: Option<FencingToken>,
+}
+
+/// What is to be released.
+#[derive(Clone, Copy)]
+pub(in crate::net) struct Releasing<'o> {
+    pub(in crate::net) key: &'o [u8],
+    pub(in crate::net) claim: &'o Claim,
+    pub(in crate::net) extent: Extent,
+    /// For how long the key can live from now on.
+    pub(in crate::net) key_lasts: Duration,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -185,19 +196,16 @@ impl Fleet {
 
     /// Queues a compare-and-delete for what an attempt may have set. To a node without a connection it is owed, if anything
     /// can have reached it at all.
-    pub(in crate::net) fn release(
-        &mut self,
-        key: &[u8],
-        claim: &Claim,
-        extent: Extent,
-        now: Timestamp,
-        bells: &mut Bells,
-    ) -> Ticket {
+    pub(in crate::net) fn release(&mut self, releasing: &Releasing<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
+        let &Releasing { key, claim, extent, key_lasts } = releasing;
         let Claim { token, t0, reached, setter, has_waited, fence } = claim;
         let fence = fence.token();
+        // A node's clock may be slower than ours: by a fiftieth at most, twice the usual allowance.
+        let key_ends = now.after(key_lasts + key_lasts / 50);
+        let terms = ReleaseTerms { set_since: (*setter == Setter::Here).then_some(t0.steady), key_ends };
         self.settle_posts(now, bells);
         self.rest(now);
-        let ticket = self.open_round(Purpose::Release, key, token, fence);
+        let ticket = self.rounds.open_release((key, token), fence.is_some(), terms);
         let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
         let mut asked = NodeSet::EMPTY;
         let mut written_in = None;
@@ -233,7 +241,7 @@ impl Fleet {
                 continue;
             }
             let fault = link.fault();
-            if wanted && (*setter == Setter::Elsewhere || link.wrote_since(t0.steady)) {
+            if wanted && link.may_hold(&terms) {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.owe(node, ticket);
             }

@@ -1,4 +1,4 @@
--- A fenced lock: one key, which is written once or not at all, by comparing its owner. Its value is "fence deadline owner":
+-- A fenced lock: one key, which is written by one command or not at all, by comparing its owner. Its value is "fence deadline owner":
 -- the last fence that was given out here, until when the key is held (milliseconds of this server's clock, the last one
 -- included), and by which owner token; no owner means free. It is free as well when the deadline has passed. The key
 -- itself outlives the lock, for the sake of the fence. What cannot be read so is somebody else's, and is left alone.
@@ -6,6 +6,9 @@
 -- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this server's
 -- clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written. So it does
 -- not spread to other nodes, and the key's own expiry removes it.
+-- A server whose memory is full refuses SET as the first write of a script, and no later one. A release then sets the
+-- key's expiry first, to what SET sets it to: so it is run there as well, and what it stores is shorter than what was there.
+-- A restart that loses these two writes leaves the key held until its deadline, with its fence.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  what to do: acquire, extend, raise or release
@@ -80,7 +83,13 @@ elseif what == 'raise' then
 else
   deadline, owner = 0, ''
 end
-local stored = redis.pcall('SET', KEYS[1], string.format('%.0f %.0f %s', fence, deadline, owner), 'PX', ARGV[3])
+local function store()
+  return redis.pcall('SET', KEYS[1], string.format('%.0f %.0f %s', fence, deadline, owner), 'PX', ARGV[3])
+end
+local stored = store()
+if stored.err and what == 'release' and redis.pcall('PEXPIRE', KEYS[1], ARGV[3]) == 1 then
+  stored = store()
+end
 if stored.err then
   return stored
 end

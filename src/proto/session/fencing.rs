@@ -3,7 +3,7 @@
 //! A request whose script the server does not know by its hash is handed back, to be queued once more by its text, or not
 //! at all: one that takes the key must not go out behind the release of an attempt that was given up meanwhile.
 
-use super::{Event, Expected, Request, Session, Standing, Ticket, released};
+use super::{Event, Request, Session, Standing, Ticket};
 use crate::proto::fenced::{self, Ask, Deed, Said};
 use crate::proto::lease::OwnerToken;
 use crate::proto::time::Timestamp;
@@ -18,7 +18,7 @@ impl Session {
         // An extension is never said twice: behind a later one, it would shorten what that has gained.
         let by_hash = self.fence_memory.by_hash() && !matches!(ask.deed, Deed::Extend { .. });
         fenced::ask(self.outgoing.end(), by_hash, key, token, &ask);
-        self.expected.push_back(Expected { request: Request::Fenced { ticket, ask, by_hash }, asked_at: now });
+        self.await_reply(Request::Fenced { ticket, ask, by_hash }, now);
     }
 }
 
@@ -27,9 +27,7 @@ impl Said {
     pub(super) fn event(self, ticket: Ticket, ask: Ask, standing: Standing) -> Event {
         match (self, standing) {
             (Said::NotByHash, _) => Event::UnknownScript(ticket, ask),
-            (Said::Vote(vote), _) if matches!(ask.deed, Deed::Release(_)) => {
-                Event::Answered(ticket, released(vote, standing))
-            }
+            (Said::Vote(vote), _) if matches!(ask.deed, Deed::Release(_)) => standing.released(ticket, vote),
             (_, Standing::Rejected(fault)) => Event::Answered(ticket, Vote::Fault(fault)),
             (Said::Fence(fence), _) => Event::Fenced(ticket, fence),
             (Said::Held(left), _) => Event::Held(ticket, left),

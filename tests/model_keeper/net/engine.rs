@@ -121,13 +121,19 @@ impl Engine {
         nodes
     }
 
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Count {
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim, _: Duration, queued: impl FnOnce(Readings)) -> Count {
         let now = time::now();
         let ticket = self.0.release(key, claim, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
-    pub(crate) fn post_release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings) -> Option<Farewell>) {
+    pub(crate) fn post_release(
+        &self,
+        key: &[u8],
+        claim: &Claim,
+        _: Duration,
+        queued: impl FnOnce(Readings) -> Option<Farewell>,
+    ) {
         let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
         lock(&self.0.state).rounds.unrefer(ticket);
     }

@@ -1,0 +1,209 @@
+//! Releases that a node has not run: they are sent again, no longer than their keys can live, and nowhere in vain.
+
+use crate::clients::{SOON, builder, calls, causes, client, client_of, lasting, take, value};
+use crate::support::fake::{Act, Event, Fake, healthy, say};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{Cause, ErrorKind, Redlock, Release};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What servers say when they cannot run a release now, and can later.
+const PASSING: [&str; 7] = [
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    "LOADING Redis is loading the dataset in memory",
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+    "NOREPLICAS Not enough good replicas to write.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "NOAUTH Authentication required.",
+];
+
+#[test]
+fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
+    const REFUSALS: usize = 3;
+    for error in PASSING {
+        let mut refused = 0;
+        let fake = Fake::on_command(move |command| match is_release_of(command, "k") {
+            true if refused < REFUSALS => {
+                refused += 1;
+                vec![say(&format!("-{error}\r\n"))]
+            }
+            true => vec![say(":1\r\n")],
+            false => vec![Act::Say(healthy(command))],
+        });
+        let client = client_of([fake.url()]);
+        let unlocked = take(&lasting(&client, "k")).unlock();
+        assert_eq!(unlocked.expect_err(error).kind(), ErrorKind::Unavailable);
+        let is_run = || {
+            drop(lasting(&client, "another").try_lock());
+            releases(&fake, "k") > REFUSALS
+        };
+        assert!(eventually(SOON, is_run), "{error}: sent {} times", releases(&fake, "k"));
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(100));
+            drop(lasting(&client, "another").try_lock());
+        }
+        assert_eq!(releases(&fake, "k"), REFUSALS + 1, "{error}");
+    }
+}
+
+#[test]
+fn a_server_without_its_replicas_releases_when_it_has_them_again() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let guard = take(&lasting(&client, "k"));
+    server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+    assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(value(&server, "k").is_some());
+    server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
+    let released = || {
+        drop(lasting(&client, "another").try_lock());
+        value(&server, "k").is_none()
+    };
+    assert!(eventually(SOON, released), "the former holder's key stays");
+}
+
+#[test]
+fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
+    let server = Server::with(&["--maxmemory-policy", "noeviction"]).unwrap();
+    let mutex = lasting(&client([&server]), "k").fenced();
+    let guard = take(&mutex);
+    let fence = guard.fencing_token().unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let Answer::Text(key) = server.command(&["RANDOMKEY"]).unwrap() else { panic!("the fence is gone") };
+    assert_eq!(value(&server, &key), Some(format!("{fence} 0 ")), "free, and with its fence");
+    let Answer::Number(kept_for) = server.command(&["PTTL", &key]).unwrap() else { panic!() };
+    assert!(kept_for > 23 * 60 * 60 * 1000, "{kept_for}");
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    assert!(take(&mutex).fencing_token().unwrap() > fence);
+}
+
+#[test]
+fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
+    let servers = Server::several(3).unwrap();
+    let mutex = lasting(&client(&servers), "k");
+    let failed = (0..20).filter(|_| {
+        let guard = loop {
+            if let Ok(Some(guard)) = mutex.try_lock() {
+                break guard;
+            }
+        };
+        for server in &servers {
+            server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+        }
+        guard.unlock().is_err()
+    });
+    assert_eq!(failed.count(), 0, "of 20");
+}
+
+#[test]
+fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
+    let fake = closing_at_the_first_release(b":1\r\n");
+    assert_eq!(take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap(), Release::Released);
+    assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
+}
+
+/// The first release may have deleted the key: that the second one finds none says nothing about the lock.
+#[test]
+fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
+    let fake = closing_at_the_first_release(b":0\r\n");
+    let error = take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(causes(&error)[0].2, Cause::Closed);
+    assert_eq!(releases(&fake, "k"), 2);
+}
+
+#[test]
+fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
+    let fake = Fake::healthy_but("EVAL", vec![Act::Close]);
+    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let guard = take(&lasting(&client, "k"));
+    let begun = Instant::now();
+    assert_eq!(causes(&guard.unlock().unwrap_err())[0].2, Cause::Closed);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(releases(&fake, "k"), 2, "once more, and not for ever");
+}
+
+#[test]
+fn a_node_that_got_no_byte_of_an_attempt_is_owed_no_release_of_it() {
+    const PAIRS: u64 = 50;
+    let mut servers =
+        [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
+    servers[2].pause().unwrap();
+    let address = servers[2].address().parse().unwrap();
+    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
+    let crowd: Vec<_> = (0..10).map_while(connect).collect();
+    assert!(crowd.len() < 10, "the queue takes everybody");
+    // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
+    let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
+    for number in 0..PAIRS {
+        assert_eq!(take(&lasting(&client, &format!("k{number}"))).unlock().unwrap(), Release::Released);
+    }
+    servers[2].kill();
+    drop(crowd);
+    servers[2].restart().unwrap();
+    let is_asked = || {
+        drop(lasting(&client, "after").try_lock());
+        calls(&servers[2], "set") > 0
+    };
+    assert!(eventually(SOON, is_asked));
+    thread::sleep(Duration::from_millis(100));
+    drop(lasting(&client, "after").try_lock());
+    let (asked, released) = (calls(&servers[2], "set"), calls(&servers[2], "eval") + calls(&servers[2], "evalsha"));
+    assert!(released <= asked, "{released} releases of {asked} attempts, after {PAIRS} that never left");
+}
+
+#[test]
+fn a_release_is_owed_no_longer_than_its_key_can_live() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&is_down);
+    let fake = Fake::scripted(move |_, event| match event {
+        _ if script.load(Ordering::SeqCst) => vec![Act::Close],
+        Event::Connected => Vec::new(),
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    });
+    let servers = Server::several(2).unwrap();
+    let client = client_of(servers.iter().map(Server::url).chain([fake.url()]));
+    let mutex = |key: &str, millis| client.mutex(key).ttl(Duration::from_millis(millis));
+    let (short, long) = (take(&mutex("short", 2000)), take(&mutex("long", 60_000)));
+    assert!(eventually(SOON, || ["short", "long"].iter().all(|key| sets(&fake, key) == 1)));
+    is_down.store(true, Ordering::SeqCst);
+    drop((short, long));
+    thread::sleep(Duration::from_millis(2500));
+    let (short, long) = (releases(&fake, "short"), releases(&fake, "long"));
+    is_down.store(false, Ordering::SeqCst);
+    let released = || {
+        drop(mutex("another", 60_000).try_lock());
+        releases(&fake, "long") > long
+    };
+    assert!(eventually(SOON, released), "the other is owed still");
+    assert_eq!(releases(&fake, "short"), short);
+}
+
+fn closing_at_the_first_release(then: &'static [u8]) -> Fake {
+    Fake::scripted(move |connection, event| match event {
+        Event::Connected => Vec::new(),
+        Event::Received(command) if is_release_of(command, "k") => match connection {
+            0 => vec![Act::Close],
+            _ => vec![Act::Say(then.to_vec())],
+        },
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    })
+}
+
+fn is_release_of(command: &[String], key: &str) -> bool {
+    command[0].starts_with("EVAL") && command.get(3).is_some_and(|word| word == key)
+}
+
+fn releases(fake: &Fake, key: &str) -> usize {
+    fake.commands().iter().filter(|command| is_release_of(command, key)).count()
+}
+
+fn sets(fake: &Fake, key: &str) -> usize {
+    fake.commands().iter().filter(|command| command[0] == "SET" && command[1] == key).count()
+}
