@@ -146,10 +146,9 @@ fn a_member_of_a_cluster() {
 
 #[test]
 fn a_server_that_is_loading() {
-    // Half a millisecond and a few bytes for each key; connections are served after each kilobyte.
-    let arguments = ["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
-    let mut server = Server::with(&arguments).unwrap();
-    let fill = "for number = 1, 2000 do redis.call('SET', 'ballast' .. number, number) end";
+    // Half a millisecond and 4 KiB for each key; connections are served after each 2 MiB, eight times until it is done.
+    let mut server = Server::with(&["--key-load-delay", "500", "--rdbcompression", "no"]).unwrap();
+    let fill = "for number = 1, 4000 do redis.call('SET', 'ballast' .. number, string.rep('x', 4096)) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
     server.command(&["SAVE"]).unwrap();
     let (url, address) = (server.url(), server.address());
