@@ -8,8 +8,12 @@ use super::connection::Interest;
 use crate::proto::node::{MAX_NODES, NodeId, NodeSet};
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How long the driver sleeps where poll fails. Short against any node timeout, and long against the time for a look.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What the driver polls, and what it found.
 pub(super) struct Watch {
@@ -73,9 +77,13 @@ impl Watch {
         let descriptors = &mut descriptors[..size];
         let (spun, left) = spin(descriptors, self.spin.min(patience), patience);
         self.spun = spun;
-        // Errors: a signal, or too little memory. Either way nothing is ready, and the caller looks at its deadline.
-        if !self.spun && poll(descriptors, Timespec::try_from(left).ok().as_ref()).is_err() {
-            return;
+        if !self.spun {
+            match poll(descriptors, Timespec::try_from(left).ok().as_ref()) {
+                Ok(_) => {}
+                // A signal. Nothing is ready, and the caller looks at its deadline.
+                Err(Errno::INTR) => return,
+                Err(_) => return self.look_without_poll(left),
+            }
         }
         self.woken = !descriptors[0].revents().is_empty();
         for (descriptor, &node) in descriptors[1..].iter().zip(&nodes[1..]) {
@@ -94,6 +102,25 @@ impl Watch {
             if broken || found.contains(PollFlags::OUT) {
                 self.writable.insert(node);
             }
+        }
+    }
+
+    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors (RLIMIT_NOFILE) was lowered below
+    /// their number. Sleeps for a moment, because the caller would ask again at once and use a whole processor. Then each
+    /// stream may be ready: reading from one that is not does no harm, so requests are answered all the same.
+    fn look_without_poll(&mut self, left: Duration) {
+        std::thread::sleep(left.min(PAUSE));
+        self.woken = true;
+        for (index, interest) in self.streams.iter().enumerate() {
+            let Some(interest) = interest else { continue };
+            self.readable.insert(NodeId::new(index));
+            // A connection that is still being made is not ready, and would be taken for one that is.
+            if interest.writable && interest.stream.is_settled() {
+                self.writable.insert(NodeId::new(index));
+            }
+        }
+        for index in (0..self.ears.len()).filter(|&index| self.ears[index].is_some()) {
+            self.attentive.insert(NodeId::new(index));
         }
     }
 }

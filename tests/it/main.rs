@@ -39,6 +39,7 @@ mod losses;
 mod nemesis;
 mod observing;
 mod owed;
+mod poll_failures;
 mod quorum;
 mod reconnect;
 mod recovery;
