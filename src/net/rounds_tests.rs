@@ -3,7 +3,11 @@
 use super::*;
 
 fn rounds() -> (Rounds, Ticket) {
-    let mut rounds = Rounds::new(3, None);
+    rounds_of(3)
+}
+
+fn rounds_of(nodes: usize) -> (Rounds, Ticket) {
+    let mut rounds = Rounds::new(nodes, None);
     let ticket = rounds.open(Purpose::Acquire, b"k", &OwnerToken::from_entropy([0; 20]));
     (rounds, ticket)
 }
@@ -43,10 +47,16 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
 }
 
 #[test]
-fn the_end_of_one_key_is_known_where_no_more_nodes_have_said_when_the_verdict_is_there() {
+fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said() {
     let at = |millis| Timestamp::ORIGIN.after(std::time::Duration::from_millis(millis));
-    for (faults, ends, free_at) in [(1, &[500][..], at(500)), (0, &[700, 500], at(700)), (0, &[], Timestamp::NEVER)] {
-        let (mut rounds, ticket) = rounds();
+    for (nodes, faults, ends, free_at) in [
+        (3, 1, &[500][..], at(500)),
+        (3, 0, &[700, 500], at(700)),
+        (3, 0, &[], Timestamp::NEVER),
+        (5, 0, &[900, 500, 800, 600, 700], at(700)),
+        (5, 1, &[900, 500, 800, 600], at(800)),
+    ] {
+        let (mut rounds, ticket) = rounds_of(nodes);
         for index in 0..faults {
             let fault = Fault::new(Phase::Connect, Cause::Refused);
             rounds.vote(ticket, NodeId::new(index), Vote::Fault(fault), &mut Bells::default());

@@ -1,8 +1,8 @@
 //! How long a call waits: never less than it was told, never much more, and not at all when it was told not to.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, gone_for_good, lasting, promptly, promptly_from,
-    take,
+    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, lasting, promptly,
+    promptly_from, take,
 };
 use crate::nemesis::clocks;
 use crate::support::fake::Fake;
@@ -75,6 +75,20 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
         let outcome = lasting(&client, "k").lock_timeout(Duration::from_millis(150));
         assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
     }
+}
+
+/// Delays are drawn between the shortest and three times the one before. If chance always gave the least, each would be the
+/// shortest, and there would be hundreds of attempts.
+#[test]
+fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
+    let servers = Server::several(1).unwrap();
+    // Nothing tells of releases, and no key ends: the delays alone decide.
+    let (mine, theirs) = (builder(&servers).wake_ups(false).build().unwrap(), client(&servers));
+    let _held = take(&lasting(&theirs, "k"));
+    let before = calls(&servers[0], "set");
+    assert!(lasting(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
+    let attempts = calls(&servers[0], "set") - before;
+    assert!((5..=150).contains(&attempts), "{attempts} attempts in three seconds");
 }
 
 #[test]
