@@ -26,7 +26,11 @@ struct Content {
     is_permanent: bool,
 }
 
-/// What a caller can do about an error.
+/// What a caller can do about an error. `Display` gives one phrase for a log.
+///
+/// ```
+/// assert_eq!(quorumlock::ErrorKind::Cancelled.to_string(), "wait cancelled");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -111,10 +115,20 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
-        for (index, cause) in self.0.causes.iter().enumerate() {
-            write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
-        }
-        if self.0.causes.is_empty() { Ok(()) } else { f.write_str("]") }
+        NodeFault::list(&self.0.causes, f)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ErrorKind::Cancelled => "wait cancelled",
+            ErrorKind::Config => "invalid configuration",
+            ErrorKind::Entropy => "no entropy from the operating system",
+            ErrorKind::Forked => "handle belongs to the parent process",
+            ErrorKind::LeaseLost => "lease ended",
+            ErrorKind::Unavailable => "too few nodes available",
+        })
     }
 }
 
@@ -129,6 +143,14 @@ impl std::error::Error for Error {}
 impl NodeFault {
     pub(crate) fn new(address: String, fault: Fault) -> NodeFault {
         NodeFault { address, fault }
+    }
+
+    /// Appends all of them to a line, in brackets; nothing when there are none.
+    pub(crate) fn list(causes: &[NodeFault], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, cause) in causes.iter().enumerate() {
+            write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
+        }
+        if causes.is_empty() { Ok(()) } else { f.write_str("]") }
     }
 
     /// The node's address: `host:port`, or `unix:` and a path. Never its password.
@@ -167,5 +189,21 @@ mod tests {
         assert_eq!(error.to_string(), "cannot lock \"x\" [a:1: timed out (reply); b:2: connection refused (connect)]");
         assert!(format!("{error:?}").starts_with("Unavailable: cannot lock"));
         assert_eq!(Error::new(ErrorKind::Cancelled, "cancelled").to_string(), "cancelled");
+    }
+
+    #[test]
+    fn each_kind_is_a_phrase_of_its_own() {
+        let kinds = [
+            ErrorKind::Cancelled,
+            ErrorKind::Config,
+            ErrorKind::Entropy,
+            ErrorKind::Forked,
+            ErrorKind::LeaseLost,
+            ErrorKind::Unavailable,
+        ];
+        let phrases: std::collections::BTreeSet<String> = kinds.iter().map(ErrorKind::to_string).collect();
+        assert_eq!(phrases.len(), kinds.len());
+        assert!(phrases.iter().all(|phrase| phrase.len() > 5 && !phrase.ends_with('.')));
+        assert_eq!(format!("{:>16}", ErrorKind::LeaseLost), "     lease ended");
     }
 }

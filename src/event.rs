@@ -182,7 +182,14 @@ impl Lost {
     }
 }
 
-/// How a lock was lost.
+/// How a lock was lost. `Display` gives one phrase for a log.
+///
+/// ```
+/// use quorumlock::LossReason;
+///
+/// assert_eq!(LossReason::KeyGone.to_string(), "key gone on a majority of nodes");
+/// assert_eq!(LossReason::LeaseEnded.to_string(), "lease ended");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -191,6 +198,15 @@ pub enum LossReason {
     KeyGone,
     /// Its time was up: nobody extended it, or too few nodes answered.
     LeaseEnded,
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LossReason::KeyGone => "key gone on a majority of nodes",
+            LossReason::LeaseEnded => "lease ended",
+        })
+    }
 }
 
 /// A node cannot be asked: its connection was lost or could not be made, it was rejected, or it stopped answering.

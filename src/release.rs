@@ -1,8 +1,13 @@
 //! How a release ended.
 
 use crate::proto::vote::ReleaseOutcome;
+use std::fmt;
 
-/// How a release ended. Neither is a failure.
+/// How a release ended. Neither is a failure. `Display` gives one phrase for a log.
+///
+/// ```
+/// assert_eq!(quorumlock::Release::Released.to_string(), "released");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Release {
     /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any more:
@@ -24,5 +29,14 @@ impl Release {
             ReleaseOutcome::Released | ReleaseOutcome::Expired => Some(Release::Expired),
             ReleaseOutcome::Pending | ReleaseOutcome::Unavailable => None,
         }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Release::Expired => "expired before the release",
+            Release::Released => "released",
+        })
     }
 }

@@ -42,7 +42,7 @@ impl ReplicationIds {
     }
 }
 
-/// What a server is to others.
+/// What a server is to others. `Display` gives `master` or `replica`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -50,6 +50,15 @@ pub enum Role {
     Master,
     /// It follows a master, and may not vote.
     Replica,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Role::Master => "master",
+            Role::Replica => "replica",
+        })
+    }
 }
 
 /// The random name that a server process draws at its start: another process, another name.
