@@ -1,8 +1,9 @@
-//! The one way from C into the library and back: no panic passes.
+//! The one way from C into the library and back: no panic passes, and no cancellation of the thread.
 //!
 //! A panic that reached C would be undefined behaviour, or end the process. Every function does its work in one of these;
 //! even what they do afterwards, writing an error, is done so.
 
+use super::cancellation::Uncancelled;
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::handle::Output;
@@ -11,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of a function that can fail and says why.
 pub(super) fn enter(error: Output<*const Report>, body: impl FnOnce() -> Result<Code>) -> Code {
+    let _uncancelled = Uncancelled::new();
     let failure = match run(body) {
         Ok(code) => return code,
         Err(failure) => failure,
@@ -24,11 +26,13 @@ pub(super) fn enter(error: Output<*const Report>, body: impl FnOnce() -> Result<
 
 /// Of a function that can fail, and whose code says why.
 pub(super) fn tell(body: impl FnOnce() -> Result<Code>) -> Code {
+    let _uncancelled = Uncancelled::new();
     run(body).unwrap_or_else(|failure| failure.code)
 }
 
 /// Of a function that gives a value, and another one when there is none.
 pub(super) fn value<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
+    let _uncancelled = Uncancelled::new();
     caught(body).flatten().unwrap_or(otherwise)
 }
 

@@ -23,6 +23,7 @@
 mod alarm;
 mod boundary;
 mod cancel;
+mod cancellation;
 mod client;
 mod code;
 mod config;

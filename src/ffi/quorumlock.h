@@ -36,6 +36,10 @@
  * 9. Nothing here is async-signal-safe: call none of it in a signal handler. Signals with and without SA_RESTART
  *    disturb no call. The library sends none, SIGPIPE included, installs no handler, and its threads block all
  *    signals.
+ *     pthread_cancel() of a thread that is in a call here takes effect at the thread's next cancellation point after the
+ *     call has returned, with its outputs written: what a call has returned is the thread's to free, by
+ *     pthread_cleanup_push() for one. To end a wait early, use a quorumlock_cancel_handle. (Linux, with the default,
+ *     PTHREAD_CANCEL_DEFERRED.)
  * 10. After fork(), what was made before belongs to the parent. In the child its functions give QUORUMLOCK_FORKED and
  *     touch no connection, and a lock stays the parent's. A config, an error, a lease, a secret and a copy of nodes
  *     are plain memory: the child has a copy of its own, and can build its own client from the config. The child may

@@ -4,7 +4,8 @@
 //! says, and a library that is closed stays in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, run};
-use crate::support::server::Server;
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -125,4 +126,20 @@ fn restarts_of_nodes_are_told() {
         assert!(said.contains(&format!("node {index}: {}: voting", servers[index].address())), "{said}");
     }
     assert!(said.contains("node 4: 127.0.0.1:1: down, connection refused"), "{said}");
+}
+
+/// Cancellation ends a thread after its call, and not in the middle of it. No key is left.
+#[test]
+fn a_thread_that_waits_may_be_cancelled() {
+    let program = compile("cancel", "tests/it/capi/cancel.c", &["-std=c99"]);
+    for valgrind in [&[][..], &LENIENT] {
+        let servers = Server::several(3).unwrap();
+        let mut command = command(&program, valgrind);
+        command.args(servers.iter().map(Server::url)).stdin(Stdio::null());
+        let ending = Running::start(&mut command).end(LIMIT);
+        assert_eq!(ending.errors, "");
+        assert_eq!(ending.success(), "alive\n");
+        let is_empty = |server: &Server| matches!(server.command(&["DBSIZE"]), Ok(Answer::Number(0)));
+        assert!(eventually(LIMIT, || servers.iter().all(is_empty)), "a key is left");
+    }
 }
