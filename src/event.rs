@@ -80,6 +80,19 @@ impl AttemptLost {
     }
 }
 
+/// Events were dropped, because they come faster than the observer takes them. Those of nodes never are.
+#[derive(Clone, Debug)]
+pub struct EventsDropped {
+    pub(crate) count: u64,
+}
+
+impl EventsDropped {
+    /// How many events were dropped since this was last told.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
 /// A lock was extended.
 #[derive(Clone, Debug)]
 pub struct Extended {

@@ -404,7 +404,7 @@ impl Drop for MutexGuard {
             is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })
         });
         if is_loss_found {
-            client.report().lost(key, LossReason::LeaseEnded);
+            client.report().without_share().lost(key, LossReason::LeaseEnded);
         }
         client.report().tell_news();
     }

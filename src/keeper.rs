@@ -18,6 +18,8 @@
 //! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
 //!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
 //! 5. The observer and other callbacks are called when no mutex is held, and when all that a batch has brought has been noted.
+//! 6. The thread tells what it has found itself before anything else. What the network has noted it tells one event at a
+//!    time, and looks at the schedule after each.
 
 // Named, because a model check includes this file from elsewhere.
 #[path = "keeper/watched.rs"]
@@ -94,7 +96,7 @@ impl Keeper {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
             let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
-            let (report, shared) = (self.report.clone(), Arc::clone(&self.shared));
+            let (report, shared) = (self.report.without_share(), Arc::clone(&self.shared));
             let thread = Thread { engine, queues, report, shared, batch: Batch::default() };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
@@ -204,6 +206,7 @@ impl Drop for Keeper {
             // It does not panic; and if it did, this would not be the place to pass that on.
             let _ = thread.join();
         }
+        tell_last_news(&self.report, &self.engine);
     }
 }
 
@@ -237,6 +240,12 @@ enum Found {
 
 impl Thread {
     fn run(mut self) {
+        self.work();
+        // Where a callback on this thread has let go of the last handle, no other thread tells what is left.
+        tell_last_news(&self.report, &self.engine);
+    }
+
+    fn work(&mut self) {
         let shared = Arc::clone(&self.shared);
         let mut schedule = lock(&shared.schedule);
         while !schedule.closing {
@@ -255,6 +264,12 @@ impl Thread {
             }
             self.batch.take_due(&mut schedule, now);
             if self.batch.extending.is_empty() {
+                if self.report.has_news() {
+                    drop(schedule);
+                    self.report.tell_some_news(1);
+                    schedule = lock(&shared.schedule);
+                    continue;
+                }
                 let sleep = schedule.renewals.next_at().since(now).min(LONGEST_SLEEP);
                 schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
@@ -282,7 +297,7 @@ impl Thread {
                 }
             }
         }
-        self.report.tell_news();
+        self.report.tell_some_news(1);
     }
 
     /// Extends all that are due, in one batch. The schedule is let go when they have been queued: whoever leaves after that
@@ -370,6 +385,12 @@ impl Thread {
         held.reached = held.reached.union(repaired);
         repaired
     }
+}
+
+/// Tells what is left when the client ends, for a node timeout at most: so long it may wait for its last releases as well.
+fn tell_last_news(report: &Reporter, engine: &Engine) {
+    let deadline = engine.now().after(engine.node_timeout());
+    report.tell_last_news(|| engine.now() < deadline);
 }
 
 impl Batch {

@@ -181,8 +181,8 @@ pub use config::Builder;
 pub use crossbeam_channel::Receiver;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown, NodeMayEvict,
-    NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
+    NodeMayEvict, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 pub use extension::Extension;
 pub use fence_guard::{FenceGuard, StaleFence};

@@ -1,8 +1,8 @@
 //! Who is told what happens: for logs, metrics and alarms.
 
 use crate::event::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict, NodeQuarantined,
-    NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict,
+    NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::sync::Arc;
 
@@ -51,9 +51,15 @@ use std::sync::Arc;
 /// # When and where it is called
 ///
 /// * On the thread in whose call a thing happened or was found out, before that call returns; for automatic extension, on
-///   the watchdog's thread. What no call in particular is about (nodes, and the releases of dropped guards) is told by one
-///   thread at a time, in order; whoever finds more of it meanwhile leaves it to that thread. Otherwise the order of what
-///   several threads tell is open.
+///   the watchdog's thread. The order of what several threads tell is open.
+/// * What no call in particular is about (nodes, and the releases of dropped guards) waits in a queue, which one thread at a
+///   time delivers, in order. Every call that has something to tell delivers some of it after its own event: at most 32
+///   events, so that a slow observer does not capture a thread. A call that waits does so after each attempt. What is left
+///   is delivered by the next call of any thread; if none comes and there is a watchdog's thread, by that one, within a
+///   second; and when the last handle of the client is dropped, then, for one
+///   [`node_timeout`](crate::Builder::node_timeout) at most.
+/// * The queue takes 65,536 events. Outcomes of releases that do not fit are dropped, and so is what is left when the client
+///   has ended. [`events_dropped`](Observer::events_dropped) tells how many those were.
 /// * Never while a lock of this library is held. A callback may use the client: lock, unlock, drop guards, drop clients.
 ///   What it does so itself, with this client or another, is not told, as there would be no end to it. Nodes that go down
 ///   or up meanwhile are told afterwards.
@@ -62,9 +68,10 @@ use std::sync::Arc;
 ///
 /// # What to mind
 ///
-/// * Be quick. A slow callback delays the call that it is part of, and threads that queue behind that call for the same
-///   resource; time goes on meanwhile for a lock that was just taken. On the watchdog's thread it delays extensions, and
-///   with them it may cost locks. Where there is much to do, send it elsewhere by a channel.
+/// * Be quick. A slow callback delays the call that it is part of, by up to 33 times its own duration, and threads that
+///   queue behind that call for the same resource; time goes on meanwhile for a lock that was just taken. On the watchdog's
+///   thread it delays extensions, and with them it may cost locks. Where there is much to do, send it elsewhere by a
+///   channel.
 /// * Do not wait, in a callback, for a lock that the thread itself holds or waits for: it would wait for itself. The same
 ///   goes for any mutex that the program may hold while it locks or unlocks.
 /// * The client keeps its observer, so an observer that keeps a client keeps both for ever.
@@ -77,6 +84,12 @@ pub trait Observer: Send + Sync {
 
     /// An attempt to take a lock was lost, and undone.
     fn attempt_lost(&self, event: &AttemptLost) {
+        let _ = event;
+    }
+
+    /// Events were dropped: the observer takes longer for them than they take to happen. Told before what still waits in the
+    /// queue.
+    fn events_dropped(&self, event: &EventsDropped) {
         let _ = event;
     }
 
@@ -162,6 +175,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn attempt_lost(&self, event: &AttemptLost) {
         (**self).attempt_lost(event);
+    }
+
+    fn events_dropped(&self, event: &EventsDropped) {
+        (**self).events_dropped(event);
     }
 
     fn extended(&self, event: &Extended) {

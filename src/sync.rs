@@ -4,11 +4,27 @@
 //! checker can put its own locks and threads in their place.
 
 use crate::sys::Generation;
+use std::cell::Cell;
 use std::io;
 use std::sync::PoisonError;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::{JoinHandle, yield_now};
+
+thread_local! {
+    /// Whether this thread is in a callback of the program's, of whichever client.
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in a callback of the program's.
+pub(crate) fn is_in_callback() -> bool {
+    IN_CALLBACK.get()
+}
+
+/// Notes that this thread is in a callback of the program's, or is not any more.
+pub(crate) fn set_in_callback(is_in_callback: bool) {
+    IN_CALLBACK.set(is_in_callback);
+}
 
 /// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a lock
 /// that is still held must be released even by a program that is falling apart.

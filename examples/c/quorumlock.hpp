@@ -159,6 +159,7 @@ public:
     milliseconds ttl() const noexcept { return milliseconds(quorumlock_event_ttl_ms(event_)); }
     milliseconds remaining() const noexcept { return milliseconds(quorumlock_event_remaining_ms(event_)); }
     std::string policy() const { return text(quorumlock_event_policy(event_)); }
+    std::uint64_t dropped() const noexcept { return quorumlock_event_dropped(event_); }
     bool is_automatic() const noexcept { return quorumlock_event_is_automatic(event_) != 0; }
     bool is_freed() const noexcept { return quorumlock_event_is_freed(event_) != 0; }
 

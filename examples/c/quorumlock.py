@@ -171,6 +171,7 @@ _FUNCTIONS = {
     "quorumlock_event_ttl_ms": (c_uint64, _HANDLE),
     "quorumlock_event_remaining_ms": (c_uint64, _HANDLE),
     "quorumlock_event_policy": (_Text, _HANDLE),
+    "quorumlock_event_dropped": (c_uint64, _HANDLE),
     "quorumlock_event_is_automatic": (c_int, _HANDLE),
     "quorumlock_event_is_freed": (c_int, _HANDLE),
 }
@@ -356,6 +357,7 @@ class Event:
         self.ttl = _c.quorumlock_event_ttl_ms(event) / 1000
         self.remaining = _c.quorumlock_event_remaining_ms(event) / 1000
         self.policy = str(_c.quorumlock_event_policy(event))
+        self.dropped = _c.quorumlock_event_dropped(event)
         self.is_automatic = bool(_c.quorumlock_event_is_automatic(event))
         self.is_freed = bool(_c.quorumlock_event_is_freed(event))
 

@@ -36,6 +36,7 @@ pub(super) enum Kind {
     PublishRefused = 16,
     SubscribeRefused = 17,
     KeyWithoutExpiry = 18,
+    EventsDropped = 19,
 }
 
 /// `quorumlock_event`. What does not belong to its kind is zero, or empty.
@@ -55,6 +56,7 @@ pub(super) struct Event {
     pub(super) round_trips: u32,
     pub(super) granted: usize,
     pub(super) refused: usize,
+    pub(super) dropped: u64,
     pub(super) is_automatic: bool,
     pub(super) is_freed: bool,
 }
@@ -109,6 +111,9 @@ impl Event {
             Kind::QuarantineEnded => format!("{} counts again", self.addresses.join(", ")),
             Kind::PublishRefused => "others are not told of releases here".to_owned(),
             Kind::SubscribeRefused => "the releases of others are not told here".to_owned(),
+            Kind::EventsDropped => {
+                format!("{} events were dropped: the observer is slower than they come", self.dropped)
+            }
             Kind::Repaired => format!("set the key of {name:?} again at {}", self.addresses.join(", ")),
         };
         for (index, fault) in self.faults.iter().enumerate() {
@@ -203,6 +208,11 @@ extern "C" fn quorumlock_event_remaining_ms(event: Seen<Event>) -> u64 {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_policy(event: Seen<Event>) -> Str {
     value(Str::EMPTY, || Some(Str::of(event.look()?.policy)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_dropped(event: Seen<Event>) -> u64 {
+    value(0, || Some(event.look()?.dropped))
 }
 
 #[unsafe(no_mangle)]

@@ -88,6 +88,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
     ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),
     ("QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED", Kind::SubscribeRefused as i32, 17),
+    ("QUORUMLOCK_EVENT_EVENTS_DROPPED", Kind::EventsDropped as i32, 19),
     ("QUORUMLOCK_CAUSE_FOREIGN", CauseNumber::Foreign as i32, 21),
     ("QUORUMLOCK_CAUSE_NO_SCRIPTS", CauseNumber::NoScripts as i32, 22),
     ("QUORUMLOCK_CAUSE_FENCE_AHEAD", CauseNumber::FenceAhead as i32, 23),

@@ -4,8 +4,9 @@ use super::event::{Event, Kind};
 use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
-    Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown, NodeMayEvict,
-    NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
+    NodeMayEvict, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
+    WakeUpsRefused,
 };
 use std::ffi::c_void;
 
@@ -42,6 +43,10 @@ impl Observer for Listener {
         let (attempts, granted, refused) = (event.attempt(), event.granted(), event.refused());
         let lost = Event { attempts, granted, refused, ..Event::of(Kind::AttemptLost, event.resource()) };
         self.tell(lost.because(event.causes()));
+    }
+
+    fn events_dropped(&self, event: &EventsDropped) {
+        self.tell(Event { dropped: event.count(), ..Event::of(Kind::EventsDropped, "") });
     }
 
     fn extended(&self, event: &Extended) {

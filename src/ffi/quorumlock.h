@@ -47,7 +47,8 @@
  *     their `release`.
  * 11. Callbacks run on the thread in whose call a thing was found out, or on the client's thread; never while the
  *     library holds a lock of its own. They may call anything here. They must be quick, must not throw, longjmp or end
- *     their thread, and must not wait for a lock that their thread holds.
+ *     their thread, and must not wait for a lock that their thread holds. One call tells an observer at most 32 events
+ *     that other calls have left, after its own; a wait does so after each attempt.
  * 12. dlclose() after all handles are freed leaves no thread and no descriptor. The code stays in memory: a look-up of
  *     a host name may still be running, and threads may have destructors to run.
  *
@@ -799,7 +800,9 @@ typedef enum quorumlock_kind {
     /* A node does not tell of the releases of others. Locks work all the same: addresses (one), faults (one). */
     QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED = 17,
     /* A wait has failed, because the lock is held by a key that has no expiry on a majority: name, addresses. */
-    QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY = 18
+    QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY = 18,
+    /* Events were dropped, because they come faster than the observer takes them: dropped. */
+    QUORUMLOCK_EVENT_EVENTS_DROPPED = 19
 } quorumlock_kind;
 
 /* What happened. QUORUMLOCK_EVENT_NONE for NULL.
@@ -863,6 +866,10 @@ uint64_t quorumlock_event_remaining_ms(const quorumlock_event *event);
 /* By what policy the node evicts keys. Empty for NULL.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
 quorumlock_str quorumlock_event_policy(const quorumlock_event *event);
+
+/* How many events were dropped since this was last told.
+ * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */
+uint64_t quorumlock_event_dropped(const quorumlock_event *event);
 
 /* 1 if it was an automatic extension, 0 if one by quorumlock_guard_extend.
  * Any thread, within the callback. In a child of fork: there is none. Not in a signal handler. */

@@ -1,9 +1,12 @@
 //! What happens in the network and concerns no thread in particular: nodes that go and come, and the outcome of releases
 //! that nobody waits for.
 //!
-//! It is noted here, with the relay's mutex held, and told later, by a thread that holds no mutex at all. Notes are told in
-//! the order in which they were made, by one thread at a time: another one that comes meanwhile leaves them to that one,
-//! which goes on until none is left. So nothing is stranded, and whoever is told may cause more of it.
+//! It is noted here, with the relay's mutex held, and delivered later, by a thread that holds no mutex at all:
+//! 1. Events are delivered in the order in which they were noted, by one thread at a time. Another thread that comes
+//!    meanwhile delivers none and returns at once.
+//! 2. One call delivers a limited number of events: an observer that is slower than the program must not capture a thread.
+//!    What is left waits for the next call of any thread, for the watchdog's thread, or for the end of the client.
+//! 3. The queue is limited as well. Releases that do not fit are counted, and the next delivery begins with their number.
 //!
 //! Without somebody to tell there is nothing of this but how each node is seen, for those who ask.
 
@@ -17,12 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most outcomes of releases that wait to be told. Beyond that, whoever is told is too slow to hear of all.
+/// Most events that wait for delivery before outcomes of releases are dropped. The observer is too slow to hear of all.
 const LIMIT: usize = 65_536;
 
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum Item {
+    /// So many outcomes of releases did not fit the queue.
+    Dropped(u64),
     /// It evicts keys when its memory is full, by this policy.
     MayEvict(NodeId, &'static str),
     NodeDown(NodeId, Fault),
@@ -65,24 +70,42 @@ pub(crate) struct News {
 #[derive(Default)]
 struct Inner {
     items: VecDeque<Item>,
+    /// How many did not fit and were not reported yet.
+    dropped: u64,
     is_being_told: bool,
+}
+
+impl Inner {
+    /// The next event to deliver. The number of dropped ones comes first: the observer learns at once that it is too slow.
+    fn next(&mut self) -> Option<Item> {
+        match std::mem::take(&mut self.dropped) {
+            0 => self.items.pop_front(),
+            dropped => Some(Item::Dropped(dropped)),
+        }
+    }
 }
 
 impl News {
     pub(super) fn push(&self, item: Item) {
         let mut inner = lock(&self.inner);
         if inner.items.len() >= LIMIT && matches!(item, Item::Release(..)) {
-            return;
+            inner.dropped += 1;
+        } else {
+            inner.items.push_back(item);
         }
-        inner.items.push_back(item);
         self.any.store(true, Ordering::Release);
     }
 
-    /// Tells everything that there is, and what is added meanwhile, with no mutex held; unless another call of this is at
-    /// it, which then does. `each` must not panic.
-    pub(crate) fn tell(&self, mut each: impl FnMut(Item)) {
-        // What this thread has noted itself, it sees; what others have, they come and tell.
-        if !self.any.load(Ordering::Acquire) {
+    /// Whether there are events to deliver that no other thread is delivering.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.any.load(Ordering::Acquire) && !lock(&self.inner).is_being_told
+    }
+
+    /// Delivers what there is and what is added meanwhile, but at most `most` events, with no mutex held. Delivers nothing
+    /// while another thread does. `each` must not panic.
+    pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(Item)) {
+        // A thread sees what it has noted itself. What other threads have noted, they come to deliver.
+        if most == 0 || !self.any.load(Ordering::Acquire) {
             return;
         }
         let mut inner = lock(&self.inner);
@@ -90,13 +113,22 @@ impl News {
             return;
         }
         inner.is_being_told = true;
-        while let Some(item) = inner.items.pop_front() {
+        for _ in 0..most {
+            let Some(item) = inner.next() else { break };
             drop(inner);
             each(item);
             inner = lock(&self.inner);
         }
         inner.is_being_told = false;
-        self.any.store(false, Ordering::Release);
+        self.any.store(inner.dropped > 0 || !inner.items.is_empty(), Ordering::Release);
+    }
+
+    /// Drops what is left, and gives how many events that were, with those that were dropped before and not reported.
+    pub(crate) fn abandon(&self) -> u64 {
+        let mut inner = lock(&self.inner);
+        let left = inner.items.len() as u64;
+        inner.items.clear();
+        left + std::mem::take(&mut inner.dropped)
     }
 }
 
@@ -250,12 +282,13 @@ mod tests {
 
     fn told(news: &News) -> Vec<String> {
         let mut told = Vec::new();
-        news.tell(|item| told.push(name(&item)));
+        news.deliver(usize::MAX, |item| told.push(name(&item)));
         told
     }
 
     fn name(item: &Item) -> String {
         match item {
+            Item::Dropped(count) => format!("{count} dropped"),
             Item::NodeDown(node, fault) => format!("{node} {fault}"),
             Item::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
             Item::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
@@ -319,22 +352,60 @@ mod tests {
         news.push(release(0));
         news.push(release(1));
         let mut order = Vec::new();
-        news.tell(|item| {
+        news.deliver(usize::MAX, |item| {
             order.push(name(&item));
             if order.len() < 5 {
                 news.push(release(order.len() + 1));
             }
-            news.tell(|_| panic!("another call is at it"));
+            assert!(!news.is_waiting());
+            news.deliver(1, |_| panic!("another call delivers"));
         });
         assert_eq!(order, ["0 Released", "1 Released", "2 Released", "3 Released", "4 Released", "5 Released"]);
         news.push(release(6));
         assert_eq!(told(&news), ["6 Released"]);
     }
 
-    /// Each thread notes something and tells what it can. When all have returned, all was told, each thing once, and by one
-    /// thread at a time.
     #[test]
-    fn nothing_is_left_behind_by_threads_that_note_and_tell_at_once() {
+    fn one_call_delivers_no_more_than_it_may_and_the_next_one_goes_on() {
+        let news = News::default();
+        assert!(!news.is_waiting());
+        (0..5).for_each(|number| news.push(release(number)));
+        let mut order = Vec::new();
+        // Each delivery causes another event, as a release by a callback does.
+        let deliver = |most, order: &mut Vec<String>| {
+            news.deliver(most, |item| {
+                order.push(name(&item));
+                news.push(release(order.len() + 4));
+            });
+        };
+        deliver(0, &mut order);
+        assert!(order.is_empty());
+        for calls in 1..=3 {
+            deliver(2, &mut order);
+            assert_eq!(order.len(), 2 * calls);
+            assert!(news.is_waiting(), "what is left must be found");
+        }
+        order.extend(told(&news));
+        let expected: Vec<String> = (0..11).map(|number| format!("{number} Released")).collect();
+        assert_eq!(order, expected);
+        assert!(!news.is_waiting());
+    }
+
+    #[test]
+    fn what_is_abandoned_is_counted() {
+        let news = News::default();
+        (0..LIMIT + 2).for_each(|number| news.push(release(number)));
+        news.deliver(2, |_| {});
+        // The first one was the number of those that did not fit.
+        assert_eq!(news.abandon(), LIMIT as u64 - 1);
+        assert_eq!(news.abandon(), 0);
+        assert!(told(&news).is_empty());
+    }
+
+    /// Each thread notes something and delivers what it may. When all have returned, all was delivered, each event once, and
+    /// by one thread at a time.
+    #[test]
+    fn nothing_is_left_behind_by_threads_that_note_and_deliver_at_once() {
         const THREADS: usize = 4;
         const NOTES: usize = 500;
         for _ in 0..20 {
@@ -345,7 +416,7 @@ mod tests {
                     scope.spawn(move || {
                         for note in 0..NOTES {
                             news.push(release(thread * NOTES + note));
-                            news.tell(|item| seen.try_lock().unwrap().push(name(&item)));
+                            news.deliver(usize::MAX, |item| seen.try_lock().unwrap().push(name(&item)));
                         }
                     });
                 }
@@ -359,13 +430,15 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_that_nobody_hears_do_not_pile_up_for_ever_and_crowd_out_no_node() {
+    fn outcomes_that_do_not_fit_are_counted_and_crowd_out_no_node() {
         let news = News::default();
         for number in 0..LIMIT + 2 {
             news.push(release(number));
         }
         news.push(Item::NodeUp(NodeId::new(3)));
-        let told = told(&news);
-        assert_eq!((told.len(), told.last().unwrap().as_str()), (LIMIT + 1, "3 up"));
+        let all = told(&news);
+        assert_eq!((all.len(), all[0].as_str(), all.last().unwrap().as_str()), (LIMIT + 2, "2 dropped", "3 up"));
+        news.push(release(0));
+        assert_eq!(told(&news), ["0 Released"]);
     }
 }

@@ -4,15 +4,16 @@
 //! waits for, [`callbacks`] about what callbacks may do.
 
 mod callbacks;
+mod delivery;
 mod nodes;
 
 use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
-    Acquired, AttemptLost, Builder, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
-    NodeMayEvict, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed, Released,
-    Repaired, Watchdog,
+    Acquired, AttemptLost, Builder, EventsDropped, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard,
+    NodeDown, NodeMayEvict, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed,
+    Released, Repaired, Watchdog,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -26,6 +27,7 @@ const TTL: Duration = Duration::from_millis(300);
 enum Event {
     Acquired(Acquired),
     AttemptLost(AttemptLost),
+    EventsDropped(EventsDropped),
     Extended(Extended),
     ExtensionFailed(ExtensionFailed),
     Lost(Lost),
@@ -47,6 +49,7 @@ impl Event {
         match self {
             Event::Acquired(event) => format!("acquired {}", event.resource()),
             Event::AttemptLost(event) => format!("attempt lost {}", event.resource()),
+            Event::EventsDropped(event) => format!("{} events dropped", event.count()),
             Event::Extended(event) => format!("extended {} {}", event.resource(), by(event.is_automatic())),
             Event::ExtensionFailed(event) => {
                 format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
@@ -124,6 +127,9 @@ impl Observer for Recorder {
     }
     fn attempt_lost(&self, event: &AttemptLost) {
         self.note(Event::AttemptLost(event.clone()));
+    }
+    fn events_dropped(&self, event: &EventsDropped) {
+        self.note(Event::EventsDropped(event.clone()));
     }
     fn extended(&self, event: &Extended) {
         self.note(Event::Extended(event.clone()));

@@ -16,7 +16,19 @@ impl Reporter {
         false
     }
 
+    pub(crate) fn has_news(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn tell_last_news(&self, _has_time: impl Fn() -> bool) {}
+
     pub(crate) fn tell_news(&self) {}
+
+    pub(crate) fn tell_some_news(&self, _most: usize) {}
+
+    pub(crate) fn without_share(&self) -> Reporter {
+        self.clone()
+    }
 
     pub(crate) fn extended(&self, _key: &Arc<str>, _ttl: Duration, _automatic: bool, _repaired: NodeSet) {}
 

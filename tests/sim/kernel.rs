@@ -39,6 +39,7 @@ pub(crate) struct Task {
     state: State,
     /// Tells an old timer from the present one.
     generation: u64,
+    is_in_callback: bool,
 }
 
 enum State {
@@ -116,7 +117,7 @@ pub(crate) fn is_done(task: usize) -> bool {
 pub(crate) fn spawn(client: usize, work: impl FnOnce() + Send + 'static) -> usize {
     let index = with(|world| {
         let index = world.tasks.all.len();
-        world.tasks.all.push(Task { client, thread: None, state: State::Ready, generation: 0 });
+        world.tasks.all.push(Task { client, thread: None, state: State::Ready, generation: 0, is_in_callback: false });
         world.tasks.alive += 1;
         index
     });
@@ -207,6 +208,15 @@ pub(crate) fn may_be_interrupted() {
 impl World {
     pub(crate) fn current_task(&self) -> usize {
         self.tasks.current.expect("called by a task")
+    }
+
+    pub(crate) fn is_in_callback(&self) -> bool {
+        self.tasks.all[self.current_task()].is_in_callback
+    }
+
+    pub(crate) fn set_in_callback(&mut self, is_in_callback: bool) {
+        let task = self.current_task();
+        self.tasks.all[task].is_in_callback = is_in_callback;
     }
 
     pub(crate) fn current_client(&self) -> usize {

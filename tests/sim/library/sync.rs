@@ -112,6 +112,15 @@ impl Condvar {
     }
 }
 
+/// Of the coroutine: the real threads are one.
+pub(crate) fn is_in_callback() -> bool {
+    kernel::is_inside() && kernel::with(|world| world.is_in_callback())
+}
+
+pub(crate) fn set_in_callback(is_in_callback: bool) {
+    kernel::with(|world| world.set_in_callback(is_in_callback));
+}
+
 pub(crate) fn yield_now() {
     kernel::give_way();
 }
