@@ -32,8 +32,8 @@
 //! data, run out of memory, load, turn into replicas; clients that are paused, put to sleep, killed. Then everything
 //! heals, and everybody must get the lock once more.
 //!
-//! Its judge knows the specification and nothing of the library: one valid holder in true time; a quorum behind every lock; no key
-//! after its time; no reply to another's request; no key left behind; fences grow; losses told once and in time; progress after healing.
+//! Its judge knows the specification and nothing of the library: one valid holder in true time; a quorum behind every lock, for as long as
+//! its guard says; no key after its time; no reply to another's request; no key left behind; fences grow; losses told once and in time; progress after healing.
 //!
 //! 200 659 seeds ran without a finding on the present library: 9.0 million simulated seconds, 21 million locks taken, 2.9 million faults,
 //! 2.25 billion events, 1.2 million a second when nothing else runs. Among what it had found before: a node that loads its data
@@ -54,38 +54,54 @@
 //! | Planted fault | Seeds | Caught by the rule |
 //! |---|---|---|
 //! | Quorum off by one | 1 | a true quorum behind every lock |
-//! | No undo | 3 | nothing is left behind |
-//! | Undo before the `SET` | 3 | nothing is left behind |
-//! | Undo only where it was granted | 3 | nothing is left behind |
-//! | The greatest fence, and no raise | 154 | fences grow |
-//! | Validity from the decision | 2 | one holder |
-//! | A quorum too late still wins | 1 954 | valid when given |
-//! | Drift ignored | 182 | one holder |
+//! | No undo | 2 | nothing is left behind |
+//! | Undo before the `SET` | 2 | what has ended has ended |
+//! | Undo only where it was granted | 2 | nothing is left behind |
+//! | The greatest fence, and no raise | 15 | fences grow |
+//! | A raise that does not compare the token | 27 | fences grow |
+//! | Validity from the decision | 4 | a lease is covered |
+//! | A quorum too late still wins | 11 | valid when given |
+//! | Drift ignored | 1 | a lease is covered |
 //! | Token reused in a retry | 2 | a fresh token for each attempt |
-//! | Stale vote counted | 1 | a true quorum behind every lock |
-//! | Late reply shifted by one | 78 | nothing is left behind |
-//! | A quorum of answers without a quorum of deletions is a loss | 4 | a loss is one |
-//! | A timeout counts as a refusal | 1 | nothing is left behind |
-//! | An error reply counts as a refusal | 311 | a refusal is one |
-//! | What a lost connection owes is forgotten | 14 | nothing is left behind |
-//! | No release for a node that is away | 395 | nothing is left behind |
-//! | Failed extension releases | 60 | one holder |
-//! | Extended after the end, by hand | 2 | what has ended has ended |
-//! | Extended after the end, by the watchdog | 113 | a loss is told in time |
-//! | Repair after expiry | 1 315 | what has ended has ended |
-//! | An extension counts from its answer | 76 | one holder |
-//! | A renewal counts from its answer | 12 874 | one holder |
-//! | A shortened lease is relied on | 83 | one holder |
-//! | A renewal overtakes an extension by hand | 7 037 | one holder |
-//! | Watchdog after unlock | 1 | a loss is told once |
-//! | Restart not noticed | 72 | one holder |
-//! | Repair after the release | 2 987 | nothing is left behind |
-//! | A clock that stands still in sleep | 784 | one holder |
-//! | Waits end by the lease clock | 1 | no call gives up before its time |
+//! | Stale vote counted | 1 | what has ended has ended |
+//! | Late reply shifted by one | 19 | nothing is left behind |
+//! | A quorum of answers without a quorum of deletions is a loss | 2 | a loss is one |
+//! | A timeout counts as a refusal | 2 | nothing is left behind |
+//! | An error reply counts as a refusal | 4 | a refusal is one |
+//! | What a lost connection owes is forgotten | 2 | nothing is left behind |
+//! | No release for a node that is away | 2 | nothing is left behind |
+//! | What was written is forgotten on reconnect | 2 | nothing is left behind |
+//! | A wrong dialect is not asked again when a quorum has decided | 19 | nothing is left behind |
+//! | The same for a fenced release by an unknown hash | 168 | nothing is left behind |
+//! | Failed extension releases | 4 | a loss is one |
+//! | Extended after the end, by hand | 4 | what has ended has ended |
+//! | Extended after the end, by the watchdog | 16 | a loss is told in time |
+//! | Repair after expiry | 4 | what has ended has ended |
+//! | Repair after the release | 13 | what has ended has ended |
+//! | An extension counts from its answer | 4 | a lease is covered |
+//! | A renewal counts from its answer | 13 | a lease is covered |
+//! | A shortened lease is relied on | 16 | a lease is covered |
+//! | A renewal overtakes an extension by hand | 54 | a lease is covered |
+//! | Watchdog after unlock | 11 | each thing is told once |
+//! | A clock that stands still in sleep | 10 | a lease is covered |
+//! | Waits end by the lease clock | 5 | waits last their time |
+//! | A loss is told twice to an observer | 23 | each thing is told once |
+//! | What became of a dropped guard is not told | 5 | each thing is told once |
+//! | Keys that live ten times as long | 2 | no key after its time |
+//! | Attempts without a time limit | 4 | calls end in time |
+//! | Restart not noticed | 32 | one holder |
+//! | Young stranger believed | 32 | one holder |
+//! | Quarantine too short | 40 | one holder |
+//! | Quarantine ends with the wall clock | 32 | one holder |
+//! | The first flight of a restarted node counts | 32 | one holder |
+//! | No release in quarantine | 144 | nothing is left behind |
+//! | A node is never asked again | 2 | nothing is left behind |
 //!
 //! Not found by it, and caught by other tests: extensions that count in quarantine; releases that flood a node which loads its
-//! data. A loss that an observer is told of twice was not found in 20 000 seeds. Twelve more rows of the table have not been run
-//! on the present version.
+//! data. Two seeds of three have a profile (`tests/sim/profiles.rs`): circumstances that independent draws rarely bring together. Without
+//! them, and without the rule that nodes keep what a guard relies on, a renewal that counts from its answer took 12 874 seeds.
+//! Not found in 2000 seeds: a shortened lease that is forgotten when the loss is told. Two more rows have not been run on the present
+//! version: no waiting thread is asked to drive, and what is left unsent is not polled for.
 //!
 //! ```text
 //! cargo test --release --test sim planted -- --ignored --nocapture

@@ -208,7 +208,8 @@ impl World {
 
     /// A guard says that it is valid for so long: then a quorum of nodes keeps its key for that long, in true time.
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
-        let loses_data = |fault: &Fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. });
+        let loses_data =
+            |fault: &Fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. } | Kind::Evict { .. });
         let Hold { resource, client, token, .. } = self.judge.holds[hold];
         let is_promised = self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(loses_data);
         if remaining.is_zero() || self.clients[client].is_gone || !is_promised {

@@ -212,6 +212,8 @@ fn everything_happens() {
         "a question for how long a key lives",
         "a subscription",
         "a call that finds too few nodes",
+        "a check that finds a quorum",
+        "a check that finds too few nodes",
         "a connection that is made",
         "a fence that is given",
         "a fenced lock that is somebody else's",

@@ -12,7 +12,7 @@
 //! | partitions | watched locks that end because one client reaches no node | a renewal from its answer |
 //! | two extenders | extensions by hand, with another time to live, while a renewal is due | a renewal that overtakes |
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
-//! | newcomers | nodes that lose their data, clients that meet them for the first time | quarantine |
+//! | newcomers | nodes that lose their data, by a restart or as replicas; clients that meet them for the first time | quarantine |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
@@ -150,14 +150,26 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(1_500, 3_000)];
     (plan.storm, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
+    // Instead of being restarted, nodes are replicas of an empty master for a while, which who meets them later cannot see.
+    let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
+    if demotes {
+        (plan.is_fenced, plan.idle) = (false, 4 * SECOND);
+    }
     let mut at = random.between(SECOND, 3 * SECOND);
     for _ in 0..random.between(1, 2) {
         for node in 0..plan.nodes.len() {
             let (time, is_dark) = (random.between(1, 20) * MILLISECOND, random.once_in(2));
-            plan.faults.push(Fault { at, kind: Kind::Crash { node, time, keeps_data: false, is_dark } });
+            let kind = match demotes {
+                true => Kind::Condition { node, condition: Condition::Replica, time: 1_500 * MILLISECOND + 50 * time },
+                false => Kind::Crash { node, time, keeps_data: false, is_dark },
+            };
+            plan.faults.push(Fault { at, kind });
+            if demotes {
+                plan.faults.push(Fault { at, kind: Kind::Evict { node } });
+            }
         }
         for client in 1..plan.clients.len() {
-            if random.once_in(2) && plan.clients[client].begins_at == 0 {
+            if random.once_in(2) && plan.clients[client].begins_at == 0 && !demotes {
                 plan.clients[client].begins_at = at + random.magnitude(30 * MILLISECOND, SECOND);
             }
             let by = random.between(3, 30) * SECOND;

@@ -114,6 +114,9 @@ impl Worker {
             (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
         });
         let is_fenced = with(|world| world.plan.is_fenced);
+        if self.random.once_in(30) {
+            self.connect();
+        }
         let resource = self.random.below(resources) as usize;
         let ttl = self.random.pick(&ttls);
         let mut mutex = fenced(self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl)));
@@ -262,6 +265,21 @@ impl Worker {
             }
             let allowed = world.plan.node_timeout;
             world.took_time("unlock", begun, allowed, pauses);
+        });
+    }
+
+    /// Asks all nodes what they are.
+    fn connect(&mut self) {
+        let allowed = self.random.magnitude(MILLISECOND, SECOND);
+        let (begun, pauses) = moment();
+        let outcome = self.redlock.connect(Duration::from_nanos(allowed));
+        with(|world| {
+            world.took_time("connect", begun, allowed, pauses);
+            match outcome {
+                Ok(nodes) if nodes.len() == world.nodes.len() => world.saw("a check that finds a quorum"),
+                Err(error) if error.kind() == ErrorKind::Unavailable => world.saw("a check that finds too few nodes"),
+                other => world.violate("errors", format!("connect: {other:?}")),
+            }
         });
     }
 
