@@ -160,8 +160,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what was written is forgotten on reconnect",
         file: "net/link.rs",
         edits: &[(
-            "        self.checked_at = now;\n        self.pays_from = now;\n",
-            "        self.checked_at = now;\n        self.wrote_at = None;\n        self.pays_from = now;\n",
+            "        self.checked_at = now;\n        self.pending.reconnected();\n",
+            "        self.checked_at = now;\n        self.wrote_at = None;\n        self.pending.reconnected();\n",
         )],
     },
     Mutant {
