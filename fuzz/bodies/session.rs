@@ -309,6 +309,7 @@ impl Run {
             (Request::Acquire(ticket), Tree::Simple(_) | Tree::Bulk(None) | Tree::Error(_)) => {
                 let vote = match (self.standing, reply) {
                     (_, Tree::Simple(text)) if text != b"OK" => return None,
+                    (standing, Tree::Simple(_)) if standing.is_duplicate() => Vote::Granted,
                     (Standing::Rejected(fault), _) => Vote::Fault(fault),
                     (_, Tree::Simple(_)) => Vote::Granted,
                     (_, Tree::Bulk(_)) => Vote::Refused,
@@ -350,6 +351,12 @@ impl Run {
                 let is_slip = matches!(reply, Tree::Error(text) if text.starts_with(b"ERR syntax error"));
                 let is_withheld = matches!(reply, Tree::Error(text) if is_withheld(text)) || is_slip && !by_script;
                 match (self.standing, vote) {
+                    (standing, Some(Vote::Granted)) if standing.is_duplicate() => {
+                        Meaning::Event(Event::Answered(ticket, Vote::Granted))
+                    }
+                    (standing, None) if standing.is_duplicate() && is_withheld && attempt == 1 => {
+                        Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
+                    }
                     (Standing::Rejected(fault), _) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
                     (_, Some(vote)) => Meaning::Event(Event::Answered(ticket, vote)),
                     _ if is_withheld && attempt == 1 => {
@@ -383,7 +390,7 @@ impl Run {
     /// place of the node that votes.
     fn released(&self, ticket: Ticket, vote: Vote) -> Meaning {
         match self.standing {
-            Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }) if vote == Vote::Granted => {
+            standing if vote == Vote::Granted && standing.is_duplicate() => {
                 Meaning::Event(Event::Answered(ticket, vote))
             }
             Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),

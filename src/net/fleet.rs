@@ -331,7 +331,11 @@ impl World for Fleet {
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) {
                 let link = &self.links[node.index()];
-                let fault = if link.is_closed() { link.fault() } else { Fault::new(link.phase(), Cause::TimedOut) };
+                let fault = if link.is_closed() || link.is_duplicate() {
+                    link.fault()
+                } else {
+                    Fault::new(link.phase(), Cause::TimedOut)
+                };
                 self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             }
         }

@@ -15,6 +15,7 @@
 //! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
 //! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
 
+mod duplicate;
 mod interest;
 mod pending;
 mod race;

@@ -331,11 +331,11 @@ impl Rounds {
         Some(purpose)
     }
 
-    /// A node has deleted the key of a release, by an answer on another connection to the same server. The vote of that
-    /// connection, which follows, decides the round if this does.
-    pub(super) fn deleted_at(&mut self, ticket: Ticket, node: NodeId) {
+    /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which follows,
+    /// decides the round if this does.
+    pub(super) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket) {
-            round.tally.deleted_at(node);
+            round.tally.granted_at(node);
         }
     }
 

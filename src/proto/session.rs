@@ -269,7 +269,7 @@ impl Session {
             let event = match request {
                 Request::Acquire(ticket) => {
                     let vote = command::acquire_vote(reply)?;
-                    Some(Event::Answered(ticket, counted(vote, self.standing)))
+                    Some(Event::Answered(ticket, credited(vote, self.standing)))
                 }
                 Request::Check(ticket) => {
                     let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
@@ -386,12 +386,21 @@ fn counted(vote: Vote, standing: Standing) -> Vote {
     }
 }
 
+/// A vote that counts as [`counted`] says, unless a duplicate URL grants: what is granted there is granted by the server, and
+/// the URL that votes for the server may be refused because of it.
+fn credited(vote: Vote, standing: Standing) -> Vote {
+    if vote == Vote::Granted && standing.is_duplicate() { vote } else { counted(vote, standing) }
+}
+
 /// The event in the reply to a wish.
 fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'_>) -> Result<Event, ProtocolError> {
     let vote = match &mut wish {
         Wish::Extend { tried, .. } => {
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
-            if let Standing::Rejected(fault) = standing { Some(Vote::Fault(fault)) } else { vote }
+            match standing {
+                Standing::Rejected(fault) if !standing.is_duplicate() => Some(Vote::Fault(fault)),
+                _ => vote.map(|vote| credited(vote, standing)),
+            }
         }
         Wish::Release { tried, .. } => match tried.vote(command::release_reply(reply)?) {
             Some(vote) => return Ok(standing.released(ticket, vote)),

@@ -112,9 +112,9 @@ impl Tally {
         }
     }
 
-    /// The node deleted the key of a release, and said so on another connection to it. That counts in place of its own vote,
-    /// which is a refusal when it came second.
-    pub fn deleted_at(&mut self, node: NodeId) {
+    /// The node granted on another connection to it. That counts in place of its own vote, which is a refusal when the
+    /// request on this connection ran second.
+    pub fn granted_at(&mut self, node: NodeId) {
         let others = |voted: NodeSet| voted.without(NodeSet::from_iter([node]));
         (self.refused, self.absent) = (others(self.refused), others(self.absent));
         (self.faulted, self.permanent) = (others(self.faulted), others(self.permanent));

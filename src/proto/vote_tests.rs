@@ -237,12 +237,12 @@ fn thresholds_are_those_of_a_majority() {
     assert_eq!(rows, 2001, "the ways to divide up to nine nodes in five");
 }
 
-/// Of two URLs of one server, the one that does not vote may be the first to delete the key.
+/// Of two URLs of one server, the one that does not vote may be the first to set or to delete the key.
 #[test]
-fn a_deletion_through_another_connection_is_the_nodes_own() {
+fn a_grant_through_another_connection_is_the_nodes_own() {
     let deleted = |row: &str| {
         let mut tally = tally(row);
-        tally.deleted_at(NodeId::new(0));
+        tally.granted_at(NodeId::new(0));
         tally
     };
     assert_eq!(deleted("rg_").release(), ReleaseOutcome::Released);

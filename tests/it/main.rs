@@ -44,6 +44,7 @@ mod quorum;
 mod reconnect;
 mod recovery;
 mod refusing;
+mod repeated_run_id;
 mod restarts;
 mod script_errors;
 mod sick_nodes;

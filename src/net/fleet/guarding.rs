@@ -74,7 +74,11 @@ impl Fleet {
             Some(Purpose::Check) => return true,
             _ => {}
         }
-        self.links[node.index()].answered();
+        let link = &mut self.links[node.index()];
+        // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
+        if link.session.standing() == Standing::Member {
+            link.answered();
+        }
         is_usable
     }
 
@@ -106,12 +110,14 @@ impl Fleet {
         true
     }
 
-    /// A rejected URL grants nothing but a release that it was the first to run: then the key was deleted at the node that
-    /// votes for the same server.
+    /// One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of two URLs of
+    /// one server, either may be the first to set or to delete the key. And a server that repeats the run id of another one, and
+    /// is met first, cannot take the vote of that one away. Two quorums have more nodes in common than there are such
+    /// servers, so that one server that lies about its run id makes no second holder.
     fn credit(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
         match (vote, self.links[node.index()].session.standing()) {
             (Vote::Granted, Standing::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
-                self.rounds.deleted_at(ticket, voter);
+                self.rounds.granted_at(ticket, voter);
                 Vote::Fault(fault)
             }
             _ => vote,

@@ -4,7 +4,7 @@
 
 use super::Fleet;
 use crate::net::relay::Bells;
-use crate::net::rounds::{Purpose, ReleaseTerms, Straggler};
+use crate::net::rounds::{Purpose, ReleaseTerms, Round, Straggler};
 use crate::proto::command;
 use crate::proto::fault::Fault;
 use crate::proto::fence::{Fencing, FencingToken};
@@ -91,15 +91,19 @@ impl Fleet {
         if !self.rounds.is_decided(ticket) {
             self.request.clear();
             command::acquire(&mut self.request, key, token, ttl_millis);
+            let set = self.request.len();
             if asks_remaining {
                 command::remaining(&mut self.request, key);
             }
             for node in asked.iter() {
-                self.links[node.index()].asks(t0);
-                let session = &mut self.links[node.index()].session;
-                session.acquire(ticket, &self.request, t0);
-                if asks_remaining {
-                    session.remaining(ticket, t0);
+                let link = &mut self.links[node.index()];
+                link.asks(t0);
+                // The voter says how long the key lives: one key ends once.
+                if asks_remaining && !link.is_duplicate() {
+                    link.session.acquire(ticket, &self.request, t0);
+                    link.session.remaining(ticket, t0);
+                } else {
+                    link.session.acquire(ticket, &self.request[..set], t0);
                 }
             }
             self.rounds.refer(ticket, asked);
@@ -270,11 +274,22 @@ impl Fleet {
                 }
                 Err(fault) => {
                     self.note_failure(node, fault, now);
-                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                    if self.links[node.index()].may_grant_for_another(now) && self.counts_duplicates(ticket) {
+                        ready.insert(node);
+                    } else {
+                        self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                    }
                 }
             }
         }
         ready
+    }
+
+    /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be raised
+    /// on the connection that answered it.
+    fn counts_duplicates(&self, ticket: Ticket) -> bool {
+        let is_fenced = self.rounds.round(ticket).is_none_or(Round::is_fenced);
+        !is_fenced && matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire | Purpose::Extend(_)))
     }
 
     /// Sees to it that a `SET` can be queued for the node, or says why not.

@@ -1,6 +1,6 @@
 //! The part of a conversation that is about releases: which requests are some, and whether one was run.
 
-use super::{Event, Request, Session, Standing, Ticket, Wish, counted};
+use super::{Event, Request, Session, Standing, Ticket, Wish, credited};
 use crate::proto::fault::{Cause, Fault};
 use crate::proto::fenced::Deed;
 use crate::proto::vote::Vote;
@@ -23,13 +23,14 @@ impl Request {
 }
 
 impl Standing {
-    /// The event in the answer to a release. A duplicate URL has no vote, but a deletion there is the server's, and the URL
-    /// that votes for the server finds no key any more.
+    /// Whether this is another URL of a server that has its vote already, or seems to be.
+    pub fn is_duplicate(self) -> bool {
+        matches!(self, Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
+    }
+
+    /// The event in the answer to a release.
     pub(super) fn released(self, ticket: Ticket, vote: Vote) -> Event {
-        if vote == Vote::Granted && matches!(self, Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. })) {
-            return Event::Answered(ticket, vote);
-        }
-        match (vote, counted(vote, self)) {
+        match (vote, credited(vote, self)) {
             (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => Event::NotRun(ticket, fault),
             (_, counted) => Event::Answered(ticket, counted),
         }

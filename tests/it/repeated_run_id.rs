@@ -1,0 +1,70 @@
+//! A server that repeats the run id of an honest one, and seems to be the same server by another URL.
+//!
+//! Whichever of the two is met first has the vote. What the other one grants counts for it all the same, so the server that
+//! repeats the run id takes no vote away; and no lock has two holders because of it.
+
+use crate::clients::lasting;
+use crate::support::fake::{Act, Fake, healthy, is, say};
+use crate::support::server::Server;
+use quorumlock::{Cause, Extension, NodeState, Redlock, Release};
+use std::time::Duration;
+
+/// Clients that are built one after the other: of some the honest server is met first, of others the liar.
+const CLIENTS: usize = 20;
+
+/// Answers INFO as the server does, and every command that sets, extends or deletes a key with `answer`.
+fn liar(server: &Server, set: &'static str, script: &'static str) -> Fake {
+    let run_id = server.info("run_id").unwrap();
+    Fake::on_command(move |command| match command {
+        command if is(command, "INFO") => {
+            let text = format!("redis_version:7.0.15\r\nrun_id:{run_id}\r\nrole:master\r\n");
+            vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
+        }
+        command if is(command, "SET") => vec![say(set)],
+        command if is(command, "EVAL") || is(command, "EVALSHA") => vec![say(script)],
+        command => vec![Act::Say(healthy(command))],
+    })
+}
+
+/// A client of two servers and the liar, which repeats the run id of the first one, at any place in the list.
+fn client(servers: &[Server], liar: &Fake, number: usize) -> Redlock {
+    let mut urls = vec![servers[0].url(), servers[1].url()];
+    urls.insert(number % 3, liar.url());
+    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).wake_ups(false).build().unwrap()
+}
+
+/// Whether the liar was met first, and has the vote of the server.
+fn is_deceived(client: &Redlock, liar: &Fake) -> bool {
+    let nodes = client.nodes().unwrap();
+    let mut rejected = nodes.iter().filter(|node| matches!(node.state(), NodeState::Rejected(Cause::Duplicate(_))));
+    rejected.any(|node| !liar.url().ends_with(node.address()))
+}
+
+#[test]
+fn a_liar_that_refuses_keeps_nobody_out() {
+    let servers = Server::several(2).unwrap();
+    let liar = liar(&servers[0], "$-1\r\n", ":-1\r\n");
+    let mut deceived = 0;
+    for number in 0..CLIENTS {
+        let client = client(&servers, &liar, number);
+        for _ in 0..2 {
+            let mut guard = lasting(&client, "k").try_lock().unwrap().expect("a majority is free");
+            assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), Extension::Extended, "{:?}", client.nodes());
+            assert_eq!(guard.unlock().unwrap(), Release::Released, "{:?}", client.nodes());
+        }
+        deceived += usize::from(is_deceived(&client, &liar));
+    }
+    assert!(deceived > 0, "the liar was never met first, so that nothing was shown");
+}
+
+#[test]
+fn a_liar_that_grants_makes_no_second_holder() {
+    let servers = Server::several(2).unwrap();
+    let liar = liar(&servers[0], "+OK\r\n", ":1\r\n");
+    for number in 0..CLIENTS {
+        let [first, second] = [number, number + 1].map(|number| client(&servers, &liar, number));
+        let guard = lasting(&first, "k").try_lock().unwrap().expect("a majority is free");
+        assert!(lasting(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+    }
+}
