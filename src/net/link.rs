@@ -235,7 +235,8 @@ impl Link {
     /// Whether a release would be run on the present connection, as far as the greeting was answered.
     pub(super) fn runs_releases(&self) -> bool {
         match self.session.standing() {
-            Standing::Greeting | Standing::Member => !self.is_closed(),
+            _ if self.is_closed() => false,
+            Standing::Greeting | Standing::Member => true,
             Standing::Rejected(fault) => {
                 !matches!(fault.cause, Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly)
             }

@@ -3,8 +3,9 @@
 //! Whichever of the two is met first has the vote. What the other one grants counts for it all the same, so the server that
 //! repeats the run id takes no vote away; and no lock has two holders because of it.
 
-use crate::clients::lasting;
-use crate::support::fake::{Act, Fake, healthy, is, say};
+use crate::clients::{SOON, client_of, lasting, take};
+use crate::support::fake::{Act, Event, Fake, healthy, is, say};
+use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{Cause, Extension, NodeState, Redlock, Release};
 use std::time::Duration;
@@ -67,4 +68,36 @@ fn a_liar_that_grants_makes_no_second_holder() {
         assert!(lasting(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
         assert_eq!(guard.unlock().unwrap(), Release::Released);
     }
+}
+
+/// The server that repeats the run id is met second, and closes the connection on which it was sent a release.
+#[test]
+fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
+    let servers = Server::several(2).unwrap();
+    let run_id = servers[0].info("run_id").unwrap();
+    let second = Fake::scripted(move |connection, event| match event {
+        Event::Connected => vec![Act::Wait(Duration::from_millis(100 * u64::from(connection == 0)))],
+        Event::Received(command) if is(command, "INFO") => {
+            let text = format!("redis_version:7.0.15\r\nrun_id:{run_id}\r\nrole:master\r\n");
+            vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
+        }
+        Event::Received(command) if is(command, "EVAL") && command[3] == "k" && connection == 0 => {
+            vec![Act::Wait(Duration::from_millis(100)), Act::Close]
+        }
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    });
+    let client = client(&servers, &second, 2);
+    let [mutex, held] = ["k", "held"].map(|key| lasting(&client, key));
+    let other = client_of(servers.iter().map(Server::url));
+    let _held = take(&lasting(&other, "held"));
+    let is_second = || {
+        drop(lasting(&client, "first").try_lock());
+        matches!(client.nodes().unwrap()[2].state(), NodeState::Rejected(Cause::Duplicate(_)))
+    };
+    assert!(eventually(SOON, is_second) && second.connections() == 1, "{:?}", client.nodes());
+    drop(take(&mutex));
+    // The connection is closed while this thread polls.
+    assert!(held.lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+    let releases = |command: &&Vec<String>| is(command, "EVAL") && command[3] == "k";
+    assert!(eventually(SOON, || second.commands().iter().filter(releases).count() == 2), "{:?}", second.commands());
 }
