@@ -45,6 +45,8 @@ pub struct MutexGuard {
     /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has been
     /// released, or detached.
     held_for: Option<NonZeroU64>,
+    /// The longest time to live that any node may have been asked for, in milliseconds.
+    longest: NonZeroU64,
     watched: OnceLock<Arc<Watched>>,
 }
 
@@ -57,7 +59,8 @@ impl MutexGuard {
         watched: Option<Arc<Watched>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
-        MutexGuard { client, key, claim, lease, held_for: Some(ttl.longest()), watched }
+        let longest = ttl.longest();
+        MutexGuard { client, key, claim, lease, held_for: Some(longest), longest, watched }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -296,6 +299,8 @@ impl MutexGuard {
         if ends_sooner && !self.rely_on(begun, ttl) {
             return ENDED;
         }
+        // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
+        self.longest = self.longest.max(ttl.longest());
         let (engine, old) = (self.client.engine(), self.lease());
         let order = Order {
             key: self.key.as_bytes(),
@@ -355,9 +360,9 @@ impl MutexGuard {
         }
     }
 
-    /// For how long the key can live from now on, unless it is extended by hand.
+    /// For how long the key can live on any node from now on.
     fn key_lasts(&self) -> Duration {
-        Duration::from_millis(self.held_for.map_or(0, NonZeroU64::get))
+        Duration::from_millis(self.longest.get())
     }
 
     /// Sees to it that nothing more is sent for this lock, and gives what is held.

@@ -4,7 +4,7 @@ use crate::clients::{SOON, builder, calls, causes, client, client_of, lasting, t
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Extension, Redlock, Release};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,6 +183,34 @@ fn a_release_is_owed_no_longer_than_its_key_can_live() {
     };
     assert!(eventually(SOON, released), "the other is owed still");
     assert_eq!(releases(&fake, "short"), short);
+}
+
+/// A node may run the extension whose answer never came, and then the key lives for as long as that says.
+#[test]
+fn after_an_extension_that_failed_the_release_is_owed_for_as_long_as_that_may_last() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&is_down);
+    let fake = Fake::scripted(move |_, event| match event {
+        _ if script.load(Ordering::SeqCst) => vec![Act::Close],
+        Event::Received(command) if command[0] == "EVAL" && command[1].contains("PEXPIRE") => {
+            script.store(true, Ordering::SeqCst);
+            vec![Act::Close]
+        }
+        Event::Connected => Vec::new(),
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    });
+    let client = client_of([fake.url()]);
+    let mut guard = take(&client.mutex("k").ttl(Duration::from_millis(1000)));
+    assert!(matches!(guard.extend(Duration::from_secs(60)).unwrap(), Extension::Failed(_)));
+    let sent = releases(&fake, "k");
+    drop(guard);
+    thread::sleep(Duration::from_millis(1500));
+    is_down.store(false, Ordering::SeqCst);
+    let is_released = || {
+        drop(lasting(&client, "another").try_lock());
+        releases(&fake, "k") > sent
+    };
+    assert!(eventually(SOON, is_released), "the key may live for a minute");
 }
 
 fn closing_at_the_first_release(then: &'static [u8]) -> Fake {
