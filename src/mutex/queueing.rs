@@ -19,6 +19,8 @@ impl Acquisition<'_> {
             Patience::Until(_) | Patience::Once => return Ok(Queued::FirstInLine),
             Patience::WhileAvailable(_) => Timestamp::NEVER,
         };
+        // No attempt lasts longer; before one can have ended, nothing is known.
+        let attempt = (engine.node_timeout() * 2).min(self.ttl.validity());
         let mut bell = None;
         let mut held_here = false;
         let mut clocks = self.called_at;
@@ -39,8 +41,6 @@ impl Acquisition<'_> {
                 Turn::Behind(available_at) => match self.patience {
                     // Whoever is in front may have more patience.
                     Patience::WhileAvailable(limit) => {
-                        // No attempt lasts longer; before one can have ended, nothing is known.
-                        let attempt = (engine.node_timeout() * 2).min(self.ttl.validity());
                         let until = available_at.after(limit.max(attempt));
                         match place.trouble() {
                             Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
@@ -57,7 +57,7 @@ impl Acquisition<'_> {
                                 }
                                 until.min(deadline)
                             }
-                            None => now.after(limit).min(deadline),
+                            None => now.after(limit.max(attempt)).min(deadline),
                         }
                     }
                 },

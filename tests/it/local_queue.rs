@@ -1,7 +1,9 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
 
-use crate::clients::{LASTING, SOON, calls, client, gone_for_good, lasting, take};
+use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasting, take};
 use crate::support::server::Server;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use quorumlock::{Extension, Mutex, MutexGuard, Release, Watchdog};
 use std::sync::mpsc;
 use std::thread;
@@ -124,4 +126,22 @@ fn queues_of_different_resources_do_not_wait_for_each_other() {
         assert_eq!(held.unlock().unwrap(), Release::Released);
         assert_eq!(waiting.join().unwrap().unlock().unwrap(), Release::Released);
     });
+}
+
+#[test]
+fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_all() {
+    let server = Server::start().unwrap();
+    let waiting = builder([&server]).unavailable_after(Duration::ZERO).build().unwrap();
+    let other = client([&server]);
+    let _held = take(&lasting(&other, "k"));
+    let wait = || {
+        assert!(lasting(&waiting, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+        let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
+        usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
+    };
+    let used = thread::scope(|scope| {
+        let threads = [(); 3].map(|()| scope.spawn(wait));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert!(used.iter().all(|&millis| millis < 60), "{used:?} ms of a processor in a second");
 }
