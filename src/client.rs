@@ -123,6 +123,26 @@ impl Client {
         }
     }
 
+    /// Waits for the releases that nodes have not run.
+    pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let unsettled = self.engine().settle(timeout);
+        self.report().tell_news();
+        if unsettled.is_empty() {
+            return Ok(());
+        }
+        let nodes = &self.settings().nodes;
+        let message = format!(
+            "cannot confirm all releases within {timeout:?}: {} of {} nodes have not run them; a lock ends there with its \
+             time to live",
+            unsettled.len(),
+            nodes.len()
+        );
+        let cause = |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
+        let causes = unsettled.into_iter().map(cause).collect();
+        Err(Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes))
+    }
+
     /// The error that too few nodes could answer. `action` names what could not be done.
     pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
         self.unavailable_for(&format!("{action} {resource:?}"), trouble)

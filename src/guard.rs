@@ -28,9 +28,9 @@ use std::time::{Duration, SystemTime};
 /// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop time:
 /// when the lease ends, somebody else may take the lock, whether this guard is still there or not.
 ///
-/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. To a
-/// far node whose connection was lost meanwhile it goes with the next call that uses the client, or the node frees the
-/// lock after its time to live. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were; of
+/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. What a
+/// connection does not take at once, and what is owed to a node that is down, a short-lived thread sends, until the lock has
+/// ended by itself. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were; of
 /// a dropped guard only the [`Observer`](crate::Observer) is told. A guard may be sent to another thread and dropped there.
 ///
 /// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and dropping

@@ -14,9 +14,11 @@ use std::time::Duration;
 ///
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a program
 /// usually has one client and clones it into its threads. The connections are made when first needed, or by
-/// [`connect`](Redlock::connect), made again when
-/// lost, and closed with the last clone, guard and mutex. There is no background thread, unless a lock has
-/// a [`Watchdog`](crate::Watchdog); that one ends with them (and a host name is looked up in a short-lived one).
+/// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the last of
+/// these waits for the answers to releases, for the node timeout at most. There is no background thread, unless a lock has a
+/// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and another one sends
+/// the releases that are left when no thread is in a call: what a connection did not take at once, and what a node could
+/// not run.
 #[derive(Clone)]
 pub struct Redlock {
     client: Client,
@@ -131,6 +133,32 @@ impl Redlock {
         let status = status.collect();
         self.client.report().tell_news();
         Ok(status)
+    }
+
+    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped guards and
+    /// lost attempts that are not sent or not answered yet, and those that are sent again because a node was down or could
+    /// not run them. Closes nothing: the client can be used on.
+    ///
+    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those locks
+    /// stay held for their time to live. Dropping the last handle waits by itself, but for the node timeout at most, and not
+    /// for nodes that are down.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// drop(redlock.mutex("orders/42").lock()?);
+    /// redlock.close(Duration::from_secs(1))?;
+    /// assert!(node.keys().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such node.
+    /// They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.client.close(timeout)
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

@@ -8,7 +8,8 @@
 //! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`appoint`
 //! gives nobody), ringing before the decision is stored, a slot used again while replies for it are under way and no
 //! comparison of generations, no `interrupt` of a poll that began before a connection was opened, an appointed driver
-//! that never counts as having come, and a thread that enters, parks, drives or leaves without sending what was begun.
+//! that never counts as having come, a thread that enters, parks, drives or leaves without sending what was begun, and
+//! releases that the wire does not take at once when no thread starts another one to drive for them.
 
 #![allow(missing_docs, clippy::unwrap_used, dead_code, reason = "a test, and it uses a part of what it includes")]
 
@@ -17,10 +18,18 @@ use quorumlock::proto;
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::yield_now;
+    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
+    }
+
+    pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+        Ok(shuttle::thread::spawn(work))
+    }
+
+    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+        thread.thread().id() == shuttle::thread::current().id()
     }
 }
 
@@ -62,6 +71,8 @@ use std::time::Duration;
 use sync::{Condvar, Mutex, lock};
 
 const NODES: usize = 3;
+/// A key whose requests the wire does not take at once: it does when somebody drives.
+const STUCK_KEY: u8 = 252;
 /// A key that the nodes answer only when everybody else is done: whoever waits for it must drive for all the others.
 const PATIENT_KEY: u8 = 254;
 
@@ -81,6 +92,8 @@ struct WireState {
     replies: VecDeque<(Line, Ticket, Vote)>,
     woken: bool,
     closed: bool,
+    /// Requests for the stuck key that were sent.
+    stuck_sent: usize,
 }
 
 /// One of the connections that were made to a node, one after the other.
@@ -98,12 +111,17 @@ struct Nodes {
     lines: [usize; NODES],
     /// Requests that were begun and not sent.
     unsent: Vec<(u8, Line, Ticket)>,
+    /// Requests that the wire did not take.
+    stuck: Vec<(Line, Ticket, bool)>,
+    /// Waits for those.
+    settling: Vec<Ticket>,
     changed: bool,
 }
 
 struct Watch {
     wire: Arc<Wire>,
     lines: [usize; NODES],
+    is_writable: bool,
 }
 
 impl Watch {
@@ -138,7 +156,10 @@ impl World for Nodes {
         let mut state = lock(&self.wire.state);
         for (key, line, ticket) in self.unsent.drain(..) {
             let request = (line, ticket, key.is_multiple_of(2));
-            if key == PATIENT_KEY && !state.others_are_done {
+            if key == STUCK_KEY {
+                self.stuck.push(request);
+                self.changed = true;
+            } else if key == PATIENT_KEY && !state.others_are_done {
                 state.held_back.push_back(request);
             } else {
                 state.requests.push_back(request);
@@ -149,19 +170,34 @@ impl World for Nodes {
 
     fn watch(&mut self, _alone: bool) -> Watch {
         self.changed = false;
-        Watch { wire: Arc::clone(&self.wire), lines: self.lines }
+        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable: !self.stuck.is_empty() }
     }
 
     fn poll(watch: &mut Watch, patience: Duration) {
         let wire = &watch.wire;
         let mut state = lock(&wire.state);
-        while !patience.is_zero() && !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
+        while !patience.is_zero()
+            && !watch.is_writable
+            && !state.woken
+            && !state.replies.iter().any(|&(line, ..)| watch.sees(line))
+        {
             state = wire.to_driver.wait(state).unwrap();
         }
         state.woken = false;
     }
 
     fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
+        if watch.is_writable {
+            let mut state = lock(&self.wire.state);
+            state.stuck_sent += self.stuck.len();
+            state.requests.extend(self.stuck.drain(..));
+            drop(state);
+            self.wire.to_nodes.notify_all();
+            self.wire.to_driver.notify_all();
+            for ticket in self.settling.drain(..) {
+                self.rounds.ring(ticket, bells);
+            }
+        }
         let mut replies = std::mem::take(&mut lock(&self.wire.state).replies);
         replies.retain(|&(line, ticket, vote)| {
             if !watch.sees(line) {
@@ -179,6 +215,35 @@ impl World for Nodes {
             lock(&self.wire.state).woken = true;
             self.wire.to_driver.notify_all();
         }
+    }
+
+    fn has_releases_left(&self) -> bool {
+        !self.stuck.is_empty()
+    }
+
+    fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.has_releases_left().then_some(now)
+    }
+
+    fn await_releases(&mut self, _now: Timestamp, bells: &mut Bells) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
+        self.settling.push(ticket);
+        if self.stuck.is_empty() {
+            self.rounds.ring(ticket, bells);
+        }
+        ticket
+    }
+
+    fn leave_releases(&mut self, ticket: Ticket) {
+        self.settling.retain(|&other| other != ticket);
+        self.rounds.unrefer(ticket);
+    }
+
+    fn interrupt_releases(&mut self, bells: &mut Bells) {
+        for &ticket in &self.settling {
+            self.rounds.ring(ticket, bells);
+        }
+        self.changed = true;
     }
 }
 
@@ -247,18 +312,24 @@ enum Manner {
     Run,
 }
 
+/// Nodes on a wire, and nothing begun.
+fn world_on(wire: &Arc<Wire>) -> Nodes {
+    Nodes {
+        wire: Arc::clone(wire),
+        rounds: Rounds::new(NODES, None),
+        lines: [0; NODES],
+        unsent: Vec::new(),
+        stuck: Vec::new(),
+        settling: Vec::new(),
+        changed: false,
+    }
+}
+
 /// `threads` threads make `rounds` rounds each; `impatient` of them wait for none of theirs. One
 /// more makes a single round that lasts longer than all of theirs.
 fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
-    let world = Nodes {
-        wire: Arc::clone(&wire),
-        rounds: Rounds::new(NODES, None),
-        lines: [0; NODES],
-        unsent: Vec::new(),
-        changed: false,
-    };
-    let relay = Arc::new(Relay::new(world));
+    let relay = Relay::new(world_on(&wire));
     let servers: Vec<_> = (0..2)
         .map(|_| {
             let wire = Arc::clone(&wire);
@@ -308,6 +379,48 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     for server in servers {
         server.join().unwrap();
     }
+}
+
+/// Releases that the wire does not take at once are dropped among other rounds, and the last one when all is quiet. The nodes
+/// get every one of them, and no thread is left.
+fn leftovers(others: u8) {
+    let wire = Arc::new(Wire::default());
+    let relay = Relay::new(world_on(&wire));
+    let owners: Vec<_> = (0..2)
+        .map(|_| {
+            let relay = Arc::clone(&relay);
+            shuttle::thread::spawn(move || round(&relay, STUCK_KEY, Manner::Post))
+        })
+        .chain((0..others).map(|key| {
+            let relay = Arc::clone(&relay);
+            shuttle::thread::spawn(move || round(&relay, key, Manner::Run))
+        }))
+        .collect();
+    let server = {
+        let wire = Arc::clone(&wire);
+        shuttle::thread::spawn(move || serve(&wire))
+    };
+    for owner in owners {
+        owner.join().unwrap();
+    }
+    round(&relay, STUCK_KEY, Manner::Post);
+    let mut state = lock(&wire.state);
+    while state.stuck_sent < 3 * NODES {
+        state = wire.to_driver.wait(state).unwrap();
+    }
+    state.closed = true;
+    drop(state);
+    wire.to_nodes.notify_all();
+    server.join().unwrap();
+    relay.close();
+    relay.enter(|nodes, _, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
+}
+
+#[test]
+fn releases_that_are_left_are_sent_though_no_other_thread_drives() {
+    shuttle::check_random(|| leftovers(0), 1500);
+    shuttle::check_random(|| leftovers(2), 1500);
+    shuttle::check_pct(|| leftovers(1), 1500, 3);
 }
 
 #[test]

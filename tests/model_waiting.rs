@@ -16,10 +16,18 @@ use quorumlock::proto;
 mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::yield_now;
+    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
+    }
+
+    pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+        Ok(shuttle::thread::spawn(work))
+    }
+
+    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+        thread.thread().id() == shuttle::thread::current().id()
     }
 }
 
@@ -206,6 +214,23 @@ impl World for Nodes {
             self.wire.to_driver.notify_all();
         }
     }
+
+    // Nothing is left unsent here: `model.rs` is about that.
+    fn has_releases_left(&self) -> bool {
+        false
+    }
+
+    fn releases_due(&self, _now: Timestamp) -> Option<Timestamp> {
+        None
+    }
+
+    fn await_releases(&mut self, _now: Timestamp, _bells: &mut Bells) -> Ticket {
+        unreachable!("no release is left")
+    }
+
+    fn leave_releases(&mut self, _ticket: Ticket) {}
+
+    fn interrupt_releases(&mut self, _bells: &mut Bells) {}
 }
 
 fn ring(rounds: &mut Rounds, topic: Option<&Topic>, bells: &mut Bells) {
@@ -322,7 +347,7 @@ fn scene(locks: usize, cancels: bool) {
         listening: Listening::new(NODES, true),
         changed: false,
     };
-    let relay = Arc::new(Relay::new(world));
+    let relay = Relay::new(world);
     let server = {
         let wire = Arc::clone(&wire);
         shuttle::thread::spawn(move || serve(&wire))

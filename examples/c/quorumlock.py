@@ -99,6 +99,7 @@ _FUNCTIONS = {
     "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_client_close": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
     "quorumlock_client_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
@@ -466,6 +467,10 @@ class Client(_Handle):
         taken = c_void_p()
         _must(_c.quorumlock_client_attach, self._handle, lease._handle, byref(taken))
         return Guard(taken)
+
+    def close(self, timeout):
+        """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
+        _must(_c.quorumlock_client_close, self._handle, max(0, int(timeout * 1000)))
 
 
 class CancelHandle(_Handle):

@@ -9,6 +9,7 @@ use super::lease::Lease;
 use super::pin::pin;
 use super::report::Report;
 use crate::Redlock;
+use std::time::Duration;
 
 /// `quorumlock_client`.
 pub(super) struct Client {
@@ -33,6 +34,14 @@ extern "C" fn quorumlock_client_new(
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_client_free(client: Returned<Client>) {
     value((), || client.take().map(drop));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_client_close(client: Lent<Client>, timeout_ms: u64, error: Output<*const Report>) -> Code {
+    enter(error, || {
+        client.content("client")?.redlock.close(Duration::from_millis(timeout_ms))?;
+        Ok(Code::Ok)
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -397,9 +397,19 @@ quorumlock_result quorumlock_config_set_observer(
 quorumlock_result quorumlock_client_new(
     const quorumlock_config *config, quorumlock_client **client, quorumlock_error **error);
 
-/* Lets go of a client. Its connections are closed, and its thread ends, when its mutexes and guards are freed too;
- * whichever of these calls is the last waits for the thread, for a node timeout at most, unless it is made on that
- * thread, by a callback. NULL is allowed.
+/* Waits until every node has run the releases that the client owes it, for timeout_ms at most: those that are not sent or
+ * not answered yet, and those that are sent again because a node was down or could not run them. Closes nothing: the
+ * client can be used on. A program that ends by exit without freeing its clients calls this before: what is not sent by
+ * then is lost, and those locks stay held for their time to live.
+ * Fails with QUORUMLOCK_UNAVAILABLE when a node has not run all of them in time, with that node among the causes; or
+ * QUORUMLOCK_FORKED.
+ * Any thread. In a child of fork: QUORUMLOCK_FORKED. Not in a signal handler. */
+quorumlock_result quorumlock_client_close(
+    const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);
+
+/* Lets go of a client. Its connections are closed, and its threads end, when its mutexes and guards are freed too;
+ * whichever of these calls is the last waits for the answers to releases, and for the threads, for a node timeout each at
+ * most, unless it is made on such a thread, by a callback. NULL is allowed.
  * Any thread. In a child of fork: closes the child's copies of the connections, no more. Not in a signal handler. */
 void quorumlock_client_free(quorumlock_client *client);
 

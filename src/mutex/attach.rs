@@ -36,8 +36,8 @@ impl Mutex {
     /// [`extend`](MutexGuard::extend) it next.
     ///
     /// Connections to nodes that there are none to yet are begun to be made, and nobody waits for them. If the guard is
-    /// *dropped* before a connection is made, the release for that node goes out with the next call of this client, and not
-    /// at all if there is none: in a program that only releases, use [`unlock`](MutexGuard::unlock), which waits.
+    /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only releases
+    /// and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which wait.
     ///
     /// # Errors
     /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of another

@@ -15,9 +15,11 @@ pub(crate) use super::listening::Word;
 use super::news::{Farewell, News};
 use super::relay::{Bells, Relay};
 pub(crate) use super::rounds::Count;
+use crate::proto::fault::Fault;
 use crate::proto::fence::{Agreement, FencingToken};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::owed::Settled;
 use crate::proto::quarantine::Quarantine;
 use crate::proto::session::Ticket;
 use crate::proto::subscription::Key;
@@ -61,7 +63,7 @@ impl Stragglers {
 
 /// The network of one client.
 pub(crate) struct Engine {
-    relay: Relay<Fleet>,
+    relay: Arc<Relay<Fleet>>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
@@ -327,6 +329,18 @@ impl Engine {
         self.post(&Releasing { key, claim, extent: Extent::Reached, key_lasts }, |_| None);
     }
 
+    /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what keeps it
+    /// from that.
+    pub(crate) fn settle(&self, timeout: Duration) -> Vec<(NodeId, Fault)> {
+        self.relay.run(
+            |fleet, now, bells| (fleet.await_settled(Settled::Run, now, bells), now.after(timeout)),
+            |fleet, ticket| {
+                fleet.leave_settling(ticket);
+                fleet.unsettled()
+            },
+        )
+    }
+
     /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
     /// by `fork`: the parent, and the nodes, notice nothing of it.
     pub(crate) fn let_go(&self) {
@@ -341,6 +355,21 @@ impl Engine {
                 None => fleet.rounds().unrefer(ticket),
             }
         });
+    }
+}
+
+impl Drop for Engine {
+    /// Waits for the answers to releases, for the node timeout at most. To close a connection before would answer the replies
+    /// that are still to come with a reset, and that throws away what is not sent yet.
+    fn drop(&mut self) {
+        if self.waker.is_inherited() {
+            return;
+        }
+        self.relay.close();
+        self.relay.run(
+            |fleet, now, bells| (fleet.await_settled(Settled::Answered, now, bells), now.after(self.node_timeout)),
+            |fleet, ticket| fleet.leave_settling(ticket),
+        );
     }
 }
 

@@ -20,8 +20,9 @@ use super::relay::{Bell, Bells, World};
 use super::rounds::Rounds;
 use super::spin::Spin;
 use super::watch::Watch;
-use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::fault::{Cause, Fault};
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::owed::Settled;
 use crate::proto::session::{Abandoned, Event, Standing, Ticket};
 use crate::proto::time::{Clock, Timestamp};
 use crate::proto::vote::Vote;
@@ -55,6 +56,10 @@ pub(super) struct Fleet {
     posts: VecDeque<(Ticket, Timestamp)>,
     /// The nodes that have releases pending.
     owing: NodeSet,
+    /// The nodes that did not take all when they were last written to.
+    clogged: NodeSet,
+    /// The waits for releases: until what.
+    settling: Vec<(Ticket, Settled)>,
     /// How the nodes are seen.
     presence: Presence,
     /// Those who wait for locks of others, and what they listen with, by node: none while nobody waits.
@@ -96,6 +101,8 @@ impl Fleet {
             changed: false,
             posts: VecDeque::new(),
             owing: NodeSet::EMPTY,
+            clogged: NodeSet::EMPTY,
+            settling: Vec::new(),
             presence,
             listening,
             ears: Vec::new(),
@@ -199,7 +206,9 @@ impl Fleet {
 
     /// Writes what a link's socket takes.
     fn write(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
-        match self.links[node.index()].flush(now) {
+        let flushed = self.links[node.index()].flush(now);
+        self.note_clogged(node);
+        match flushed {
             Ok(unsent) => self.changed |= unsent,
             Err(fault) => {
                 // The server may have said why before it closed.
@@ -238,6 +247,7 @@ impl Fleet {
         if !self.links[node.index()].session.unsent().is_empty() {
             // A release is on its way again in another dialect, or one that was owed. An error shows at the next read.
             self.changed |= self.links[node.index()].flush(now).unwrap_or(false);
+            self.note_clogged(node);
         }
     }
 
@@ -284,18 +294,6 @@ impl Fleet {
             self.note_mute(node, fault);
         }
         Ok(answered)
-    }
-
-    /// One server has one vote, however many URLs lead to it: the one it has answered on first (SPEC §7.3). Whoever comes
-    /// second is refused, whatever its place in the list, because the first may have voted already.
-    fn refuse_second_vote(&mut self, node: NodeId, now: Timestamp) {
-        let Some(run_id) = self.links[node.index()].run_id(now) else { return };
-        let is_twin = |&other: &NodeId| other != node && self.links[other.index()].run_id(now) == Some(run_id);
-        if let Some(first) = self.nodes().find(is_twin) {
-            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
-            self.links[node.index()].reject(fault, now);
-            self.note_failure(node, fault, now);
-        }
     }
 }
 
@@ -360,11 +358,11 @@ impl World for Fleet {
             }
         }
         self.watch_ears(&mut watch);
-        if !self.owing.is_empty() {
+        if !(self.owing.is_empty() && self.settling.is_empty()) {
             watch.limit = watch.limit.min(self.pending_due().since(self.clock.now()));
         }
-        // Who waits for somebody else's lock waits for long.
-        watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers());
+        // Who waits for somebody else's lock waits for long, and who waits for releases is in no hurry.
+        watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers() && self.settling.is_empty());
         watch
     }
 
@@ -409,6 +407,7 @@ impl World for Fleet {
         self.absorb_ears(&mut watch, now, bells);
         self.watch = Some(watch);
         self.tend_pending(now, bells);
+        self.ring_settled(now, bells);
         if std::mem::take(&mut self.lost) {
             for node in self.nodes() {
                 self.forget_closed(node);
@@ -421,5 +420,28 @@ impl World for Fleet {
         if std::mem::take(&mut self.changed) {
             self.waker.wake();
         }
+    }
+
+    fn has_releases_left(&self) -> bool {
+        !self.owing.is_empty() || self.clogged.iter().any(|node| self.links[node.index()].has_unsent_release())
+    }
+
+    fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.next_release(now)
+    }
+
+    fn await_releases(&mut self, now: Timestamp, bells: &mut Bells) -> Ticket {
+        self.await_settled(Settled::Sent, now, bells)
+    }
+
+    fn leave_releases(&mut self, ticket: Ticket) {
+        self.leave_settling(ticket);
+    }
+
+    fn interrupt_releases(&mut self, bells: &mut Bells) {
+        for &(ticket, _) in &self.settling {
+            self.rounds.ring(ticket, bells);
+        }
+        self.changed = true;
     }
 }

@@ -25,10 +25,15 @@
 //!    with its own and everybody else's, in one write to each node. A thread promises by being on its way to the mutex, or
 //!    by having been rung to drive. The last of those who come leaves nothing unsent, and nobody polls before sending; and
 //!    who waits for a reply does not trust for long.
+//! 5. While releases are left that a thread could send, a thread is here that does: the last one that leaves starts it.
+
+// Named, because model checks include this file from elsewhere.
+#[path = "relay/helper.rs"]
+mod helper;
 
 use crate::proto::time::Timestamp;
-use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, yield_now};
-use std::sync::PoisonError;
+use crate::sync::{AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard, Ordering, lock, yield_now};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 /// How long a thread that waits for a reply trusts in another one's promise to send its command. A promise is kept in
@@ -68,6 +73,16 @@ pub(super) trait World {
     fn absorb(&mut self, watch: Self::Watch, bells: &mut Bells);
     /// Makes a poll that is under way look again, if what there is to wait for has changed since.
     fn interrupt(&mut self);
+    /// Whether there are releases to send, now or later.
+    fn has_releases_left(&self) -> bool;
+    /// When to drive for them next: now, while they are on their way out. None when nothing is left to do.
+    fn releases_due(&self, now: Timestamp) -> Option<Timestamp>;
+    /// Something to wait for that is decided when no release is on its way out.
+    fn await_releases(&mut self, now: Timestamp, bells: &mut Bells) -> Self::Ticket;
+    /// Waits for that no more.
+    fn leave_releases(&mut self, ticket: Self::Ticket);
+    /// Decides all that is waited for in this way, and ends a poll that is under way.
+    fn interrupt_releases(&mut self, bells: &mut Bells);
 }
 
 /// What a thread sleeps on until its ticket is decided.
@@ -105,6 +120,11 @@ pub(super) struct Relay<W: World> {
     /// How many times a thread has set out for the mutex, and how many times one has come to it.
     departures: AtomicUsize,
     arrivals: AtomicUsize,
+    /// What the helper sleeps on, and its thread.
+    helper_bell: Condvar,
+    helper_thread: Mutex<Option<JoinHandle<()>>>,
+    /// For the helper to hold.
+    this: Weak<Relay<W>>,
 }
 
 struct State<W: World> {
@@ -121,6 +141,17 @@ struct State<W: World> {
     ringing: Bells,
     /// How many sleep on those.
     rung: u32,
+    helper: Helper,
+    /// No helper is started any more.
+    is_closing: bool,
+}
+
+/// What the thread is at that drives when no other does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Helper {
+    Absent,
+    Asleep,
+    Awake,
 }
 
 /// What the driver is at.
@@ -149,9 +180,12 @@ struct Call {
     one: Option<Bell>,
 }
 
-impl<W: World> Relay<W> {
-    pub(super) fn new(world: W) -> Relay<W> {
-        Relay {
+impl<W: World + Send + 'static> Relay<W> {
+    pub(super) fn new(world: W) -> Arc<Relay<W>> {
+        Arc::new_cyclic(|this| Relay {
+            this: Weak::clone(this),
+            helper_bell: Condvar::new(),
+            helper_thread: Mutex::new(None),
             state: Mutex::new(State {
                 world,
                 driver: Driver::Absent,
@@ -161,11 +195,13 @@ impl<W: World> Relay<W> {
                 slept_on: Bells::default(),
                 ringing: Bells::default(),
                 rung: 0,
+                helper: Helper::Absent,
+                is_closing: false,
             }),
             bells: std::array::from_fn(|_| Condvar::new()),
             departures: AtomicUsize::new(0),
             arrivals: AtomicUsize::new(0),
-        }
+        })
     }
 
     /// Does something in the world that does not wait.
@@ -173,10 +209,7 @@ impl<W: World> Relay<W> {
         let mut state = self.arrive();
         let now = state.world.now();
         let result = state.act(|world, bells| act(world, now, bells));
-        self.flush_unless_promised(&mut state);
-        let all = state.take_ringing();
-        drop(state);
-        self.ring(&Call { all, one: None });
+        self.leave(state, None);
         result
     }
 
@@ -239,11 +272,20 @@ impl<W: World> Relay<W> {
         }
         let result = collect(&mut state.world, ticket);
         let one = state.appoint();
+        self.leave(state, one);
+        result
+    }
+
+    /// Leaves nothing unsent and nobody undriven behind.
+    fn leave(&self, mut state: MutexGuard<'_, State<W>>, one: Option<Bell>) {
         self.flush_unless_promised(&mut state);
         let all = state.take_ringing();
+        let is_help_needed = self.needs_helper(&mut state);
         drop(state);
         self.ring(&Call { all, one });
-        result
+        if is_help_needed {
+            self.start_helper();
+        }
     }
 
     /// One turn at driving: poll, absorb, ring, gather. Everything that was begun has been sent, or this is but a look. True

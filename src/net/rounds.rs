@@ -11,6 +11,7 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fence::{Agreement, Fences, FencingToken};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::owed::ReleaseTerms;
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use crate::proto::vote::{ExtensionOutcome, Outcome, ReleaseOutcome, Tally, Vote};
@@ -37,15 +38,6 @@ pub(super) enum Purpose {
 pub(super) enum Straggler {
     Awaited,
     LeftBehind,
-}
-
-/// What decides whether a node that has not run a release is sent it again.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReleaseTerms {
-    /// Before this time this client has written nothing that sets the key. None: any node may have it from elsewhere.
-    pub(super) set_since: Option<Timestamp>,
-    /// When the key has ended by itself.
-    pub(super) key_ends: Timestamp,
 }
 
 /// One round.

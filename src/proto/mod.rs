@@ -42,6 +42,7 @@ pub mod hint;
 pub mod identity;
 pub mod lease;
 pub mod node;
+pub mod owed;
 pub mod quarantine;
 pub mod renewal;
 mod request;

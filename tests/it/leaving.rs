@@ -1,12 +1,23 @@
-//! A program that ends right after its last guard: what is still on the way arrives.
+//! What is on its way when a program goes on to other things, or ends: every release arrives.
 //!
-//! Closing a socket on which replies are unread resets the connection. The release that was queued before must be run all
-//! the same, or a short-lived program would leave its locks to expire.
+//! Closing a socket on which replies are unread resets the connection, and throws away what was not sent. What a socket does
+//! not take at once is sent by a thread of its own while no call is under way.
 
-use crate::support::process::eventually;
+use crate::clients::{SOON, builder, client_of, lasting, take};
+use crate::support::child::{Child, End};
+use crate::support::fake::{Act, Event, Fake, healthy};
+use crate::support::process::{alone, eventually, threads_named};
+use crate::support::proxy::Proxy;
 use crate::support::server::{Answer, Server};
-use quorumlock::Redlock;
-use std::time::Duration;
+use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, Release};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The round trip to a far node.
+const FAR: Duration = Duration::from_millis(40);
+const HELPER: &str = "quorumlock rele";
 
 #[test]
 fn a_release_survives_the_end_of_its_client() {
@@ -23,4 +34,199 @@ fn a_release_survives_the_end_of_its_client() {
         let is_empty = || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0);
         assert!(eventually(Duration::from_secs(2), is_empty), "{:?}", server.command(&["KEYS", "*"]));
     }
+}
+
+/// A Unix socket holds a number of writes, however small.
+#[test]
+fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle() {
+    alone("leaving::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle", || {
+        let directory = std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let socket = |number: usize| directory.join(format!("{number}.sock"));
+        let servers: Vec<_> =
+            (0..3).map(|number| Server::with(&["--unixsocket", socket(number).to_str().unwrap()]).unwrap()).collect();
+        let client = client_of((0..3).map(|number| format!("unix://{}", socket(number).display())));
+        for round in 0..3 {
+            let guards = many(&client, 400);
+            servers.iter().for_each(|server| server.pause().unwrap());
+            drop(guards);
+            servers.iter().for_each(|server| server.resume().unwrap());
+            assert!(eventually(SOON, || keys(&servers) == [0; 3]), "round {round}: {:?} keys stay", keys(&servers));
+            // It waits for the answers, and is gone.
+            assert!(eventually(SOON, || threads_named(HELPER).is_empty()), "round {round}");
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    });
+}
+
+#[test]
+fn a_guard_that_is_dropped_and_released_at_once_starts_no_thread() {
+    alone("leaving::a_guard_that_is_dropped_and_released_at_once_starts_no_thread", || {
+        let servers = Server::several(3).unwrap();
+        let client = builder(&servers).build().unwrap();
+        for _ in 0..200 {
+            drop(take(&lasting(&client, "k")));
+            assert!(threads_named(HELPER).is_empty());
+            while keys(&servers) != [0; 3] {}
+        }
+    });
+}
+
+#[test]
+fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle() {
+    let servers = Server::several(3).unwrap();
+    let proxies = far(&servers);
+    let client = far_client(&proxies);
+    let guards = many(&client, 500);
+    drop(guards);
+    assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
+}
+
+#[test]
+fn what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle() {
+    alone("leaving::what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle", || {
+        let is_down = Arc::new(AtomicBool::new(false));
+        let script = Arc::clone(&is_down);
+        let fake = Fake::scripted(move |_, event| match event {
+            _ if script.load(Ordering::SeqCst) => vec![Act::Close],
+            Event::Connected => Vec::new(),
+            Event::Received(command) => vec![Act::Say(healthy(command))],
+        });
+        let client = client_of([fake.url()]);
+        let released = |key: &str| {
+            let is_release = |c: &&Vec<String>| c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key);
+            fake.commands().iter().filter(is_release).count()
+        };
+        let guard = take(&lasting(&client, "k"));
+        let short = take(&client.mutex("short").ttl(Duration::from_secs(1)));
+        is_down.store(true, Ordering::SeqCst);
+        assert!(guard.unlock().is_err());
+        drop(short);
+        thread::sleep(Duration::from_millis(1500));
+        let (long, short) = (released("k"), released("short"));
+        is_down.store(false, Ordering::SeqCst);
+        assert!(eventually(SOON, || released("k") > long), "nothing goes out without a call");
+        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
+        assert_eq!(released("short"), short, "its key has ended");
+    });
+}
+
+#[test]
+fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
+    alone("leaving::a_program_that_ends_with_releases_on_their_way_leaves_no_key", || {
+        let servers = Server::several(3).unwrap();
+        let proxies = far(&servers);
+        for guards in [1, 500] {
+            let program = Child::fork(End::Exit, |_| {
+                let client = far_client(&proxies);
+                drop(many(&client, guards));
+                drop(client);
+            });
+            program.end(Duration::from_secs(60));
+            thread::sleep(FAR);
+            assert_eq!(keys(&servers), [0; 3], "of {guards}");
+        }
+    });
+}
+
+#[test]
+fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
+    alone("leaving::a_program_that_exits_without_a_drop_can_wait_for_its_releases", || {
+        let servers = Server::several(3).unwrap();
+        let proxies = far(&servers);
+        let program = Child::fork(End::Exit, |_| {
+            let client = far_client(&proxies);
+            drop(many(&client, 500));
+            client.close(SOON).unwrap();
+            std::process::exit(0);
+        });
+        program.end(Duration::from_secs(60));
+        assert_eq!(keys(&servers), [0; 3]);
+    });
+}
+
+#[test]
+fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    client.close(Duration::ZERO).unwrap();
+    let guard = take(&lasting(&client, "k"));
+    client.close(SOON).unwrap();
+    servers[1].pause().unwrap();
+    drop(guard);
+    let error = client.close(Duration::from_millis(300)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let causes: Vec<_> = error.causes().iter().map(|node| (node.address().to_owned(), node.cause())).collect();
+    assert_eq!(causes, [(servers[1].address(), Cause::TimedOut)]);
+    servers[1].resume().unwrap();
+    client.close(SOON).unwrap();
+    assert_eq!(keys(&servers), [0; 3]);
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released, "it can be used on");
+}
+
+/// It is decided by a quorum.
+#[test]
+fn an_unlock_does_not_wait_for_a_node_that_hangs() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
+    drop(take(&lasting(&client, "before")));
+    client.close(SOON).unwrap();
+    let guard = take(&lasting(&client, "k"));
+    servers[2].pause().unwrap();
+    let begun = Instant::now();
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    servers[2].resume().unwrap();
+}
+
+/// A node that hangs on an open connection is asked now and then, not each time.
+#[test]
+fn a_node_that_hangs_on_an_open_connection_is_spared() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(Duration::from_millis(100)).build().unwrap();
+    let mutex = lasting(&client, "k");
+    let pair = || mutex.try_lock().ok().flatten().is_some_and(|guard| guard.unlock().is_ok());
+    assert!(eventually(SOON, || pair() && crate::clients::calls(&servers[2], "set") > 0));
+    client.close(SOON).unwrap();
+    let before = crate::clients::calls(&servers[2], "set");
+    servers[2].pause().unwrap();
+    thread::sleep(Duration::from_millis(20));
+    while !pair() {}
+    // From here on its oldest answer is late.
+    thread::sleep(Duration::from_millis(200));
+    let done = (0..300).filter(|_| pair()).count();
+    servers[2].resume().unwrap();
+    client.close(SOON).unwrap();
+    let asked = crate::clients::calls(&servers[2], "set") - before;
+    assert!(done > 250 && asked < 50, "{asked} SETs ran of {done} pairs");
+}
+
+fn far(servers: &[Server]) -> Vec<Proxy> {
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    proxies.iter().for_each(|proxy| proxy.delay(FAR));
+    proxies
+}
+
+fn far_client(proxies: &[Proxy]) -> Redlock {
+    Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(Duration::from_secs(2)).build().unwrap()
+}
+
+/// So many locks, on all nodes.
+fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
+    thread::scope(|scope| {
+        let take_some = |thread: usize| {
+            let numbers = (0..count).filter(move |number| number % 20 == thread);
+            numbers.map(|number| client.mutex(format!("m{number}")).lock().unwrap()).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..20).map(|thread| scope.spawn(move || take_some(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn keys(servers: &[Server]) -> [i64; 3] {
+    let count = |server: &Server| match server.command(&["DBSIZE"]).unwrap() {
+        Answer::Number(count) => count,
+        answer => panic!("{answer:?}"),
+    };
+    [count(&servers[0]), count(&servers[1]), count(&servers[2])]
 }

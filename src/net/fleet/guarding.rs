@@ -84,7 +84,7 @@ impl Fleet {
 
     /// Notes in the node's state what its vote says of the node. False when it refuses every lock: then no answer but a
     /// better one to an attempt shows that it votes. A full server, say, still extends locks.
-    fn note_vote(&mut self, node: NodeId, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> bool {
+    pub(super) fn note_vote(&mut self, node: NodeId, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> bool {
         match (purpose, vote) {
             // One lock cannot be served. Others can.
             (_, Vote::Fault(fault @ Fault { cause: Cause::Foreign | Cause::FenceAhead, .. })) => {
@@ -150,6 +150,18 @@ impl Fleet {
             Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
             Some(Purpose::Release | Purpose::Wait) | None => vote,
+        }
+    }
+
+    /// One server has one vote, however many URLs lead to it: the one it has answered on first (SPEC §7.3). Whoever comes
+    /// second is refused, whatever its place in the list, because the first may have voted already.
+    pub(super) fn refuse_second_vote(&mut self, node: NodeId, now: Timestamp) {
+        let Some(run_id) = self.links[node.index()].run_id(now) else { return };
+        let is_twin = |&other: &NodeId| other != node && self.links[other.index()].run_id(now) == Some(run_id);
+        if let Some(first) = self.nodes().find(is_twin) {
+            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
+            self.links[node.index()].reject(fault, now);
+            self.note_failure(node, fault, now);
         }
     }
 }

@@ -12,10 +12,14 @@
 //! by the next such time.
 
 use super::Fleet;
+use crate::net::link::Link;
 use crate::net::relay::Bells;
+use crate::net::rounds::Purpose;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fenced::{Ask, Deed};
+use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::owed::Settled;
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use crate::proto::vote::Vote;
@@ -70,6 +74,7 @@ impl Fleet {
     pub(super) fn not_run(&mut self, node: NodeId, ticket: Ticket, fault: Fault, now: Timestamp, bells: &mut Bells) {
         let vote = self.weigh(node, ticket, Vote::Fault(fault), now);
         self.rounds.vote(ticket, node, vote, bells);
+        self.note_vote(node, Some(Purpose::Release), vote, now);
         self.links[node.index()].pending.refused(now);
         self.owe(node, ticket);
     }
@@ -93,6 +98,7 @@ impl Fleet {
                 Some(round) => link.session.release_owed(ticket, round.key(), round.token(), now),
                 None => {}
             }
+            link.pending.is_carried = true;
         }
         if link.pending.is_empty() {
             self.owing = self.owing.without(NodeSet::from_iter([node]));
@@ -101,12 +107,12 @@ impl Fleet {
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
     pub(super) fn tend_pending(&mut self, now: Timestamp, bells: &mut Bells) {
-        for node in self.owing.iter() {
-            if self.links[node.index()].pending_due() > now {
-                continue;
-            }
+        for node in self.owing.union(self.clogged).iter() {
             if let Some(fault) = self.links[node.index()].hopeless(now) {
                 self.lose(node, fault, now, bells);
+            }
+            if self.links[node.index()].pending_due() > now {
+                continue;
             }
             if let Some(fault) = self.links[node.index()].deserves_another_chance(now)
                 && !self.links[node.index()].runs_releases()
@@ -128,7 +134,77 @@ impl Fleet {
     /// When there is something to do for pending releases next.
     pub(super) fn pending_due(&self) -> Timestamp {
         let due = |node: NodeId| self.links[node.index()].pending_due();
-        self.owing.iter().map(due).min().unwrap_or(Timestamp::NEVER)
+        let clogged = self.clogged.iter().filter(|node| self.links[node.index()].has_unsent_release());
+        self.owing.iter().chain(clogged).map(due).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Notes whether a node took all that it was written.
+    pub(super) fn note_clogged(&mut self, node: NodeId) {
+        match self.links[node.index()].session.unsent().is_empty() {
+            true => self.clogged = self.clogged.without(NodeSet::from_iter([node])),
+            false => {
+                self.clogged.insert(node);
+            }
+        }
+    }
+
+    /// When there is something to do for releases next, if any is left: now, while one is on its way, or its answer.
+    pub(super) fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_moving = |link: &Link| {
+            link.has_release_on_its_way(now)
+                || !link.pending.is_empty() && !link.is_closed() && link.session.backlog() > 0
+        };
+        if self.links.iter().any(is_moving) {
+            return Some(now);
+        }
+        (!self.owing.is_empty()).then(|| self.pending_due())
+    }
+
+    /// Begins to wait for releases.
+    pub(in crate::net) fn await_settled(&mut self, what: Settled, now: Timestamp, bells: &mut Bells) -> Ticket {
+        let nobody = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = self.rounds.open(Purpose::Wait, &[], &nobody);
+        self.rounds.bear_with(ticket, true);
+        self.settling.push((ticket, what));
+        // A driver is to bound its poll by what is due for releases.
+        self.changed = true;
+        self.ring_settled(now, bells);
+        ticket
+    }
+
+    pub(in crate::net) fn leave_settling(&mut self, ticket: Ticket) {
+        self.settling.retain(|&(other, _)| other != ticket);
+        self.rounds.unrefer(ticket);
+    }
+
+    /// Ends the waits for releases that have come so far.
+    pub(super) fn ring_settled(&mut self, now: Timestamp, bells: &mut Bells) {
+        for index in 0..self.settling.len() {
+            let (ticket, what) = self.settling[index];
+            if self.is_settled(what, now) {
+                self.rounds.ring(ticket, bells);
+            }
+        }
+    }
+
+    pub(in crate::net) fn is_settled(&self, what: Settled, now: Timestamp) -> bool {
+        match what {
+            Settled::Answered => !self.links.iter().any(Link::awaits_release),
+            Settled::Run => self.owing.is_empty() && !self.links.iter().any(Link::awaits_release),
+            Settled::Sent => self.next_release(now).is_none_or(|due| due > now),
+        }
+    }
+
+    /// The nodes that have not run all releases, each with what keeps it from that.
+    pub(in crate::net) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
+        let fault = |node: NodeId| {
+            let link = &self.links[node.index()];
+            let is_left = !link.pending.is_empty() || link.awaits_release();
+            let is_mute = link.is_closed() || !link.runs_releases();
+            let fault = if is_mute { link.fault() } else { Fault::new(link.phase(), Cause::TimedOut) };
+            is_left.then_some((node, fault))
+        };
+        self.nodes().filter_map(fault).collect()
     }
 
     /// The other connection could not be made: this is the node's vote in the releases that were to be sent on it.

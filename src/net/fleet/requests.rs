@@ -4,7 +4,7 @@
 
 use super::Fleet;
 use crate::net::relay::Bells;
-use crate::net::rounds::{Purpose, ReleaseTerms, Round, Straggler};
+use crate::net::rounds::{Purpose, Round, Straggler};
 use crate::proto::command;
 use crate::proto::fault::Fault;
 use crate::proto::fence::{Fencing, FencingToken};
@@ -12,6 +12,7 @@ use crate::proto::fenced::{Ask, Deed};
 use crate::proto::hint::{self, Hint};
 use crate::proto::lease::OwnerToken;
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::owed::ReleaseTerms;
 use crate::proto::session::Ticket;
 use crate::proto::time::{Readings, Timestamp};
 use crate::proto::vote::Vote;
@@ -220,6 +221,7 @@ impl Fleet {
             let link = &mut self.links[node.index()];
             let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
             if wanted && !link.is_closed() {
+                link.pending.is_carried |= link.may_hold(&terms);
                 // A lost attempt was never a lock, and nobody waits for its end.
                 let tells = extent == Extent::Everywhere && self.listening.is_on && link.session.may_tell();
                 if fence.is_some() {

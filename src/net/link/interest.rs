@@ -5,6 +5,7 @@ use crate::net::endpoint::Address;
 use crate::net::resolve;
 use crate::net::stream::Stream;
 use crate::proto::greeting::Greeting;
+use crate::proto::time::Timestamp;
 use std::io;
 use std::sync::Arc;
 
@@ -40,5 +41,21 @@ impl Link {
     /// How connections to the node introduce themselves.
     pub(in crate::net) fn greeting(&self) -> &Greeting {
         self.endpoint.greeting()
+    }
+
+    /// Whether a release is unanswered whose key may be on the node.
+    pub(in crate::net) fn awaits_release(&self) -> bool {
+        self.session.unanswered_releases() > 0 && (self.is_open() || self.pending.is_carried && !self.is_closed())
+    }
+
+    /// Whether such a release is on its way out, or its answer may come in time.
+    pub(in crate::net) fn has_release_on_its_way(&self, now: Timestamp) -> bool {
+        let is_recent = || self.wrote_at.is_some_and(|wrote_at| now.since(wrote_at) <= self.node_timeout);
+        self.awaits_release() && (!self.session.unsent().is_empty() || is_recent())
+    }
+
+    /// Whether such a release is unsent.
+    pub(in crate::net) fn has_unsent_release(&self) -> bool {
+        self.awaits_release() && !self.session.unsent().is_empty()
     }
 }

@@ -21,6 +21,8 @@ pub(in crate::net) struct PendingReleases {
     /// Refusals in a row.
     refusals: u32,
     paused_until: Timestamp,
+    /// Whether the connection that is being made, or was, carries a release whose key may be on the node.
+    pub(in crate::net) is_carried: bool,
 }
 
 impl PendingReleases {
@@ -62,7 +64,7 @@ impl PendingReleases {
 
     /// There is another connection, perhaps to another process: one release is enough to find out.
     pub(in crate::net) fn reconnected(&mut self) {
-        self.paused_until = Timestamp::ORIGIN;
+        (self.paused_until, self.is_carried) = (Timestamp::ORIGIN, false);
     }
 
     /// The node has run a release.

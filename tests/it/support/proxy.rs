@@ -13,9 +13,9 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
@@ -65,6 +65,12 @@ impl Proxy {
     /// Lets bytes go this way one at a time, with a pause before each, until [`flow`](Proxy::flow).
     pub(crate) fn trickle(&self, direction: Direction, pause: Duration) {
         self.shared.state().gate(direction).pause = Some(pause);
+    }
+
+    /// Delays everything that goes either way from now on, on new connections: half of a round trip each way. Nothing waits for
+    /// what went before, as on a long wire.
+    pub(crate) fn delay(&self, round_trip: Duration) {
+        self.shared.state().delay = round_trip / 2;
     }
 
     /// Lets this direction go on at full speed, beginning with what was held back.
@@ -131,6 +137,8 @@ struct Shared {
 struct State {
     accepted: usize,
     connections: Vec<Connection>,
+    /// How long bytes are on the way, each way.
+    delay: Duration,
     stopping: bool,
     to_client: Gate,
     to_server: Gate,
@@ -274,10 +282,14 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
             let _ = stream.set_write_timeout(Some(GLANCE));
         }
         let wire = Arc::new(Wire { client, server, ending: Mutex::new(None), is_lost: AtomicBool::new(false) });
+        let delay = shared.state().delay;
         let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
             .map(|(direction, name)| {
                 let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
-                spawn(name, move || pump(&wire, direction, &shared))
+                spawn(name, move || match delay {
+                    Duration::ZERO => pump(&wire, direction, &shared),
+                    delay => pump_late(&wire, direction, delay),
+                })
             })
             .into();
         let mut state = shared.state();
@@ -314,6 +326,41 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
             rest = later;
         }
     }
+}
+
+/// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends both ways at once, and loses what
+/// is on the way.
+fn pump_late(wire: &Wire, direction: Direction, delay: Duration) {
+    let (mut source, mut sink) = wire.ends(direction);
+    let (sender, arrivals) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::scope(move |scope| {
+        scope.spawn(move || {
+            for (at, bytes) in arrivals {
+                thread::sleep(at.saturating_duration_since(Instant::now()));
+                let is_end = bytes.is_empty();
+                if wire.ending().is_some() || !is_end && write_all(&mut sink, &bytes, wire).is_err() {
+                    return wire.end(Ending::Reset);
+                }
+                if is_end {
+                    let _ = sink.shutdown(Shutdown::Write);
+                }
+            }
+        });
+        // Gone when this thread has read the last: the other one goes when it has written it.
+        let sender = sender;
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            let filled = match source.read(&mut buffer) {
+                Ok(filled) => filled,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return wire.end(Ending::Reset),
+            };
+            let _ = sender.send((Instant::now() + delay, buffer[..filled].to_vec()));
+            if filled == 0 {
+                return;
+            }
+        }
+    });
 }
 
 /// Writes everything, unless the connection is ended meanwhile.

@@ -59,6 +59,10 @@ impl Engine {
 
     pub(crate) fn let_go(&self) {}
 
+    pub(crate) fn settle(&self, _: Duration) -> Vec<(NodeId, Fault)> {
+        Vec::new()
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         time::moment()
     }

@@ -1,0 +1,23 @@
+//! Releases that nodes have not run: what decides whether they are owed, and how far they are waited for.
+
+use super::time::Timestamp;
+
+/// What decides whether a node that has not run a release is sent it again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReleaseTerms {
+    /// Before this time this client has written nothing that sets the key. None: any node may have it from elsewhere.
+    pub set_since: Option<Timestamp>,
+    /// When the key has ended by itself.
+    pub key_ends: Timestamp,
+}
+
+/// How far releases are to have come that are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// No node that can be reached has one to answer.
+    Answered,
+    /// None is left anywhere.
+    Run,
+    /// None is on its way out.
+    Sent,
+}
