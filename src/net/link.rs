@@ -183,7 +183,7 @@ impl Link {
         let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
         let cause = match self.connection {
             Connection::Closed => return None,
-            Connection::Resolving | Connection::Connecting(_) if now.since(self.opened_at) > CONNECT_LIMIT => {
+            Connection::Resolving | Connection::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
                 Cause::TimedOut
             }
             Connection::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
