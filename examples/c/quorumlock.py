@@ -468,7 +468,7 @@ class Client(_Handle):
         _must(_c.quorumlock_client_attach, self._handle, lease._handle, byref(taken))
         return Guard(taken)
 
-    def close(self, timeout):
+    def wait_for_releases(self, timeout):
         """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
         _must(_c.quorumlock_client_close, self._handle, max(0, int(timeout * 1000)))
 
