@@ -133,9 +133,9 @@ impl Link {
         matches!(self.connection, Connection::Open(_))
     }
 
-    /// The process at the other end, if it has said, and may have a vote in a round that is in flight.
+    /// The process at the other end, if it has said and may have voted in a round in flight, of two node timeouts at most.
     pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
-        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout;
+        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
         if counts && self.session.standing() == Standing::Member { self.session.identity().run_id() } else { None }
     }
 

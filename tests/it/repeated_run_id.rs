@@ -12,6 +12,7 @@ use std::time::Duration;
 
 /// Clients that are built one after the other: of some the honest server is met first, of others the liar.
 const CLIENTS: usize = 20;
+const NODE_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Answers INFO as the server does, and every command that sets, extends or deletes a key with `answer`.
 fn liar(server: &Server, set: &'static str, script: &'static str) -> Fake {
@@ -100,4 +101,30 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     assert!(held.lock_timeout(Duration::from_secs(1)).unwrap().is_none());
     let releases = |command: &&Vec<String>| is(command, "EVAL") && command[3] == "k";
     assert!(eventually(SOON, || second.commands().iter().filter(releases).count() == 2), "{:?}", second.commands());
+}
+
+/// An attempt that connects first lasts for two node timeouts. One server has one vote in all of it, though the connection
+/// on which it has voted is lost, and another URL is connected to only then.
+#[test]
+fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
+    let fence = "$16\r\n1700000000000000\r\n";
+    let url = |delay: Duration, closes: bool| {
+        Fake::scripted(move |_, event| match event {
+            Event::Connected => vec![Act::Wait(delay)],
+            Event::Received(command) if is(command, "INFO") => {
+                let text = format!("run_id:{}\r\nrole:master\r\n", "a".repeat(40));
+                vec![say(&format!("${}\r\n{text}\r\n", text.len()))]
+            }
+            Event::Received(command) if is(command, "EVAL") && command[4] == "acquire" => match closes {
+                true => vec![say(fence), Act::Close],
+                false => vec![say(fence)],
+            },
+            Event::Received(command) => vec![Act::Say(healthy(command))],
+        })
+    };
+    let (first, second, other) = (url(Duration::ZERO, true), url(NODE_TIMEOUT * 3 / 2, false), Fake::silent());
+    let urls = [&first, &second, &other].map(Fake::url);
+    let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).wake_ups(false).build().unwrap();
+    let won = lasting(&client, "k").fenced().try_lock();
+    assert!(won.is_err(), "one server has two votes: {:?}", client.nodes());
 }
