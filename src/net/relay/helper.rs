@@ -46,14 +46,18 @@ impl<W: World + Send + 'static> Relay<W> {
 
     pub(super) fn start_helper(&self) {
         let Some(relay) = self.this.upgrade() else { return };
+        // Held until the new thread is noted: it may end at once, and the one after it must not be noted first, be taken for
+        // the previous one here, and be waited for.
+        let mut noted = lock(&self.helper_thread);
         let previous = match spawn("quorumlock release", move || relay.help()) {
-            Ok(thread) => lock(&self.helper_thread).replace(thread),
+            Ok(thread) => noted.replace(thread),
             Err(_) => {
                 // The next thread that leaves tries again.
                 lock(&self.state).helper = Helper::Absent;
                 None
             }
         };
+        drop(noted);
         // It has nothing left to do, and may be the caller.
         if let Some(previous) = previous.filter(|thread| !is_current(thread)) {
             let _ = previous.join();
