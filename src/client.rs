@@ -11,6 +11,7 @@ use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fenced;
 use crate::proto::lease::{Ttl, TtlError};
 use crate::proto::node::{NodeId, NodeSet};
+use crate::proto::time::Human;
 use crate::queue::{Queues, Trouble};
 use crate::report::Reporter;
 use crate::sys::Generation;
@@ -94,12 +95,17 @@ impl Client {
         Ttl::new(ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
             let why = match error {
                 TtlError::TooShort => "is shorter than 1 ms".to_owned(),
-                TtlError::TooLong => format!("is longer than max_ttl, {:?}", settings.max_ttl),
+                TtlError::TooLong => format!(
+                    "is longer than max_ttl ({}): raise max_ttl to {} in every client of these nodes, or let a watchdog \
+                     extend the lock",
+                    Human(settings.max_ttl),
+                    Human(ttl)
+                ),
                 TtlError::EatenByDrift => {
                     "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
                 }
             };
-            Error::new(ErrorKind::Config, format!("a time to live of {ttl:?} {why}"))
+            Error::new(ErrorKind::Config, format!("a time to live of {} {why}", Human(ttl)))
         })
     }
 
@@ -157,8 +163,9 @@ impl Client {
             let max_ttl = self.settings().max_ttl;
             let _ = write!(
                 message,
-                "; a restarted node counts when max_ttl ({max_ttl:?}) has passed: set that to little more than the \
-                 longest time to live, or declare nodes durable that keep their data"
+                "; a restarted node counts when max_ttl ({}) has passed, or at once if it keeps its data and is declared \
+                 durable",
+                Human(max_ttl)
             );
         }
         Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, trouble.causes)

@@ -89,7 +89,7 @@ impl Scene {
     fn of(nodes: usize) -> Scene {
         let nodes: Vec<_> = (0..nodes).map(|_| EmbeddedNode::start().unwrap()).collect();
         let clock = Simulated::new();
-        let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL);
+        let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL).max_ttl(LONGER);
         let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
         Scene { nodes, clock, client }
     }

@@ -80,6 +80,7 @@ pub struct Builder {
     unavailable_after: Duration,
     max_ttl: Duration,
     restart_guard: RestartGuard,
+    durable: bool,
     fence_retention: Duration,
     spin: Option<Duration>,
     wake_ups: bool,
@@ -105,6 +106,7 @@ impl Builder {
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
             restart_guard: RestartGuard::default(),
+            durable: false,
             fence_retention: FENCE_RETENTION,
             spin: None,
             wake_ups: true,
@@ -116,7 +118,8 @@ impl Builder {
     ///
     /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
     /// path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is 6379
-    /// unless it is named. `valkey://` means the same as `redis://`.
+    /// unless it is named. `valkey://` means the same as `redis://`. `?durable=true` declares the node
+    /// [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`; no other parameter is known.
     ///
     /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound quorum;
     /// one makes the single-instance lock, which is as available as that one server. The limit is 64.
@@ -180,10 +183,12 @@ impl Builder {
         self
     }
 
-    /// The longest time to live that a lock may ask for. Default: 24 h. At least 1 ms, at most 366 days.
+    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
     ///
-    /// **This is also how long a restarted node does not count** ([`restart_guard`](Builder::restart_guard)). Set it to little
-    /// more than the longest time to live that you use, and to the same in all clients of the nodes.
+    /// **This is also how long a restarted node does not count** ([`restart_guard`](Builder::restart_guard)), so all clients of
+    /// the nodes must set the same. A lock with a longer time to live fails at its first use, as
+    /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a [`Watchdog`](crate::Watchdog)
+    /// extends its lock.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
         self.max_ttl = ttl;
@@ -193,11 +198,9 @@ impl Builder {
     /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartGuard::Observed`].
     ///
     /// By default a node that this client has met, and that was restarted since, does not count until
-    /// [`max_ttl`](Builder::max_ttl) has passed, **which is 24 h unless it is set**. When a majority of nodes is restarted
-    /// within that time, nothing can be locked by clients that have seen it. So do one of these, or both:
-    ///
-    /// * Set `max_ttl` to little more than the longest time to live of any lock on these nodes.
-    /// * Let the nodes write every change to disk, and declare them [`durable`](Node::durable): they count at once.
+    /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count, nothing can be
+    /// locked by clients that have met them. Nodes that write every change to disk can be declared
+    /// [`durable`](Builder::durable): they count at once.
     ///
     /// ```
     /// use quorumlock::{Redlock, embedded::EmbeddedNode};
@@ -219,6 +222,24 @@ impl Builder {
     #[must_use]
     pub fn restart_guard(mut self, guard: RestartGuard) -> Builder {
         self.restart_guard = guard;
+        self
+    }
+
+    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no. What
+    /// [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
+    ///
+    /// ```
+    /// use quorumlock::Redlock;
+    ///
+    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3?durable=false"];
+    /// let redlock = Redlock::builder().nodes(urls).durable(true).build()?;
+    /// let durable: Vec<bool> = redlock.nodes()?.iter().map(|node| node.is_durable()).collect();
+    /// assert_eq!(durable, [true, true, false]);
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Builder {
+        self.durable = durable;
         self
     }
 
@@ -306,12 +327,14 @@ impl Builder {
         let made_in = Generation::current().map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {}", error.kind()))
         })?;
-        let durable = self.nodes.iter().map(|node| node.durable).collect();
-        let quarantine = |node: &Node| {
-            let guard = if node.durable { RestartGuard::Off } else { self.restart_guard };
-            Quarantine::new(guard, self.max_ttl)
+        let declared =
+            |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
+        let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
+        let record = |(endpoint, &durable): (Endpoint, &bool)| {
+            let quarantine = Quarantine::new(self.restart_guard, self.max_ttl);
+            if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
         };
-        let records = endpoints.into_iter().zip(self.nodes.iter().map(quarantine)).collect();
+        let records = endpoints.into_iter().zip(&durable).map(record).collect();
         let (spin, news) = (self.spinning(), report.news());
         let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
         let engine =
@@ -399,51 +422,5 @@ fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(builder: Builder) -> String {
-        let error = builder.build().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        error.to_string()
-    }
-
-    #[test]
-    fn unusable_settings_are_refused_by_name() {
-        let one = || Builder::new().node("redis://h");
-        let table = [
-            (Builder::new(), "no node"),
-            (one().node("nonsense"), "node 1: not a node URL"),
-            (one().node("redis://:hunter2@h:6379/3"), "node 1 is node 0 again (h:6379)"),
-            (Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))), "65 nodes"),
-            (one().node_timeout(Duration::ZERO), "node_timeout"),
-            (one().node_timeout(Duration::MAX), "node_timeout"),
-            (one().spin(Duration::from_millis(11)), "spin"),
-            (one().drift_factor(-0.1), "drift_factor"),
-            (one().drift_factor(1.0), "drift_factor"),
-            (one().drift_factor(f64::NAN), "drift_factor"),
-            (one().retry_delay(Duration::ZERO, RETRY_MAX), "retry_delay"),
-            (one().retry_delay(RETRY_MAX, RETRY_MIN), "retry_delay"),
-            (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
-            (one().max_ttl(Duration::ZERO), "max_ttl"),
-            (one().max_ttl(Duration::MAX), "max_ttl"),
-            (one().fence_retention(Duration::MAX), "fence_retention"),
-        ];
-        for (builder, words) in table {
-            let message = refusal(builder);
-            assert!(message.contains(words) && !message.contains("hunter2"), "{message}");
-        }
-    }
-
-    #[test]
-    fn building_connects_to_nobody() {
-        let nodes = (1..=64).map(|port| format!("redis://203.0.113.1:{port}"));
-        assert!(Builder::new().nodes(nodes).build().is_ok());
-    }
-
-    #[test]
-    fn the_builder_does_not_show_passwords() {
-        let builder = Builder::new().node("redis://:hunter2@h");
-        assert!(!format!("{builder:?} {:?}", builder.clone().build().unwrap()).contains("hunter2"));
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;

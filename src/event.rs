@@ -259,6 +259,20 @@ impl NodeMayEvict {
     }
 }
 
+/// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to disk. The
+/// declaration is ignored, and the [`RestartGuard`](crate::RestartGuard) holds for this node.
+#[derive(Clone, Debug)]
+pub struct NodeNotDurable {
+    pub(crate) address: String,
+}
+
+impl NodeNotDurable {
+    /// The node's address: `host:port`, or `unix:` and a path.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}
+
 /// A node was restarted, or was a replica, may have forgotten locks, and does not count for a while: see
 /// [`RestartGuard`](crate::RestartGuard).
 #[derive(Clone, Debug)]

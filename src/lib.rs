@@ -67,10 +67,11 @@
 //! A node that comes back empty has forgotten its locks. While one of them is held, it might help to give it away a second
 //! time. So a client does not believe a node that was restarted since it last met it (another `run_id`): until
 //! [`max_ttl`](Builder::max_ttl) has passed its votes are the fault [`Quarantined`](Cause::Quarantined), for attempts and for
-//! extensions. It is asked all the same, and gets its releases. **`max_ttl` is 24 h unless it is set**, and for so long a
-//! single node that was restarted locks nothing, nor do three of which two were. So set it to little more than the longest time
-//! to live that you use, the same in all clients; or let the nodes write every change to disk (`appendonly yes`,
-//! `appendfsync always`) and declare them [`durable`](Node::durable): then they count at once.
+//! extensions. It is asked all the same, and gets its releases. `max_ttl` is 60 s by default: for so long, a
+//! single node that was restarted locks nothing, nor do three nodes of which two were restarted. No lock can ask for a longer
+//! time to live than `max_ttl`; a [`Watchdog`] extends locks of longer work. All clients of the nodes must set the same
+//! `max_ttl`. Nodes that write every change to disk (`appendonly yes`, `appendfsync always`) can be declared
+//! [`durable`](Node::durable): then they count at once.
 //!
 //! What this guards against: a restart, a crash, a move of the address to another server, and a master that was a replica
 //! meanwhile. The latter shows in `master_replid` and `master_replid2` of `INFO replication`, which a client reads on each
@@ -182,7 +183,7 @@ pub use crossbeam_channel::Receiver;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 pub use extension::Extension;
 pub use fence_guard::{FenceGuard, StaleFence};

@@ -58,7 +58,7 @@ impl Mutex {
     /// 10 s.
     ///
     /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend it. At
-    /// least 1 ms and more than the allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 24 h by default; fractions of a
+    /// least 1 ms and more than the allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 60 s by default; fractions of a
     /// millisecond are dropped. A value that cannot be used is reported when the mutex is locked.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Mutex {

@@ -19,29 +19,34 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Node {
     pub(crate) url: String,
-    pub(crate) durable: bool,
+    /// What is declared here; otherwise the URL or the builder says.
+    pub(crate) durable: Option<bool>,
 }
 
 impl Node {
-    /// The node at this URL, see [`Builder::node`](crate::Builder::node) for its form. Not durable.
+    /// The node at this URL, see [`Builder::node`](crate::Builder::node) for its form. Whether it is durable, its URL
+    /// or [`Builder::durable`](crate::Builder::durable) says.
     pub fn new(url: impl Into<String>) -> Node {
-        Node { url: url.into(), durable: false }
+        Node { url: url.into(), durable: None }
     }
 
     /// Declares whether the node keeps every write that it has confirmed, through restarts and crashes: `appendonly yes`
-    /// *and* `appendfsync always`, on a disk that keeps what it says, without fail-over to a replica. Default: no.
+    /// *and* `appendfsync always`, on a disk that keeps what it says, without fail-over to a replica. Default: no. It counts
+    /// over `?durable=` in the URL, and both count over [`Builder::durable`](crate::Builder::durable).
     ///
     /// The votes of a durable node count at once after a restart, whatever the
-    /// [`RestartGuard`](crate::RestartGuard). That is believed, and cannot be checked: a node that is
-    /// wrongly declared durable may help to give away a lock a second time.
+    /// [`RestartGuard`](crate::RestartGuard). A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not
+    /// durable then, nor is the process after it, and the observer is
+    /// [told](crate::Observer::node_not_durable). Nothing else can be checked, as `INFO` does not show `appendfsync`: **a node
+    /// that is wrongly declared durable may help to give away a lock a second time.**
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Node {
-        self.durable = durable;
+        self.durable = Some(durable);
         self
     }
 }
 
-/// A URL alone: a node that is not durable.
+/// A URL alone.
 impl<U: Into<String>> From<U> for Node {
     fn from(url: U) -> Node {
         Node::new(url)
@@ -63,7 +68,7 @@ mod tests {
     fn a_url_of_any_type_is_a_node_and_does_not_show() {
         let url = "redis://:hunter2@h";
         let nodes: [Node; 4] = [url.into(), url.to_owned().into(), (&url.to_owned()).into(), Node::new(url)];
-        assert!(nodes.iter().all(|node| *node == nodes[0] && !node.durable && node.url == url));
-        assert_eq!(format!("{:?}", nodes[3].clone().durable(true)), "Node { durable: true, .. }");
+        assert!(nodes.iter().all(|node| *node == nodes[0] && node.durable.is_none() && node.url == url));
+        assert_eq!(format!("{:?}", nodes[3].clone().durable(true)), "Node { durable: Some(true), .. }");
     }
 }

@@ -1,7 +1,7 @@
 //! Who is told what happens: for logs, metrics and alarms.
 
 use crate::event::{
-    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict,
+    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict, NodeNotDurable,
     NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::sync::Arc;
@@ -127,6 +127,11 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
+    /// A node is declared durable and appends nothing to disk: the declaration is ignored. Once for each connection to it.
+    fn node_not_durable(&self, event: &NodeNotDurable) {
+        let _ = event;
+    }
+
     /// A node was restarted or was a replica, and its votes do not count for a while. Told with its first answer, and again when it has been
     /// down meanwhile, or restarted once more.
     fn node_quarantined(&self, event: &NodeQuarantined) {
@@ -203,6 +208,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn node_may_evict(&self, event: &NodeMayEvict) {
         (**self).node_may_evict(event);
+    }
+
+    fn node_not_durable(&self, event: &NodeNotDurable) {
+        (**self).node_not_durable(event);
     }
 
     fn node_quarantined(&self, event: &NodeQuarantined) {

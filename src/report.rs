@@ -10,7 +10,7 @@
 use crate::error::NodeFault;
 use crate::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Name,
-    NodeDown, NodeMayEvict, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
     WakeUpsRefused,
 };
 use crate::net::engine::Count;
@@ -181,6 +181,9 @@ impl Listener {
             }
             Item::NodeDown(node, fault) => {
                 call(|| self.observer.node_down(&NodeDown { fault: self.cause(*node, *fault) }))
+            }
+            Item::NotDurable(node) => {
+                call(|| self.observer.node_not_durable(&NodeNotDurable { address: address(node) }));
             }
             Item::NodeQuarantined(node, remaining) => {
                 let event = NodeQuarantined { address: address(node), remaining: *remaining };

@@ -4,6 +4,7 @@ use crate::error::NodeFault;
 use crate::net::engine::{Look, Snapshot};
 use crate::proto::fault::Cause;
 use crate::proto::identity::Role;
+use crate::proto::time::Human;
 use std::fmt;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct NodeStatus {
     address: String,
-    is_durable: bool,
+    is_declared_durable: bool,
     snapshot: Snapshot,
 }
 
@@ -39,8 +40,8 @@ pub enum NodeState {
 }
 
 impl NodeStatus {
-    pub(crate) fn new(address: String, is_durable: bool, snapshot: Snapshot) -> NodeStatus {
-        NodeStatus { address, is_durable, snapshot }
+    pub(crate) fn new(address: String, is_declared_durable: bool, snapshot: Snapshot) -> NodeStatus {
+        NodeStatus { address, is_declared_durable, snapshot }
     }
 
     /// The node's address: `host:port`, or `unix:` and a path. Never its password.
@@ -71,9 +72,14 @@ impl NodeStatus {
         self.snapshot.is_connected
     }
 
-    /// Whether it was declared [`durable`](crate::Node::durable).
+    /// Whether it is declared [`durable`](crate::Node::durable) and has not contradicted that: a node whose `INFO` says
+    /// `aof_enabled:0` is not durable.
     pub fn is_durable(&self) -> bool {
-        self.is_durable
+        self.is_declared_durable && !self.appends_nothing()
+    }
+
+    fn appends_nothing(&self) -> bool {
+        self.snapshot.identity.aof_enabled() == Some(false)
     }
 
     /// What server it is, such as `Redis 7.0.15` or `Valkey 9.1.2`; none when it was not met yet or withholds it.
@@ -107,7 +113,7 @@ impl NodeStatus {
 /// One line: the address, what it is, and for how long.
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} for {:?}", self.address, self.state(), self.state_age())?;
+        write!(f, "{}: {} for {}", self.address, self.state(), Human(self.state_age()))?;
         if self.state() == NodeState::Voting && !self.is_connected() {
             f.write_str(", not connected")?;
         }
@@ -117,6 +123,9 @@ impl fmt::Display for NodeStatus {
         if let Some(policy) = self.eviction() {
             write!(f, ", may evict locks ({policy})")?;
         }
+        if self.is_declared_durable && self.appends_nothing() {
+            f.write_str(", declared durable but appends nothing to disk (aof_enabled:0)")?;
+        }
         Ok(())
     }
 }
@@ -125,7 +134,7 @@ impl fmt::Display for NodeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NodeState::Down(cause) => write!(f, "down, {cause}"),
-            NodeState::Quarantined { remaining } => write!(f, "in quarantine, {remaining:?} to go"),
+            NodeState::Quarantined { remaining } => write!(f, "in quarantine, {} left", Human(*remaining)),
             NodeState::Rejected(cause) => write!(f, "rejected, {cause}"),
             NodeState::Unknown => f.write_str("unknown"),
             NodeState::Voting => f.write_str("voting"),
@@ -141,7 +150,7 @@ impl fmt::Debug for NodeStatus {
             .field("state", &self.state())
             .field("state_age", &self.state_age())
             .field("is_connected", &self.is_connected())
-            .field("is_durable", &self.is_durable)
+            .field("is_durable", &self.is_durable())
             .field("server", &self.server())
             .field("run_id", &self.run_id())
             .field("role", &self.role())

@@ -116,6 +116,7 @@ impl Run {
             user: set(0).then(|| USER.to_owned()),
             password: set(1).then(|| PASSWORD.to_owned()),
             database: if set(2) { 3 } else { 0 },
+            checks_durability: set(3),
         };
         let dialect = Dialect::ALL.get(usize::from(choice >> 4)).copied();
         let mut run = Run {

@@ -66,8 +66,12 @@ const MASTER_PORT: i64 = 1;
 
 type WriteSection = fn(&mut String, &Facts<'_>);
 
-const SECTIONS: [(&str, WriteSection); 3] =
-    [("server", write_server), ("memory", write_memory), ("replication", write_replication)];
+const SECTIONS: [(&str, WriteSection); 4] = [
+    ("server", write_server),
+    ("memory", write_memory),
+    ("persistence", write_persistence),
+    ("replication", write_replication),
+];
 
 fn write_server(text: &mut String, facts: &Facts<'_>) {
     text.push_str("# Server\r\n");
@@ -87,6 +91,12 @@ fn write_memory(text: &mut String, facts: &Facts<'_>) {
     // A server that is out of memory has a limit, and this one evicts nothing.
     let limit = u8::from(facts.condition == Condition::OutOfMemory);
     let _ = write!(text, "# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_policy:noeviction\r\n");
+}
+
+/// It keeps nothing: no append-only file.
+fn write_persistence(text: &mut String, facts: &Facts<'_>) {
+    let loading = u8::from(facts.condition == Condition::Loading);
+    let _ = write!(text, "# Persistence\r\nloading:{loading}\r\naof_enabled:0\r\n");
 }
 
 fn write_replication(text: &mut String, facts: &Facts<'_>) {

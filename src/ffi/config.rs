@@ -130,6 +130,11 @@ extern "C" fn quorumlock_config_set_restart_guard(config: Lent<Config>, guard: c
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_durable(config: Lent<Config>, durable: c_int) -> Code {
+    change(&config, |builder| builder.durable(durable != 0))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_wake_ups(config: Lent<Config>, enabled: c_int) -> Code {
     change(&config, |builder| builder.wake_ups(enabled != 0))
 }

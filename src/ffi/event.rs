@@ -37,6 +37,7 @@ pub(super) enum Kind {
     SubscribeRefused = 17,
     KeyWithoutExpiry = 18,
     EventsDropped = 19,
+    NodeNotDurable = 20,
 }
 
 /// `quorumlock_event`. What does not belong to its kind is zero, or empty.
@@ -105,6 +106,10 @@ impl Event {
             Kind::Released => format!("released {name:?}{how}"),
             Kind::Expired => format!("released {name:?} too late{how}"),
             Kind::NodeMayEvict => format!("{} may evict locks ({})", self.addresses.join(", "), self.policy),
+            Kind::NodeNotDurable => format!(
+                "{} is declared durable but appends nothing to disk (aof_enabled:0); the declaration is ignored",
+                self.addresses.join(", ")
+            ),
             Kind::NodeQuarantined => {
                 format!("{} was restarted, and does not count for {:?}", self.addresses.join(", "), self.remaining)
             }

@@ -84,6 +84,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_ROLE_MASTER", Role::Master as i32, 1),
     ("QUORUMLOCK_ROLE_REPLICA", Role::Replica as i32, 2),
     ("QUORUMLOCK_EVENT_NODE_MAY_EVICT", Kind::NodeMayEvict as i32, 13),
+    ("QUORUMLOCK_EVENT_NODE_NOT_DURABLE", Kind::NodeNotDurable as i32, 20),
     ("QUORUMLOCK_EVENT_NODE_QUARANTINED", Kind::NodeQuarantined as i32, 14),
     ("QUORUMLOCK_EVENT_QUARANTINE_ENDED", Kind::QuarantineEnded as i32, 15),
     ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),

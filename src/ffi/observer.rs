@@ -5,7 +5,7 @@ use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
     WakeUpsRefused,
 };
 use std::ffi::c_void;
@@ -80,6 +80,10 @@ impl Observer for Listener {
 
     fn node_may_evict(&self, event: &NodeMayEvict) {
         self.tell(Event { policy: event.policy(), ..Event::of(Kind::NodeMayEvict, "") }.at([event.address()]));
+    }
+
+    fn node_not_durable(&self, event: &NodeNotDurable) {
+        self.tell(Event::of(Kind::NodeNotDurable, "").at([event.address()]));
     }
 
     fn node_quarantined(&self, event: &NodeQuarantined) {

@@ -304,12 +304,13 @@ void quorumlock_config_free(quorumlock_config *config);
 
 /* Adds a node, an independent Redis or Valkey master: "redis://[user:password@]host[:port][/database]" or
  * "unix://[user:password@]path[?db=database]". All clients of a lock must name the same nodes. Three or five make a
- * sound quorum; at most 64.
+ * sound quorum; at most 64. The parameter "durable=true" declares the node durable.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
- * always". It counts at once after a restart. This is believed, and cannot be checked.
+ * always". It counts at once after a restart. A node whose INFO says aof_enabled:0 contradicts this, and the
+ * declaration is ignored; appendfsync cannot be checked.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, const char *url, size_t url_length);
 
@@ -337,10 +338,15 @@ quorumlock_result quorumlock_config_set_retry_delay_ms(
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *config, uint64_t time_ms);
 
-/* The longest time to live that a lock may ask for, and how long a restarted node does not count: set it to little
- * more than what you use, and to the same in all clients of the nodes. Default: 86400000, a day. At least 1.
+/* The longest time to live that a lock may ask for, and how long a restarted node does not count: the same in all
+ * clients of the nodes. Locks of longer work have a watchdog. Default: 60000, a minute. At least 1.
  * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
 quorumlock_result quorumlock_config_set_max_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
+
+/* Declares all nodes durable if `durable` is not 0, as quorumlock_config_add_durable_node does for one. "durable=" in a
+ * URL counts over this. Default: no.
+ * Any thread. In a child of fork: changes the child's copy. Not in a signal handler. */
+quorumlock_result quorumlock_config_set_durable(quorumlock_config *config, int durable);
 
 /* What is done about nodes that were restarted and may have forgotten locks. */
 typedef enum quorumlock_restart_guard {
@@ -742,7 +748,7 @@ uint64_t quorumlock_nodes_quarantine_ms(const quorumlock_nodes *nodes, size_t in
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 int quorumlock_nodes_is_connected(const quorumlock_nodes *nodes, size_t index);
 
-/* 1 if it was declared durable, otherwise 0. 0 for NULL.
+/* 1 if it is declared durable and its INFO does not contradict that (aof_enabled:0), otherwise 0. 0 for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 int quorumlock_nodes_is_durable(const quorumlock_nodes *nodes, size_t index);
 
@@ -812,7 +818,9 @@ typedef enum quorumlock_kind {
     /* A wait has failed, because the lock is held by a key that has no expiry on a majority: name, addresses. */
     QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY = 18,
     /* Events were dropped, because they come faster than the observer takes them: dropped. */
-    QUORUMLOCK_EVENT_EVENTS_DROPPED = 19
+    QUORUMLOCK_EVENT_EVENTS_DROPPED = 19,
+    /* A node is declared durable and appends nothing to disk: the declaration is ignored. Addresses (one). */
+    QUORUMLOCK_EVENT_NODE_NOT_DURABLE = 20
 } quorumlock_kind;
 
 /* What happened. QUORUMLOCK_EVENT_NONE for NULL.

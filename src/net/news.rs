@@ -31,6 +31,8 @@ pub(crate) enum Item {
     /// It evicts keys when its memory is full, by this policy.
     MayEvict(NodeId, &'static str),
     NodeDown(NodeId, Fault),
+    /// It is declared durable, and appends nothing to disk.
+    NotDurable(NodeId),
     /// Its yes does not count for so long.
     NodeQuarantined(NodeId, Duration),
     NodeUp(NodeId),
@@ -290,6 +292,7 @@ mod tests {
         match item {
             Item::Dropped(count) => format!("{count} dropped"),
             Item::NodeDown(node, fault) => format!("{node} {fault}"),
+            Item::NotDurable(node) => format!("{node} not durable"),
             Item::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
             Item::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
             Item::NodeUp(node) => format!("{node} up"),

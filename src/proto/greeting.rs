@@ -1,7 +1,7 @@
 //! How a connection introduces itself: who we are to the server, in which database we work, and who it is.
 //!
-//! Its parts go out in one flight and are answered in the same order. Each may be refused; what is told of the memory
-//! decides nothing, and neither does its refusal.
+//! Its parts go out in one flight and are answered in the same order. Each may be refused; what is told of memory and
+//! persistence rejects no connection, and neither does its refusal.
 
 use super::command::{self, InfoReply};
 use super::fault::Cause;
@@ -18,6 +18,8 @@ pub struct Greeting {
     pub password: Option<String>,
     /// The database; 0 sends no `SELECT`.
     pub database: u32,
+    /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can contradict it.
+    pub checks_durability: bool,
 }
 
 /// A part of a greeting, in the order in which they go out.
@@ -27,6 +29,7 @@ pub(super) enum Part {
     Select,
     InfoServer,
     InfoMemory,
+    InfoPersistence,
     InfoReplication,
 }
 
@@ -41,11 +44,16 @@ impl Greeting {
             command::select(out, self.database);
             each(Part::Select);
         }
-        for (section, part) in
-            [("server", Part::InfoServer), ("memory", Part::InfoMemory), ("replication", Part::InfoReplication)]
-        {
-            command::info(out, section);
-            each(part);
+        for (section, part) in [
+            ("server", Part::InfoServer),
+            ("memory", Part::InfoMemory),
+            ("persistence", Part::InfoPersistence),
+            ("replication", Part::InfoReplication),
+        ] {
+            if part != Part::InfoPersistence || self.checks_durability {
+                command::info(out, section);
+                each(part);
+            }
         }
     }
 }
@@ -64,14 +72,16 @@ impl Part {
         let reply = match self {
             Part::Auth => return command::greeting_reply(reply, Cause::Auth),
             Part::Select => return command::greeting_reply(reply, Cause::Database),
-            Part::InfoServer | Part::InfoMemory | Part::InfoReplication => command::info_reply(reply)?,
+            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
+                command::info_reply(reply)?
+            }
         };
         Ok(match reply {
             InfoReply::Text(section) => {
                 identity.learn(section);
                 None
             }
-            InfoReply::Refused(cause) if self != Part::InfoMemory => Some(cause),
+            InfoReply::Refused(cause) if !matches!(self, Part::InfoMemory | Part::InfoPersistence) => Some(cause),
             InfoReply::Refused(_) | InfoReply::Withheld => None,
         })
     }
@@ -85,5 +95,41 @@ impl fmt::Debug for Greeting {
             .field("password", &self.password.as_ref().map(|_| "…"))
             .field("database", &self.database)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(greeting: &Greeting) -> (String, Vec<Part>) {
+        let (mut flight, mut parts) = (Vec::new(), Vec::new());
+        greeting.write(&mut flight, |part| parts.push(part));
+        (String::from_utf8(flight).unwrap(), parts)
+    }
+
+    #[test]
+    fn only_a_node_that_is_declared_durable_is_asked_about_persistence() {
+        let (flight, asked) = parts(&Greeting::default());
+        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoReplication]);
+        assert!(!flight.contains("persistence"));
+        let (flight, asked) = parts(&Greeting { checks_durability: true, ..Greeting::default() });
+        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoPersistence, Part::InfoReplication]);
+        assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
+    }
+
+    #[test]
+    fn persistence_may_be_withheld_and_rejects_no_connection() {
+        let table = [
+            (Reply::Bulk(Some(b"aof_enabled:1")), Some(true)),
+            (Reply::Bulk(Some(b"aof_enabled:0")), Some(false)),
+            (Reply::Error(b"NOPERM no"), None),
+            (Reply::Error(b"BUSY x"), None),
+        ];
+        for (reply, enabled) in table {
+            let mut identity = Identity::default();
+            assert_eq!(Part::InfoPersistence.learn(reply, &mut identity), Ok(None), "{reply:?}");
+            assert_eq!(identity.aof_enabled(), enabled, "{reply:?}");
+        }
     }
 }

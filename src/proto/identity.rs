@@ -1,4 +1,4 @@
-//! Who a server says it is: what `INFO` tells of its process, version, mode, role and memory.
+//! Who a server says it is: what `INFO` tells of its process, version, mode, role, memory and persistence.
 //!
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is shown
 //! of it is made of numbers, and of words that are known here: never text as the server sent it.
@@ -22,6 +22,7 @@ pub struct Identity {
     former_replication_id: Option<[u8; 40]>,
     memory_limit: u64,
     eviction: Option<&'static str>,
+    aof_enabled: Option<bool>,
 }
 
 /// The names of the history that a server's data belong to: the present one, and the one that ended with its last promotion.
@@ -110,6 +111,7 @@ impl Identity {
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
                 b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
+                b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
                 b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
                     let known = EVICTIONS.into_iter().find(|known| known.as_bytes() == value);
@@ -154,6 +156,12 @@ impl Identity {
     /// By what policy it evicts keys when its memory is full, if it does (SPEC §7.5).
     pub fn eviction(&self) -> Option<&'static str> {
         self.eviction.filter(|_| self.memory_limit > 0)
+    }
+
+    /// Whether the server appends its writes to a file, unless withheld or not asked. `INFO` does not show `appendfsync` in
+    /// any version.
+    pub fn aof_enabled(&self) -> Option<bool> {
+        self.aof_enabled
     }
 
     /// Why such a server may not vote, if it may not (SPEC §7.2).
@@ -289,6 +297,14 @@ mod tests {
         }
         assert_eq!(learnt("role:master\nmaster_replid:short\nmaster_replid2:x").replication(), None);
         assert_eq!(learnt(&format!("role:master\nmaster_replid:{}", "a".repeat(40))).replication(), None);
+    }
+
+    #[test]
+    fn an_append_only_file_is_on_off_or_not_shown() {
+        let table = [("aof_enabled:1", Some(true)), ("aof_enabled:0", Some(false)), ("aof_enabled:?", Some(false))];
+        for (text, enabled) in table.into_iter().chain([("loading:0\nrdb_saves:1", None), ("", None)]) {
+            assert_eq!(learnt(text).aof_enabled(), enabled, "{text}");
+        }
     }
 
     #[test]

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
 pub const MIN_TTL: Duration = Duration::from_millis(1);
-/// Longest time to live by default. Redis 5 turns a huge `PX` into a lock that never ends.
-pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest time to live by default, and how long a restarted node does not vote. Longer work has the watchdog. There is a
+/// limit at all because Redis 5 turns a huge `PX` into a lock that never ends.
+pub const MAX_TTL: Duration = Duration::from_secs(60);
 /// The part of drift that does not depend on the time to live: servers expire keys by a clock of whole milliseconds.
 pub const DRIFT_FLOOR: Duration = Duration::from_millis(2);
 
@@ -183,7 +184,7 @@ mod tests {
     fn drift_is_a_hundredth_and_two_milliseconds() {
         let table = [(3, 0.97), (10, 7.9), (100, 97.0), (1_000, 988.0), (30_000, 29_698.0), (86_400_000, 85_535_998.0)];
         for (millis, validity) in table {
-            let ttl = Ttl::new(Duration::from_millis(millis), FACTOR, MAX_TTL).unwrap();
+            let ttl = Ttl::new(Duration::from_millis(millis), FACTOR, Duration::MAX).unwrap();
             let lease = ttl.lease_from(LeaseTime::ORIGIN);
             let left = lease.remaining(LeaseTime::ORIGIN).as_secs_f64() * 1000.0;
             assert!((left - validity).abs() < 0.001, "{millis} ms: {left} left");
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(ttl(Duration::from_millis(1)), Err(TtlError::EatenByDrift));
         assert_eq!(ttl(Duration::from_millis(2)), Err(TtlError::EatenByDrift));
         assert_eq!(ttl(Duration::from_micros(3_999)), Ok(3));
-        assert_eq!(ttl(MAX_TTL), Ok(86_400_000));
+        assert_eq!(ttl(MAX_TTL), Ok(60_000));
         assert_eq!(ttl(MAX_TTL + Duration::from_nanos(1)), Err(TtlError::TooLong));
         assert_eq!(ttl(Duration::MAX), Err(TtlError::TooLong));
         assert_eq!(Ttl::new(Duration::MAX, FACTOR, Duration::MAX), Err(TtlError::TooLong));

@@ -2,7 +2,7 @@
 //! them has ended (SPEC §7.4).
 //!
 //! ```text
-//!   met ── as the process it was, or declared durable ──────────────► counts
+//!   met ── as the process it was, or durable then and now ──────────► counts
 //!    └──── as another process, or after it was a replica ───► quarantine, for max_ttl
 //!    └──── for the first time: counts; in strict mode ──────► quarantine, for max_ttl less its uptime
 //! ```
@@ -22,6 +22,8 @@
 //!    quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off for the uptime
 //!    that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the right time a
 //!    while after its start. Only for a node that is met for the first time there is nothing better.
+//! 5. A declaration that the node is durable holds for a process until `INFO` contradicts it with `aof_enabled:0`. What a
+//!    process without an append-only file has granted is lost with it, so the process after it is in quarantine as well.
 //!
 //! A master that was a replica has lost its keys without a restart, and keeps its process and its connections. It shows in the
 //! names of its data's history, which are compared on each connection, and on one that is in use once a second: before a
@@ -68,6 +70,7 @@ pub enum RestartGuard {
 pub struct Quarantine {
     guard: RestartGuard,
     term: Duration,
+    is_declared_durable: bool,
     met: Met,
     /// The history of its data when it was last seen as a master.
     replication: Option<ReplicationIds>,
@@ -77,8 +80,8 @@ pub struct Quarantine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
     Never,
-    /// A master, by the name of its process if it told.
-    Process(Option<RunId>),
+    /// A master, by the name of its process if it told, and whether that process keeps its keys.
+    Process(Option<RunId>, bool),
     /// A replica: what it knew is replaced by what its master knows, until it is a master again.
     Replica,
 }
@@ -86,22 +89,37 @@ enum Met {
 impl Quarantine {
     /// The record of a node that was never met. `term` is the longest that a lock may last.
     pub fn new(guard: RestartGuard, term: Duration) -> Quarantine {
-        Quarantine { guard, term, met: Met::Never, replication: None, end: None }
+        Quarantine { guard, term, is_declared_durable: false, met: Met::Never, replication: None, end: None }
+    }
+
+    /// The same record of a node that is declared durable.
+    #[must_use]
+    pub fn declared_durable(mut self) -> Quarantine {
+        self.is_declared_durable = true;
+        self
+    }
+
+    /// Whether the node is declared durable, and a server with this identity is not.
+    pub fn is_contradicted_by(&self, identity: &Identity) -> bool {
+        self.is_declared_durable && identity.aof_enabled() == Some(false)
     }
 
     /// The node is met on a new connection, as a master. Gives for how long it is in quarantine if that begins now.
     pub fn meet(&mut self, identity: &Identity, now: Timestamp) -> Option<Duration> {
         let id = identity.run_id();
         let was_replica = self.was_replica(identity);
+        let is_durable = self.is_declared_durable && !self.is_contradicted_by(identity);
         let wait = match (self.guard, self.met) {
             (RestartGuard::Off, _) => Duration::ZERO,
+            // Declared to be without fail-over too; a restart from an append-only file changes the history's names.
+            (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
             _ if was_replica => self.term,
-            (RestartGuard::Observed, Met::Never | Met::Process(None)) => Duration::ZERO,
+            (RestartGuard::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
             (RestartGuard::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(identity.uptime()),
-            (_, Met::Process(known)) if known.is_some() && known == id => Duration::ZERO,
-            (_, Met::Never | Met::Process(_) | Met::Replica) => self.term,
+            (_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,
+            (_, Met::Never | Met::Process(..) | Met::Replica) => self.term,
         };
-        self.met = Met::Process(id);
+        self.met = Met::Process(id, is_durable);
         self.replication = identity.replication();
         self.begin(wait, now)
     }
@@ -109,7 +127,8 @@ impl Quarantine {
     /// The node has said once more what it is, on a connection on which it was met. Gives for how long it is in quarantine if
     /// that begins now.
     pub fn recheck(&mut self, identity: &Identity, now: Timestamp) -> Option<Duration> {
-        let begins = self.guard != RestartGuard::Off && self.was_replica(identity);
+        let is_durable = matches!(self.met, Met::Process(_, true));
+        let begins = self.guard != RestartGuard::Off && !is_durable && self.was_replica(identity);
         self.replication = identity.replication();
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
@@ -236,6 +255,40 @@ mod tests {
         for (story, guard, expected) in table {
             assert_eq!(left(guard, story), expected, "{guard:?} {story}");
         }
+    }
+
+    /// A word each, as [`left`]: `+` after the letter of a process with an append-only file, `-` of one without.
+    #[test]
+    fn a_declared_node_counts_while_it_and_the_process_before_it_keep_their_keys() {
+        let table: [(&str, &[u64]); 8] = [
+            ("a+ b+ c+", &[0, 0, 0]),
+            ("a- b-", &[0, 60]),
+            // What the first process granted is gone, whatever the second one keeps.
+            ("a- b+", &[0, 60]),
+            ("a+ b-", &[0, 60]),
+            ("a- b+ c+", &[0, 60, 60]),
+            // Switched on in a running process.
+            ("a- a+ b+", &[0, 0, 0]),
+            // Not shown: the declaration is believed.
+            ("a b c", &[0, 0, 0]),
+            ("a b- c", &[0, 60, 60]),
+        ];
+        for (story, expected) in table {
+            let mut quarantine = Quarantine::new(RestartGuard::Observed, TERM).declared_durable();
+            let left = story.split(' ').map(|word| {
+                let mut server = identity(word.chars().next().unwrap(), None);
+                match &word[1..] {
+                    "" => {}
+                    sign => server.learn(if sign == "+" { b"aof_enabled:1" } else { b"aof_enabled:0" }),
+                }
+                assert_eq!(quarantine.is_contradicted_by(&server), word.ends_with('-'), "{story}");
+                quarantine.meet(&server, at(1000));
+                quarantine.remaining(at(1000)).as_secs()
+            });
+            assert_eq!(left.collect::<Vec<_>>(), expected, "{story}");
+        }
+        let server = identity('a', None);
+        assert!(!Quarantine::new(RestartGuard::Observed, TERM).is_contradicted_by(&server), "nothing was declared");
     }
 
     #[test]

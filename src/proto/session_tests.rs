@@ -73,7 +73,8 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 
 #[test]
 fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
-    let greeting = Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3 };
+    let greeting =
+        Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
     let mut session = Session::open(&greeting, None, NOW);
     session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
     let flight = sent(&mut session);
@@ -300,7 +301,12 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
 
 #[test]
 fn secrets_do_not_show() {
-    let greeting = Greeting { user: Some("alice".into()), password: Some("hunter2".into()), database: 0 };
+    let greeting = Greeting {
+        user: Some("alice".into()),
+        password: Some("hunter2".into()),
+        database: 0,
+        checks_durability: false,
+    };
     let session = Session::open(&greeting, None, NOW);
     let shown = format!("{greeting:?} {session:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");

@@ -110,9 +110,78 @@ impl Readings {
     }
 }
 
+/// A duration as an operator reads it: `250 µs`, `1.5 ms`, `58.3 s`, `5 min 10 s`, `1 h 30 min`, `3 d`. It is rounded up, so
+/// that what is left is never shown as nothing, and a limit that is raised to what is shown is high enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Human(pub Duration);
+
+impl fmt::Display for Human {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SECOND: u128 = 1_000_000_000;
+        let nanos = self.0.as_nanos();
+        // In tenths of a unit, without a needless fraction.
+        let mut tenths = |unit: u128, name: &str| match nanos.div_ceil(unit / 10) {
+            tenths if tenths % 10 == 0 => write!(f, "{} {name}", tenths / 10),
+            tenths => write!(f, "{}.{} {name}", tenths / 10, tenths % 10),
+        };
+        match nanos {
+            0 => f.write_str("0 s"),
+            1..1_000_000 => write!(f, "{} µs", nanos.div_ceil(1000)),
+            1_000_000..SECOND => tenths(1_000_000, "ms"),
+            _ if nanos < 120 * SECOND => tenths(SECOND, "s"),
+            _ => {
+                let seconds = nanos.div_ceil(SECOND);
+                let minutes = seconds.div_ceil(60);
+                let hours = minutes.div_ceil(60);
+                let (greater, unit, less, lesser) = match seconds {
+                    0..3600 => (seconds / 60, "min", seconds % 60, "s"),
+                    3600..172_800 => (minutes / 60, "h", minutes % 60, "min"),
+                    _ => (hours / 24, "d", hours % 24, "h"),
+                };
+                write!(f, "{greater} {unit}")?;
+                if less > 0 { write!(f, " {less} {lesser}") } else { Ok(()) }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_shown_in_two_units_at_most_and_rounded_up() {
+        let (micro, milli, second, minute) = (1_000, 1_000_000, 1_000_000_000, 60_000_000_000);
+        let table = [
+            (0, "0 s"),
+            (1, "1 µs"),
+            (250 * micro, "250 µs"),
+            (999 * micro + 1, "1000 µs"),
+            (milli, "1 ms"),
+            (1500 * micro, "1.5 ms"),
+            (100 * milli, "100 ms"),
+            (99 * milli + 1, "99.1 ms"),
+            (second, "1 s"),
+            (58_234 * milli, "58.3 s"),
+            (60 * second, "60 s"),
+            (60 * second + milli, "60.1 s"),
+            (119_900 * milli, "119.9 s"),
+            (119_999 * milli, "120 s"),
+            (2 * minute, "2 min"),
+            (5 * minute + 10 * second, "5 min 10 s"),
+            (60 * minute, "1 h"),
+            (60 * minute + 1, "1 h 1 min"),
+            (90 * minute, "1 h 30 min"),
+            (24 * 60 * minute, "24 h"),
+            (48 * 60 * minute, "2 d"),
+            (76 * 60 * minute, "3 d 4 h"),
+            (76 * 60 * minute + 1, "3 d 5 h"),
+        ];
+        for (nanos, shown) in table {
+            assert_eq!(Human(Duration::from_nanos(nanos)).to_string(), shown, "{nanos}");
+        }
+        assert!(Human(Duration::MAX).to_string().ends_with(" h"));
+    }
 
     #[test]
     fn arithmetic_saturates() {

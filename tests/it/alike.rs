@@ -10,6 +10,7 @@ use quorumlock::proto::extension::{self, ExtensionDialect};
 use quorumlock::proto::fence::FencingToken;
 use quorumlock::proto::fenced::{self, Ask, Deed};
 use quorumlock::proto::hint::{self, Hint};
+use quorumlock::proto::identity::Identity;
 use quorumlock::proto::lease::OwnerToken;
 use quorumlock::proto::resp::{self, Decoder};
 use quorumlock::proto::vote::Vote;
@@ -188,6 +189,28 @@ fn same_answers(server: &Server, node: &EmbeddedNode) {
 fn the_life_of_a_key_goes_the_same_way() {
     for (server, node) in pairs() {
         same_answers(&server, &node);
+    }
+}
+
+/// What `INFO` says of memory, persistence and replication, as far as the library reads it.
+#[test]
+fn info_says_the_same() {
+    for (server, node) in pairs() {
+        let said = |address: &str| {
+            let mut raw = Raw::connect(address);
+            ["memory", "persistence", "replication"].map(|section| {
+                let mut request = Vec::new();
+                command::info(&mut request, section);
+                let reply = raw.ask(&request);
+                let mut identity = Identity::default();
+                identity.learn(&reply);
+                assert!(String::from_utf8_lossy(&reply).contains("\r\n# "), "{section}");
+                (identity.role(), identity.eviction(), identity.aof_enabled(), identity.objection())
+            })
+        };
+        let real = said(&server.address());
+        assert_eq!(real, said(&node.address().to_string()));
+        assert_eq!(real.map(|said| said.2), [None, Some(false), None]);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Long enough for anything that is to happen on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// A time to live that ends after every test: a key that goes away meanwhile was released.
-pub(crate) const LASTING: Duration = Duration::from_secs(600);
+pub(crate) const LASTING: Duration = Duration::from_secs(60);
 /// The time for a node to answer in tests about time. An attempt that has to connect first takes twice as long at most.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much later than its deadline a call may return: the time to be scheduled, and no more.
@@ -24,7 +24,7 @@ pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlo
 
 /// A client of these URLs that gives them time.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).node_timeout(PATIENT).build().unwrap()
+    Redlock::builder().nodes(urls).max_ttl(LASTING * 2).node_timeout(PATIENT).build().unwrap()
 }
 
 /// A client of these URLs for tests about time.
@@ -33,7 +33,7 @@ pub(crate) fn hasty_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    Redlock::builder().nodes(servers.into_iter().map(Server::url)).node_timeout(PATIENT)
+    Redlock::builder().nodes(servers.into_iter().map(Server::url)).max_ttl(LASTING * 2).node_timeout(PATIENT)
 }
 
 /// The lock of a resource, with a time to live that outlives the test.

@@ -2,7 +2,7 @@
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons; where a server's version could matter, all are asked.
 
-use crate::clients::{SOON, builder, calls, causes, client, client_of, failure, lasting, left, take, value};
+use crate::clients::{LASTING, SOON, builder, calls, causes, client, client_of, failure, lasting, left, take, value};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
@@ -161,12 +161,12 @@ fn a_fenced_lock_is_extended_and_watched() {
         let client = client([&server]);
         let mut guard = take(&client.mutex("k").ttl(Duration::from_secs(5)).fenced());
         let number = token(&guard);
-        assert_eq!(guard.extend(Duration::from_secs(600)).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
         let (fence, deadline, _) = fields(&server);
-        assert!(fence == number.get() && token(&guard) == number && deadline > micros() / 1000 + 500_000);
+        assert!(fence == number.get() && token(&guard) == number && deadline > micros() / 1000 + 50_000);
         // Somebody has taken it away.
         set(&server, &format!("{} {deadline} {}", fence + 1, "0".repeat(40)));
-        assert_eq!(guard.extend(Duration::from_secs(600)).unwrap(), Extension::Lost);
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
         assert_eq!(guard.unlock().unwrap(), Release::Expired);
         assert_eq!(fields(&server).0, fence + 1);
         set(&server, "1 0 ");
@@ -187,7 +187,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
     servers[0].restart().unwrap();
     assert_eq!(value(&servers[0], KEY), None);
     let is_repaired = || {
-        assert_eq!(guard.extend(Duration::from_secs(500)).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
         value(&servers[0], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
@@ -349,14 +349,14 @@ fn a_release_that_is_owed_is_that_of_a_fenced_lock() {
 fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let client = client([&server]);
-        let mut guard = take(&client.mutex("k").ttl(Duration::from_secs(600)).fenced());
+        let mut guard = take(&client.mutex("k").ttl(LASTING).fenced());
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
-        match guard.extend(Duration::from_secs(601)).unwrap() {
+        match guard.extend(LASTING * 2).unwrap() {
             Extension::Failed(causes) => assert!(causes.iter().all(full), "{causes:?}"),
             other => panic!("{other:?}"),
         }
-        assert!(guard.remaining() > Duration::from_secs(500));
+        assert!(guard.remaining() > LASTING / 2);
         assert!(guard.unlock().unwrap_err().causes().iter().all(full));
         assert!(failure(&client.mutex("other").fenced()).causes().iter().all(full));
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
@@ -397,7 +397,7 @@ fn a_fenced_lock_changes_hands_with_its_number() {
     assert_eq!(refused(&theirs.mutex("other").fenced()), ErrorKind::Config);
     let mut guard = theirs.attach(again()).unwrap();
     assert_eq!((token(&guard), guard.resource()), (number, "k"));
-    assert_eq!(guard.extend(Duration::from_secs(700)).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING * 2).unwrap(), Extension::Extended);
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     assert!(token(&take(&lasting(&mine, "k").fenced())) > number);
     let plain = take(&lasting(&mine, "plain")).detach();

@@ -10,7 +10,7 @@ use std::time::Duration;
 fn unusable_resources_and_times_to_live_are_refused_without_asking_anybody() {
     // Nobody could be asked in a millisecond.
     let silent = crate::support::fake::Fake::silent();
-    let hour = Duration::from_secs(3600);
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
     let builder = quorumlock::Redlock::builder().node(silent.url());
     let (client, limited) = (builder.clone().build().unwrap(), builder.max_ttl(hour).prefix("p").build().unwrap());
     let ttl = |ttl| client.mutex("k").ttl(ttl);
@@ -22,7 +22,14 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_anybody() {
         (ttl(Duration::from_micros(999)), "shorter than 1 ms"),
         (ttl(Duration::from_millis(1)), "clock drift"),
         (ttl(Duration::from_millis(2)), "clock drift"),
-        (ttl(hour * 24 + Duration::from_millis(1)), "max_ttl"),
+        (
+            ttl(minute + Duration::from_millis(1)),
+            "longer than max_ttl (60 s): raise max_ttl to 60.1 s in every client of these nodes",
+        ),
+        (
+            ttl(minute * 90),
+            "raise max_ttl to 1 h 30 min in every client of these nodes, or let a watchdog extend the lock",
+        ),
         (ttl(Duration::MAX), "max_ttl"),
         (limited.mutex("k").ttl(hour + Duration::from_millis(1)), "max_ttl"),
     ];
@@ -42,7 +49,7 @@ fn unusable_resources_and_times_to_live_are_refused_without_asking_anybody() {
 #[test]
 fn times_to_live_reach_the_servers() {
     let server = Server::start().unwrap();
-    let client = client([&server]);
+    let client = builder([&server]).max_ttl(Duration::from_secs(86_400)).build().unwrap();
     for (ttl, millis) in [(100, 100), (86_400_000, 86_400_000)] {
         let guard = take(&client.mutex("k").ttl(Duration::from_millis(ttl)));
         let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };

@@ -12,7 +12,7 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
     Acquired, AttemptLost, Builder, EventsDropped, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard,
-    NodeDown, NodeMayEvict, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed,
     Released, Repaired, Watchdog,
 };
 use std::sync::{Arc, Mutex};
@@ -33,6 +33,7 @@ enum Event {
     Lost(Lost),
     NodeDown(NodeDown),
     NodeMayEvict(NodeMayEvict),
+    NodeNotDurable(NodeNotDurable),
     NodeQuarantined(NodeQuarantined),
     NodeUp(NodeUp),
     QuarantineEnded(QuarantineEnded),
@@ -56,6 +57,7 @@ impl Event {
             }
             Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
             Event::NodeDown(event) => format!("down {}", event.address()),
+            Event::NodeNotDurable(event) => format!("not durable {}", event.address()),
             Event::NodeMayEvict(event) => format!("may evict {} by {}", event.address(), event.policy()),
             Event::NodeQuarantined(event) => format!("quarantined {}", event.address()),
             Event::NodeUp(event) => format!("up {}", event.address()),
@@ -72,7 +74,8 @@ impl Event {
 
     fn is_about_a_node(&self) -> bool {
         let is_quarantine = matches!(self, Event::NodeQuarantined(_) | Event::QuarantineEnded(_));
-        is_quarantine || matches!(self, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeUp(_))
+        is_quarantine
+            || matches!(self, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) | Event::NodeUp(_))
     }
 }
 
@@ -142,6 +145,9 @@ impl Observer for Recorder {
     }
     fn node_down(&self, event: &NodeDown) {
         self.note(Event::NodeDown(event.clone()));
+    }
+    fn node_not_durable(&self, event: &NodeNotDurable) {
+        self.note(Event::NodeNotDurable(event.clone()));
     }
     fn node_may_evict(&self, event: &NodeMayEvict) {
         self.note(Event::NodeMayEvict(event.clone()));

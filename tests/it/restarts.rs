@@ -110,7 +110,7 @@ fn a_single_node_is_unavailable_until_all_that_it_may_have_forgotten_has_ended()
     let expected = (server[0].address(), Phase::Reply, Cause::Quarantined);
     let error = failure(&mutex);
     assert_eq!((error.kind(), causes(&error)), (ErrorKind::Unavailable, vec![expected]));
-    for word in ["in quarantine", "max_ttl (4s)", "durable"] {
+    for word in ["in quarantine", "max_ttl (4 s)", "durable"] {
         assert!(error.to_string().contains(word), "{error}");
     }
     // It was asked, and its key was released again.
@@ -146,8 +146,9 @@ fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
 fn a_durable_node_counts_at_once_and_has_its_keys() {
     let start = || Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
     let mut server = [start()];
-    let client = Redlock::builder().node(Node::new(server[0].url()).durable(true)).build().unwrap();
-    let theirs = Redlock::builder().node(Node::new(server[0].url()).durable(true)).build().unwrap();
+    let client = Redlock::builder().node(server[0].url()).durable(true).build().unwrap();
+    let theirs = Redlock::builder().node(format!("{}?durable=true", server[0].url())).build().unwrap();
+    assert!(client.nodes().unwrap()[0].is_durable() && theirs.nodes().unwrap()[0].is_durable());
     acquaint(&theirs);
     let mut guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
@@ -155,6 +156,24 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == Extension::Extended));
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), Release::Released);
+}
+
+/// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
+#[test]
+fn a_node_declared_durable_that_appends_nothing_to_disk_is_not() {
+    for node in [
+        |server: &Server| Node::new(server.url()).durable(true),
+        |server: &Server| Node::new(format!("{}?durable=true", server.url())),
+    ] {
+        let mut servers = Server::several(3).unwrap();
+        let client = brief([]).nodes(servers.iter().map(node)).build().unwrap();
+        acquaint(&client);
+        assert!(client.nodes().unwrap().iter().all(|node| !node.is_durable()));
+        for server in &mut servers {
+            server.restart().unwrap();
+        }
+        assert!(causes(&failure(&longest(&client))).iter().all(|cause| cause.2 == Cause::Quarantined));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! thrown away for nothing, and none counts too early.
 
 use super::Fleet;
+use crate::net::news::Item;
 use crate::net::relay::Bells;
 use crate::net::rounds::Purpose;
 use crate::proto::fault::{Cause, Fault, Phase};
@@ -24,6 +25,9 @@ impl Fleet {
         // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
         if link.quarantine.meet(&link.known, self.clock.now()).is_some() {
             self.presence.is_another(node);
+        }
+        if link.quarantine.is_contradicted_by(&link.known) {
+            self.presence.note(Item::NotDurable(node));
         }
         if let Some(policy) = link.known.eviction() {
             self.presence.may_evict(node, policy);

@@ -105,7 +105,8 @@ fn a_library_that_is_closed_leaves_nothing() {
 #[test]
 fn restarts_of_nodes_are_told() {
     let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
-    let mut servers = Server::several(4).unwrap();
+    let mut servers = Server::several(3).unwrap();
+    servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
     servers[1].command(&["CONFIG", "SET", "maxmemory", "100mb"]).unwrap();
     servers[1].command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).unwrap();
     let mut command = command(&program, &[]);

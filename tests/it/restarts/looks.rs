@@ -6,8 +6,8 @@ use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
 use quorumlock::{
-    Cause, ErrorKind, Node, NodeDown, NodeMayEvict, NodeQuarantined, NodeState, NodeUp, Observer, Phase,
-    QuarantineEnded, Redlock, Role,
+    Cause, ErrorKind, Node, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeState, NodeUp, Observer,
+    Phase, QuarantineEnded, Redlock, Role,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -33,6 +33,9 @@ impl Observer for Journal {
     }
     fn node_may_evict(&self, event: &NodeMayEvict) {
         self.note(event.policy(), event.address());
+    }
+    fn node_not_durable(&self, event: &NodeNotDurable) {
+        self.note("not durable", event.address());
     }
     fn node_quarantined(&self, event: &NodeQuarantined) {
         assert!(event.remaining() <= MAX_TTL && event.remaining() > MAX_TTL / 2, "{event:?}");
@@ -91,8 +94,39 @@ fn a_node_that_evicts_keys_is_told_once_for_each_connection_and_goes_on_voting()
 }
 
 #[test]
+fn a_node_that_contradicts_its_declaration_is_told_once_for_each_connection_and_goes_on_voting() {
+    let server = [Server::start().unwrap()];
+    let journal = Arc::new(Journal::default());
+    let client = builder(&server).durable(true).observer(Arc::clone(&journal)).build().unwrap();
+    assert!(client.nodes().unwrap()[0].is_durable(), "it was not asked yet");
+    let warnings = || journal.words().iter().filter(|words| words.starts_with("not durable ")).count();
+    for connections in 1..3 {
+        for _ in 0..3 {
+            take(&client.mutex(KEY)).unlock().unwrap();
+        }
+        assert_eq!(warnings(), connections, "{:?}", journal.words());
+        let status = client.nodes().unwrap().remove(0);
+        assert_eq!((status.state(), status.is_durable()), (NodeState::Voting, false));
+        assert!(
+            status.to_string().contains("declared durable but appends nothing to disk (aof_enabled:0)"),
+            "{status}"
+        );
+        server[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    // One that appends, and one that nothing is declared of.
+    let durable = [Server::with(&["--appendonly", "yes"]).unwrap()];
+    for builder in [builder(&durable).durable(true), builder(&server)] {
+        let journal = Arc::new(Journal::default());
+        take(&builder.observer(Arc::clone(&journal)).build().unwrap().mutex(KEY)).unlock().unwrap();
+        assert!(!journal.words().iter().any(|words| words.starts_with("not durable ")), "{:?}", journal.words());
+    }
+}
+
+#[test]
 fn nodes_are_shown_as_they_are() {
-    let mut servers = Server::several(3).unwrap();
+    let mut servers = Server::several(2).unwrap();
+    servers.insert(0, Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
     let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let nobody = free_port().unwrap();
