@@ -20,7 +20,7 @@ use super::Input;
 use quorumlock::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use quorumlock::proto::backoff::Backoff;
 use quorumlock::proto::fault::{Cause, Fault, Phase};
-use quorumlock::proto::lease::{MAX_TTL, Ttl};
+use quorumlock::proto::lease::Ttl;
 use quorumlock::proto::node::{NodeId, NodeSet};
 use quorumlock::proto::time::{LeaseTime, Readings, Timestamp};
 use quorumlock::proto::vote::{Tally, Vote};
@@ -88,7 +88,7 @@ impl Run {
     fn begin(input: &mut Input<'_>) -> Option<Run> {
         let nodes = 1 + usize::from(input.byte()) % MOST_NODES;
         let (millis, drift) = (pick(&TTLS, input), pick(&DRIFTS, input));
-        let ttl = Ttl::new(Duration::from_millis(millis), drift as f64 / 100.0, MAX_TTL);
+        let ttl = Ttl::new(Duration::from_millis(millis), drift as f64 / 100.0, Duration::MAX);
         let validity = (millis * MILLI).checked_sub(millis * MILLI * drift / 100 + 2 * MILLI).filter(|left| *left > 0);
         assert_eq!(ttl.is_ok(), validity.is_some(), "{millis} ms less {drift} hundredths and two milliseconds");
         let ttl = ttl.ok()?;

@@ -79,6 +79,7 @@ enum Request {
     /// Which attempt at the same extension this is, and whether it is one by script.
     Extend(Ticket, usize, bool),
     InfoMemory,
+    InfoPersistence,
     InfoReplication,
     InfoServer,
     /// Which attempt at the same release this is.
@@ -136,9 +137,15 @@ impl Run {
             peak: 0,
             failed: false,
         };
-        let greeted = [(Request::Auth, set(1)), (Request::Select, set(2))];
-        let requests = greeted.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request));
-        for request in requests.chain([Request::InfoServer, Request::InfoMemory, Request::InfoReplication]) {
+        let greeted = [
+            (Request::Auth, set(1)),
+            (Request::Select, set(2)),
+            (Request::InfoServer, true),
+            (Request::InfoMemory, true),
+            (Request::InfoPersistence, set(3)),
+            (Request::InfoReplication, true),
+        ];
+        for request in greeted.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
             run.asked.push(Asked { request, at: Timestamp::ORIGIN });
         }
         run
@@ -232,7 +239,7 @@ impl Run {
             Some(Request::Extend(_, _, true)) => &[1, 5, 16, 6, 7, 9],
             Some(Request::Extend(_, _, false)) => &[0, 4, 17, 7, 8, 9],
             Some(Request::InfoReplication) => &[3, 3, 7, 11],
-            Some(Request::InfoMemory) => &[3, 7, 11, 12],
+            Some(Request::InfoMemory | Request::InfoPersistence) => &[3, 7, 11, 12],
             Some(Request::InfoServer) => &[2, 12, 7, 6, 13],
             Some(Request::Release(..)) => &[1, 5, 6, 7, 9],
             None => &[0],
@@ -320,8 +327,8 @@ impl Run {
             }
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
-            (Request::InfoMemory, Tree::Error(_)) => Meaning::Nothing,
-            (Request::InfoMemory, Tree::Bulk(Some(section))) => {
+            (Request::InfoMemory | Request::InfoPersistence, Tree::Error(_)) => Meaning::Nothing,
+            (Request::InfoMemory | Request::InfoPersistence, Tree::Bulk(Some(section))) => {
                 self.identity.learn(section);
                 Meaning::Nothing
             }
@@ -486,6 +493,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 }
             }
             (Request::InfoMemory, words) => *words == [b"INFO".as_slice(), b"memory"],
+            (Request::InfoPersistence, words) => *words == [b"INFO".as_slice(), b"persistence"],
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
             (Request::Release(ticket, _), [dialect, arguments @ ..]) => {
