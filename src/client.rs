@@ -15,7 +15,6 @@ use crate::proto::time::Human;
 use crate::queue::{Queues, Trouble};
 use crate::report::Reporter;
 use crate::sys::Generation;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,9 +83,9 @@ impl Client {
 
     /// Starts the thread that extends locks, unless it runs.
     pub(crate) fn start_keeper(&self) -> Result<()> {
-        self.keeper().start().map_err(|error| {
-            Error::new(ErrorKind::Unavailable, format!("cannot start the watchdog's thread: {}", error.kind()))
-        })
+        self.keeper()
+            .start()
+            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("cannot start the watchdog's thread: {error}")))
     }
 
     /// Checks a time to live against the settings.
@@ -122,8 +121,10 @@ impl Client {
     pub(crate) fn trouble(&self, count: &Count) -> Trouble {
         let cause =
             |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
+        let tally = &count.tally;
         Trouble {
-            answered: count.tally.granted().len() + count.tally.refused().len(),
+            answered: tally.granted().union(tally.refused()).union(tally.absent()),
+            asked: count.reached,
             hopeless_since: None,
             causes: count.faults.iter().map(cause).collect(),
         }
@@ -156,19 +157,24 @@ impl Client {
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
     pub(crate) fn unavailable_for(&self, action: &str, trouble: Trouble) -> Error {
-        let nodes = self.settings().nodes.len();
-        let mut message =
-            format!("cannot {action}: {} of {nodes} nodes answered and {} must", trouble.answered, nodes / 2 + 1);
-        if trouble.causes.iter().any(|node| node.cause() == Cause::Quarantined) {
-            let max_ttl = self.settings().max_ttl;
-            let _ = write!(
-                message,
-                "; a restarted node counts when max_ttl ({}) has passed, or at once if it keeps its data and is declared \
-                 durable",
-                Human(max_ttl)
-            );
-        }
-        Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, trouble.causes)
+        let Settings { nodes, max_ttl, .. } = self.settings();
+        let Trouble { answered, asked, causes, .. } = trouble;
+        let voting = self.engine().voting();
+        let other = |(index, address): (usize, &String)| {
+            let node = NodeId::new(index);
+            if causes.iter().any(|cause| cause.address() == address) {
+                return None;
+            }
+            let word = match () {
+                () if answered.contains(node) => "answered",
+                () if asked.contains(node) => "asked, answer not awaited",
+                () if voting.contains(node) => "healthy, not asked",
+                () => "not asked",
+            };
+            Some(format!("{address}: {word}"))
+        };
+        let others = nodes.iter().enumerate().filter_map(other).collect();
+        Error::unavailable(action, nodes.len(), *max_ttl, causes, others)
     }
 
     /// The error that a lock is held by a key that has no expiry on these nodes.

@@ -181,3 +181,6 @@
 //! * **In the simulator**: host names, Unix sockets, `fork`, leases as text, the C interface. Real servers see those.
 //! * **The quality of the system's random numbers**, on which the uniqueness of owner tokens rests: 160 bits for each attempt.
 //! * **Nobody else** has tested it yet: no independent audit, no Jepsen run by its makers.
+
+#[doc = include_str!("docs/messages.md")]
+pub mod messages {}

@@ -3,9 +3,12 @@
 //! "Held by someone else" is not among the errors: it is `Ok(None)`. An error means that the library could not find out,
 //! or was not able or allowed to try. No text from a server, no password, no token and no URL is ever part of one.
 
+use crate::proto::detail::Detail;
 use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::time::Human;
 use std::borrow::Cow;
-use std::fmt;
+use std::time::Duration;
+use std::{fmt, io};
 
 /// What everything that can fail returns here.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -15,8 +18,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// `Display` gives one line that names every node that failed:
 ///
 /// ```text
-/// cannot lock "orders/42": 2 of 5 nodes answered and 3 must [10.0.0.3:6379: timed out (reply); …]
+/// cannot lock "orders/42": 2 of 3 nodes failed, 2 must answer [10.0.0.1:6379: connection refused; 10.0.0.2:6379: …]
 /// ```
+///
+/// [All messages](crate::docs::messages) are on a page of their own.
 pub struct Error(Box<Content>);
 
 struct Content {
@@ -24,6 +29,8 @@ struct Content {
     message: Cow<'static, str>,
     causes: Vec<NodeFault>,
     is_permanent: bool,
+    /// The other nodes, and what became of each.
+    others: Vec<String>,
 }
 
 /// What a caller can do about an error. `Display` gives one phrase for a log.
@@ -96,26 +103,57 @@ impl Error {
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
         let is_permanent = matches!(kind, ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost);
-        Error(Box::new(Content { kind, message: message.into(), causes: Vec::new(), is_permanent }))
+        let (causes, others) = (Vec::new(), Vec::new());
+        Error(Box::new(Content { kind, message: message.into(), causes, is_permanent, others }))
     }
 
-    pub(crate) fn with_causes(mut self, causes: Vec<NodeFault>) -> Error {
-        self.0.causes = causes;
-        self
+    /// Too few of the nodes answered. `what` could not be done; `others` are the nodes without a cause.
+    pub(crate) fn unavailable(
+        what: &str,
+        nodes: usize,
+        max_ttl: Duration,
+        causes: Vec<NodeFault>,
+        others: Vec<String>,
+    ) -> Error {
+        let (failed, quorum) = (causes.len(), nodes / 2 + 1);
+        let mut message = match failed {
+            0 => format!("cannot {what}: no attempt has ended yet"),
+            _ => format!("cannot {what}: {failed} of {nodes} nodes failed, {quorum} must answer"),
+        };
+        if causes.iter().any(|node| node.cause() == Cause::Quarantined) {
+            let max_ttl = Human(max_ttl);
+            message +=
+                &format!("; a restarted node votes after max_ttl ({max_ttl}), or at once if it is declared durable");
+        }
+        let mut error = Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, causes);
+        if failed > 0 {
+            error.0.others = others;
+        }
+        error
     }
 
-    /// [`with_causes`](Error::with_causes), of so many nodes in all: whether it is permanent goes by the causes.
+    /// With these causes, of so many nodes in all: whether it is permanent goes by the causes.
     pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
         let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();
         self.0.is_permanent = nodes - permanent < nodes / 2 + 1;
-        self.with_causes(causes)
+        self.0.causes = causes;
+        self
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
-        NodeFault::list(&self.0.causes, f)
+        let mut separator = " [";
+        for cause in &self.0.causes {
+            write!(f, "{separator}{cause}")?;
+            separator = "; ";
+        }
+        for other in &self.0.others {
+            write!(f, "{separator}{other}")?;
+            separator = "; ";
+        }
+        if separator == " [" { Ok(()) } else { f.write_str("]") }
     }
 }
 
@@ -171,7 +209,54 @@ impl NodeFault {
 
 impl fmt::Display for NodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.address, self.fault)
+        write!(f, "{}: {}", self.address, Explained(self.fault))
+    }
+}
+
+/// A fault as an operator reads it. Its words are ours; a system error is in the words of the operating system.
+pub(crate) struct Explained(pub(crate) Fault);
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { phase, cause, detail } = self.0;
+        let text = match (cause, phase, detail) {
+            (Cause::Auth, _, Detail::PasswordMissing) => "the server wants a password, and none is given",
+            (Cause::Auth, _, Detail::PasswordUnset) => "a password is given, and the server has none set",
+            (Cause::Auth, _, Detail::PasswordWrong) => "wrong password, or unknown or disabled user",
+            (Cause::Auth, _, Detail::UsersUnknown) => {
+                "a user is given, and the server knows passwords only (Redis before 6)"
+            }
+            (Cause::Closed, Phase::Connect, _) => "connection closed while it was made",
+            (Cause::Closed, Phase::Handshake, _) => {
+                "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
+            }
+            (Cause::NoPermission, _, Detail::Command(command)) => return write!(f, "the user may not run {command}"),
+            (Cause::NoPermission, _, Detail::Key(command)) => {
+                return write!(f, "the user may not use this key ({command})");
+            }
+            (Cause::Protocol(error), Phase::Handshake, _) => {
+                return write!(f, "{error} in the handshake; perhaps no Redis server, or a TLS port");
+            }
+            (Cause::Quarantined, _, Detail::Left(left)) => {
+                return write!(f, "restarted or was a replica, does not vote for another {}", Human(left));
+            }
+            (Cause::System(number), ..) if number != 0 => return io::Error::from_raw_os_error(number).fmt(f),
+            (Cause::TimedOut, ..) => {
+                f.write_str(match phase {
+                    Phase::Resolve => "host name not resolved",
+                    Phase::Connect => "no connection",
+                    Phase::Handshake => "no answer to the handshake",
+                    _ => "no reply",
+                })?;
+                return match detail {
+                    Detail::Limit(time, Some(setting)) => write!(f, " within {} ({setting})", Human(time)),
+                    Detail::Limit(time, None) => write!(f, " within {}", Human(time)),
+                    _ => f.write_str(" in time"),
+                };
+            }
+            _ => return cause.fmt(f),
+        };
+        f.write_str(text)
     }
 }
 
@@ -185,8 +270,12 @@ mod tests {
             NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
             NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
         ];
-        let error = Error::new(ErrorKind::Unavailable, "cannot lock \"x\"").with_causes(causes);
-        assert_eq!(error.to_string(), "cannot lock \"x\" [a:1: timed out (reply); b:2: connection refused (connect)]");
+        let error = Error::unavailable("lock \"x\"", 3, Duration::ZERO, causes, vec!["c:3: healthy, not asked".into()]);
+        assert_eq!(
+            error.to_string(),
+            "cannot lock \"x\": 2 of 3 nodes failed, 2 must answer \
+             [a:1: no reply in time; b:2: connection refused; c:3: healthy, not asked]"
+        );
         assert!(format!("{error:?}").starts_with("Unavailable: cannot lock"));
         assert_eq!(Error::new(ErrorKind::Cancelled, "cancelled").to_string(), "cancelled");
     }

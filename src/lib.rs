@@ -158,6 +158,8 @@ mod forked;
 mod guard;
 mod keeper;
 mod lease;
+#[cfg(test)]
+mod messages_tests;
 mod mutex;
 mod net;
 mod node;
@@ -204,6 +206,9 @@ pub use release::Release;
 pub use status::{NodeState, NodeStatus};
 pub use wait::{CancelHandle, Wait};
 pub use watchdog::Watchdog;
+
+#[doc(hidden)]
+pub use proto::time::Human;
 
 #[doc(hidden)]
 pub use net::endpoint::{Address, Endpoint, EndpointError};

@@ -14,7 +14,7 @@ use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
 use crate::proto::node::NodeSet;
-use crate::proto::time::{Readings, Timestamp};
+use crate::proto::time::{Human, Readings, Timestamp};
 use crate::queue::{HoldId, Place, Trouble};
 use crate::token;
 use crate::wait::{Limit, Wait};
@@ -392,9 +392,9 @@ impl<'m> Acquisition<'m> {
 
     fn too_late(&self) -> Error {
         let message = format!(
-            "cannot lock {:?}: a quorum answered, but only after the lease had ended; the time to live of {} ms is too short",
+            "cannot lock {:?}: a quorum answered, but only after the lease had ended; the time to live of {} is too short",
             self.mutex.resource(),
-            self.ttl.millis()
+            Human(self.ttl.duration())
         );
         Error::new(ErrorKind::Unavailable, message)
     }

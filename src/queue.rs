@@ -13,6 +13,7 @@ use crate::error::NodeFault;
 use crate::net::alarm::Alarm;
 use crate::proto::lease::Lease;
 use crate::proto::lease::OwnerToken;
+use crate::proto::node::NodeSet;
 use crate::proto::time::{LeaseTime, Readings, Timestamp};
 use crate::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -77,7 +78,10 @@ enum Bell {
 /// Why the last attempt on a resource could not find out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble {
-    pub(crate) answered: usize,
+    /// The nodes that gave a usable answer.
+    pub(crate) answered: NodeSet,
+    /// Those that were asked.
+    pub(crate) asked: NodeSet,
     /// Since when no quorum is possible for permanent faults, if that is so.
     pub(crate) hopeless_since: Option<Timestamp>,
     pub(crate) causes: Vec<NodeFault>,

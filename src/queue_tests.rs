@@ -120,8 +120,8 @@ fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
 fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    head.troubled(Trouble { answered: 1, ..Trouble::default() });
-    assert_eq!(behind.trouble().unwrap().answered, 1);
+    head.troubled(Trouble { answered: NodeSet::first(1), ..Trouble::default() });
+    assert_eq!(behind.trouble().unwrap().answered.len(), 1);
     head.answered(at(7));
     assert!(behind.trouble().is_none());
     assert_eq!(behind.turn(lease_at(8)), Turn::Behind(at(7)));

@@ -1,6 +1,6 @@
 //! What a client knows of its nodes at present: for an operator who wonders, and for a health check.
 
-use crate::error::NodeFault;
+use crate::error::{Explained, NodeFault};
 use crate::net::engine::{Look, Snapshot};
 use crate::proto::fault::Cause;
 use crate::proto::identity::Role;
@@ -110,12 +110,20 @@ impl NodeStatus {
     }
 }
 
-/// One line: the address, what it is, and for how long.
+/// One line: the address, what it is, for how long, and why.
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} for {}", self.address, self.state(), Human(self.state_age()))?;
-        if self.state() == NodeState::Voting && !self.is_connected() {
-            f.write_str(", not connected")?;
+        let (state, explanation) = match self.snapshot.look {
+            Look::Down(fault) => ("down", Explained(fault).to_string()),
+            Look::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
+            Look::Rejected(fault) => ("rejected", Explained(fault).to_string()),
+            Look::Unknown => ("unknown", String::new()),
+            Look::Voting if self.is_connected() => ("voting", String::new()),
+            Look::Voting => ("voting", "not connected".to_owned()),
+        };
+        write!(f, "{}: {state} for {}", self.address, Human(self.state_age()))?;
+        if !explanation.is_empty() {
+            write!(f, ", {explanation}")?;
         }
         if let Some(server) = self.server() {
             write!(f, ", {server}")?;

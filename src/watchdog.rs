@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::proto::lease::Ttl;
 use crate::proto::renewal::Terms;
-use crate::proto::time::LeaseTime;
+use crate::proto::time::{Human, LeaseTime};
 use std::time::Duration;
 
 /// The part of its validity before whose end a lease is told to be lost, by default: a tenth, so that its holder has time
@@ -70,9 +70,9 @@ impl Watchdog {
         }
         if self.margin.is_some_and(|margin| margin >= ttl.validity() / 2) {
             let message = format!(
-                "a watchdog's margin of {:?} is not less than half of the validity of a lock of {} ms",
-                self.margin.unwrap_or_default(),
-                ttl.millis()
+                "a watchdog's margin of {} is not less than half of the validity of a lock of {}",
+                Human(self.margin.unwrap_or_default()),
+                Human(ttl.duration())
             );
             return Err(Error::new(ErrorKind::Config, message));
         }

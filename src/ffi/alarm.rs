@@ -14,9 +14,8 @@ pub(super) struct Alarm(Waker);
 impl Alarm {
     #[cfg(unix)]
     pub(super) fn new() -> Result<Alarm> {
-        let failure = |error: std::io::Error| {
-            Failure::new(Code::Unavailable, format!("cannot open a descriptor: {}", error.kind()))
-        };
+        let failure =
+            |error: std::io::Error| Failure::new(Code::Unavailable, format!("cannot open a descriptor: {error}"));
         Waker::new().map(Alarm).map_err(failure)
     }
 

@@ -6,7 +6,7 @@ use super::boundary::value;
 use super::handle::Seen;
 use super::report::{Fault, faults, show};
 use super::text::Str;
-use crate::NodeFault;
+use crate::{Human, NodeFault};
 use std::ffi::c_int;
 use std::ptr::null;
 use std::sync::OnceLock;
@@ -86,14 +86,14 @@ impl Event {
         let how = if self.is_freed { ", by freeing its guard" } else { "" };
         let mut line = match self.kind {
             Kind::None => String::new(),
-            Kind::Acquired => format!("took {name:?} in {:?}, at attempt {attempts}", self.waited),
+            Kind::Acquired => format!("took {name:?} in {}, at attempt {attempts}", Human(self.waited)),
             Kind::AttemptLost => format!(
                 "lost attempt {attempts} at {name:?}: {} nodes granted it, {} refused",
                 self.granted, self.refused
             ),
-            Kind::Extended => format!("{by_itself}extended {name:?} by {:?}", self.ttl),
+            Kind::Extended => format!("{by_itself}extended {name:?} by {}", Human(self.ttl)),
             Kind::ExtensionFailed => {
-                format!("could not be {by_itself}extended, and is ours for {:?}: {name:?}", self.remaining)
+                format!("could not be {by_itself}extended, and is ours for {}: {name:?}", Human(self.remaining))
             }
             Kind::KeyWithoutExpiry => {
                 format!("the key of {name:?} has no expiry, and is never freed, at {}", self.addresses.join(", "))
@@ -111,7 +111,7 @@ impl Event {
                 self.addresses.join(", ")
             ),
             Kind::NodeQuarantined => {
-                format!("{} was restarted, and does not count for {:?}", self.addresses.join(", "), self.remaining)
+                format!("{} was restarted, and does not count for {}", self.addresses.join(", "), Human(self.remaining))
             }
             Kind::QuarantineEnded => format!("{} counts again", self.addresses.join(", ")),
             Kind::PublishRefused => "others are not told of releases here".to_owned(),

@@ -287,7 +287,7 @@ quorumlock_cause quorumlock_fault_cause(const quorumlock_fault *fault);
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 int64_t quorumlock_fault_number(const quorumlock_fault *fault);
 
-/* Address, cause and phase in one line, such as "10.0.0.3:6379: timed out (reply)". Empty for NULL.
+/* Address, cause and phase in one line, such as "10.0.0.3:6379: no reply within 100 ms (node_timeout)". Empty for NULL.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_fault_message(const quorumlock_fault *fault);
 

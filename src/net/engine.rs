@@ -307,6 +307,11 @@ impl Engine {
         self.relay.enter(Fleet::status)
     }
 
+    /// The nodes that vote and answer in time, as far as is known.
+    pub(crate) fn voting(&self) -> NodeSet {
+        self.relay.enter(|fleet, now, _| fleet.voting(now))
+    }
+
     /// How long a node has to answer.
     pub(crate) fn node_timeout(&self) -> Duration {
         self.node_timeout

@@ -170,7 +170,7 @@ impl Fleet {
         // A server that refuses us may close next; the refusal says more.
         let fault = match self.links[node.index()].session.standing() {
             Standing::Rejected(refusal) => refusal,
-            Standing::Greeting | Standing::Member => fault,
+            Standing::Greeting | Standing::Member => self.links[node.index()].most_telling(fault),
         };
         if !self.is_idle_end(node, fault) {
             self.note_failure(node, fault, now);
@@ -329,11 +329,8 @@ impl World for Fleet {
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) {
                 let link = &self.links[node.index()];
-                let fault = if link.is_closed() || link.is_duplicate() {
-                    link.fault()
-                } else {
-                    Fault::new(link.phase(), Cause::TimedOut)
-                };
+                let is_known = link.is_closed() || link.is_duplicate();
+                let fault = if is_known { link.fault() } else { link.timed_out(now) };
                 self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
             }
         }

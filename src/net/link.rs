@@ -16,6 +16,7 @@
 //! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
 
 mod duplicate;
+mod faults;
 mod interest;
 mod pending;
 mod race;
@@ -25,6 +26,7 @@ use super::endpoint::{Address, Endpoint};
 use super::resolve::{self, Resolution};
 use super::stream::{self, Stream};
 use crate::proto::command::Dialect;
+use crate::proto::detail::Detail;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::health::Health;
 use crate::proto::identity::{Identity, RunId};
@@ -192,7 +194,11 @@ impl Link {
             }
             _ => return None,
         };
-        Some(Fault::new(self.phase(), cause))
+        let limit = match self.connection {
+            Connection::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
+            _ => CONNECT_LIMIT,
+        };
+        Some(self.most_telling(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
 
     /// Whether a `SET` may be queued now. If it is, [`asks`](Link::asks) is to be told first.
@@ -209,7 +215,7 @@ impl Link {
         if !self.is_overdue(now) {
             return Ok(());
         }
-        let overdue = Fault::new(self.phase(), Cause::TimedOut);
+        let overdue = self.timed_out(now);
         if !self.health.is_suspect() {
             self.health.failed(overdue, now, self.salt());
         }

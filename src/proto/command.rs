@@ -61,6 +61,7 @@ impl Dialect {
 
 impl Dialects for Dialect {
     const CHOICE: &'static [Dialect] = &Dialect::ALL;
+    const COMMANDS: &'static str = "EVAL with GET and DEL, DELIFEQ or DELEX";
 
     fn number(self) -> u8 {
         self as u8
@@ -85,7 +86,7 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(Vote::Granted),
         Reply::Bulk(None) => Ok(Vote::Refused),
-        Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),
+        Reply::Error(text) => Ok(Vote::Fault(Fault::of_error_reply(text, "SET"))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }

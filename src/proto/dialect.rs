@@ -8,6 +8,7 @@
 //!        └── understood ──► a vote          └── understood ──► a vote, and preferred from now on
 //! ```
 
+use super::detail::Detail;
 use super::fault::{Cause, Fault, Phase};
 use super::vote::Vote;
 
@@ -24,6 +25,8 @@ pub enum Answer {
 pub(super) trait Dialects: Copy + PartialEq + 'static {
     /// All of them, the likeliest first.
     const CHOICE: &'static [Self];
+    /// The commands that a user needs for one of them, for a message.
+    const COMMANDS: &'static str;
 
     /// A number below 8 of its own.
     fn number(self) -> u8;
@@ -68,7 +71,7 @@ impl<D: Dialects> Tried<D> {
             None => {
                 // Of all the reasons, permission is the one that somebody can mend.
                 let cause = if self.denied { Cause::NoPermission } else { cause };
-                Some(Vote::Fault(Fault::new(Phase::Reply, cause)))
+                Some(Vote::Fault(Fault::new(Phase::Reply, cause).with(Detail::Command(D::COMMANDS))))
             }
         }
     }
@@ -93,6 +96,7 @@ mod tests {
 
     impl Dialects for Way {
         const CHOICE: &'static [Way] = &[Way::First, Way::Second, Way::Third];
+        const COMMANDS: &'static str = "THIS or THAT";
 
         fn number(self) -> u8 {
             self as u8

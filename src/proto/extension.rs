@@ -40,6 +40,7 @@ impl ExtensionDialect {
 
 impl Dialects for ExtensionDialect {
     const CHOICE: &'static [ExtensionDialect] = &ExtensionDialect::ALL;
+    const COMMANDS: &'static str = "EVAL with GET and PEXPIRE, or SET";
 
     fn number(self) -> u8 {
         self as u8

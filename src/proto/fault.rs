@@ -4,24 +4,47 @@
 //! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
 //! against a list of words we know, and then forgotten.
 
+use super::detail::Detail;
 use super::node::NodeId;
 use super::resp::ProtocolError;
 use super::script_error;
 use std::fmt;
 
-/// What kept one node from giving a usable answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What kept one node from giving a usable answer. Two faults are equal when phase and cause are.
+#[derive(Clone, Copy, Debug)]
 pub struct Fault {
     /// How far the node had come.
     pub phase: Phase,
     /// What went wrong there.
     pub cause: Cause,
+    /// What its message says beyond that.
+    pub detail: Detail,
 }
+
+impl PartialEq for Fault {
+    fn eq(&self, other: &Fault) -> bool {
+        (self.phase, self.cause) == (other.phase, other.cause)
+    }
+}
+
+impl Eq for Fault {}
 
 impl Fault {
     /// A fault of this cause in this phase.
     pub const fn new(phase: Phase, cause: Cause) -> Fault {
-        Fault { phase, cause }
+        Fault { phase, cause, detail: Detail::None }
+    }
+
+    /// The same fault, with something more to say.
+    #[must_use]
+    pub const fn with(self, detail: Detail) -> Fault {
+        Fault { detail, ..self }
+    }
+
+    /// What an error reply to `command` comes to.
+    pub fn of_error_reply(text: &[u8], command: &'static str) -> Fault {
+        let fault = Fault::new(Phase::Reply, Cause::of_error_reply(text));
+        if fault.cause == Cause::NoPermission { fault.with(Detail::of_denial(text, command)) } else { fault }
     }
 }
 
@@ -192,11 +215,11 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Cause::Auth => "authentication failed",
+            Cause::Auth => "login refused",
             Cause::Backlog => "too many commands wait for an answer",
             Cause::Closed => "connection closed",
             Cause::ClusterMode => "runs in cluster mode",
-            Cause::Database => "no such database",
+            Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
             Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
             Cause::Foreign => "the key holds something else than a fenced lock",
@@ -205,16 +228,21 @@ impl fmt::Display for Cause {
             Cause::NoPermission => "permission denied",
             Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
             Cause::NotMaster => "not a master",
-            Cause::OutOfMemory => "out of memory",
+            Cause::OutOfMemory => "out of memory (maxmemory)",
             Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
-            Cause::Quarantined => "restarted or was a replica, in quarantine",
+            Cause::Quarantined => "restarted or was a replica, does not vote yet",
             Cause::ReadOnly => "read-only",
             Cause::Refused => "connection refused",
+            Cause::Server("BUSY") => "busy with a script (BUSY)",
+            Cause::Server("DENIED") => "protected mode: connections from other machines are refused (DENIED)",
+            Cause::Server("MASTERDOWN") => "a replica without its master (MASTERDOWN)",
+            Cause::Server("MISCONF") => "cannot write to disk, and refuses writes (MISCONF)",
+            Cause::Server("NOREPLICAS") => "too few replicas, and refuses writes (NOREPLICAS)",
             Cause::Server(word) => return write!(f, "error reply {word}"),
             Cause::System(number) => return write!(f, "system error {number}"),
             Cause::TimedOut => "timed out",
-            Cause::TooManyClients => "too many clients",
-            Cause::UnknownHost => "unknown host",
+            Cause::TooManyClients => "too many clients (maxclients)",
+            Cause::UnknownHost => "unknown host name",
             Cause::Unreachable => "unreachable",
         })
     }

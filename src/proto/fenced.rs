@@ -180,7 +180,7 @@ pub fn reply(by_hash: bool, deed: Deed, reply: Reply<'_>) -> Result<Said, Protoc
             match cause {
                 _ if by_hash && (is_barred || cause == Cause::Server("NOSCRIPT")) => Said::NotByHash,
                 _ if is_barred => fault(Cause::NoScripts),
-                cause => fault(cause),
+                _ => Said::Vote(Vote::Fault(Fault::of_error_reply(text, "EVAL with GET, SET and TIME"))),
             }
         }
         _ => return UNEXPECTED,

@@ -4,7 +4,8 @@
 //! persistence rejects no connection, and neither does its refusal.
 
 use super::command::{self, InfoReply};
-use super::fault::Cause;
+use super::detail::Detail;
+use super::fault::{Cause, Fault, Phase};
 use super::identity::Identity;
 use super::resp::{ProtocolError, Reply};
 use std::fmt;
@@ -64,24 +65,42 @@ impl Part {
         self == Part::InfoReplication
     }
 
+    fn command(self) -> &'static str {
+        match self {
+            Part::Auth => "AUTH",
+            Part::Select => "SELECT",
+            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => "INFO",
+        }
+    }
+
     /// Takes in the reply. Gives why the server refuses us, if it does.
     ///
     /// # Errors
     /// A reply that the command never gives.
-    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut Identity) -> Result<Option<Cause>, ProtocolError> {
-        let reply = match self {
-            Part::Auth => return command::greeting_reply(reply, Cause::Auth),
-            Part::Select => return command::greeting_reply(reply, Cause::Database),
+    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut Identity) -> Result<Option<Fault>, ProtocolError> {
+        let refusal = |cause| {
+            let fault = Fault::new(Phase::Handshake, cause);
+            match (cause, reply) {
+                (Cause::Auth, Reply::Error(text)) => fault.with(Detail::of_login(text)),
+                (Cause::NoPermission, _) => fault.with(Detail::Command(self.command())),
+                _ => fault,
+            }
+        };
+        let info = match self {
+            Part::Auth => return Ok(command::greeting_reply(reply, Cause::Auth)?.map(refusal)),
+            Part::Select => return Ok(command::greeting_reply(reply, Cause::Database)?.map(refusal)),
             Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
                 command::info_reply(reply)?
             }
         };
-        Ok(match reply {
+        Ok(match info {
             InfoReply::Text(section) => {
                 identity.learn(section);
                 None
             }
-            InfoReply::Refused(cause) if !matches!(self, Part::InfoMemory | Part::InfoPersistence) => Some(cause),
+            InfoReply::Refused(cause) if !matches!(self, Part::InfoMemory | Part::InfoPersistence) => {
+                Some(refusal(cause))
+            }
             InfoReply::Refused(_) | InfoReply::Withheld => None,
         })
     }

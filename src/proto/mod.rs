@@ -30,6 +30,7 @@ mod agenda;
 pub mod backoff;
 mod buffer;
 pub mod command;
+pub mod detail;
 pub mod dialect;
 pub mod early_end;
 pub mod extension;

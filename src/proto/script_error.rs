@@ -64,7 +64,7 @@ mod tests {
 
     fn of_vote(vote: Vote) -> Meaning {
         match vote {
-            Vote::Fault(Fault { phase: Phase::Reply, cause }) => Meaning::Fault(cause),
+            Vote::Fault(Fault { phase: Phase::Reply, cause, .. }) => Meaning::Fault(cause),
             Vote::Refused => Meaning::Refused,
             vote => panic!("{vote:?}"),
         }

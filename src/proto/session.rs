@@ -341,7 +341,7 @@ impl Session {
 
     /// A part of the greeting is answered, and refused if so. Only the first refusal is told. When all is answered: is this a
     /// node that may vote?
-    fn greeted(&mut self, part: Part, mut refused: Option<Cause>) -> Option<Event> {
+    fn greeted(&mut self, part: Part, mut refused: Option<Fault>) -> Option<Event> {
         if self.standing != Standing::Greeting {
             return None;
         }
@@ -349,10 +349,9 @@ impl Session {
             if let Some(known) = self.identity.dialect() {
                 self.dialect = known;
             }
-            refused = self.identity.objection();
+            refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         }
-        if let Some(cause) = refused {
-            let fault = Fault::new(Phase::Handshake, cause);
+        if let Some(fault) = refused {
             self.standing = Standing::Rejected(fault);
             return Some(Event::Rejected(fault));
         }

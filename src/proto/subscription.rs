@@ -18,6 +18,7 @@
 
 use super::buffer::{Incoming, Outgoing};
 use super::command;
+use super::detail::Detail;
 use super::fault::{Cause, Fault, Phase};
 use super::greeting::Greeting;
 use super::hint::{self, Hint};
@@ -239,7 +240,8 @@ fn take(
             return Ok(Some(Event::Refused(Fault::new(Phase::Handshake, cause))));
         }
         (Request::Subscribe(_), Said::No(cause)) => {
-            return Ok(Some(Event::Refused(Fault::new(Phase::Reply, cause))));
+            let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
+            return Ok(Some(Event::Refused(fault)));
         }
         (Request::Subscribe(key), Said::Listening(named)) if *key == *named => (key, true),
         (Request::Unsubscribe(key), Said::Left(named)) if *key == *named => (key, false),

@@ -1,5 +1,6 @@
 //! Whether those who wait for a lock can be told of its release on a connection.
 
+use super::detail::Detail;
 use super::fault::{Cause, Fault, Phase};
 use super::hint::Told;
 
@@ -30,6 +31,8 @@ impl Voice {
 
     /// Why not, if that was found out and not asked since.
     pub(super) fn take_refusal(&mut self) -> Option<Fault> {
-        self.refused.filter(|_| std::mem::take(&mut self.is_news)).map(|cause| Fault::new(Phase::Reply, cause))
+        self.refused
+            .filter(|_| std::mem::take(&mut self.is_news))
+            .map(|cause| Fault::new(Phase::Reply, cause).with(Detail::Command("PUBLISH")))
     }
 }

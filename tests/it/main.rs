@@ -36,6 +36,7 @@ mod local_queue;
 mod lock;
 mod loss_callbacks;
 mod losses;
+mod messages;
 mod nemesis;
 mod observing;
 mod owed;

@@ -12,8 +12,8 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
     Acquired, AttemptLost, Builder, EventsDropped, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock, Release, ReleaseFailed,
-    Released, Repaired, Watchdog,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock,
+    Release, ReleaseFailed, Released, Repaired, Watchdog,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;

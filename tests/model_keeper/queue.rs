@@ -2,6 +2,7 @@
 
 use crate::error::NodeFault;
 use crate::proto::lease::OwnerToken;
+use crate::proto::node::NodeSet;
 use crate::proto::time::{LeaseTime, Readings, Timestamp};
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub(crate) struct Queues {}
 
 #[derive(Default)]
 pub(crate) struct Trouble {
-    pub(crate) answered: usize,
+    pub(crate) answered: NodeSet,
+    pub(crate) asked: NodeSet,
     pub(crate) hopeless_since: Option<Timestamp>,
     pub(crate) causes: Vec<NodeFault>,
 }

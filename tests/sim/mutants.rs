@@ -139,7 +139,7 @@ const MUTANTS: &[Mutant] = &[
         name: "an error reply counts as a refusal",
         file: "proto/command.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(Fault::new(Phase::Reply, Cause::of_error_reply(text)))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(text) => Ok(Vote::Fault(Fault::of_error_reply(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
             "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
         )],
     },

@@ -9,6 +9,7 @@ use super::Fleet;
 use crate::net::news::Item;
 use crate::net::relay::Bells;
 use crate::net::rounds::Purpose;
+use crate::proto::detail::Detail;
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::fence::FencingToken;
 use crate::proto::node::NodeId;
@@ -150,10 +151,15 @@ impl Fleet {
             self.presence.quarantine_ended(node);
             return vote;
         }
-        match self.rounds.purpose(ticket) {
+        let left = Detail::Left(link.quarantine.remaining(self.clock.now()));
+        let counted = match self.rounds.purpose(ticket) {
             Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
             Some(Purpose::Release | Purpose::Wait) | None => vote,
+        };
+        match counted {
+            Vote::Fault(fault) if fault.cause == Cause::Quarantined => Vote::Fault(fault.with(left)),
+            counted => counted,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::net::rounds::{Count, Purpose};
 use crate::proto::fault::{Cause, Fault, Phase};
 use crate::proto::identity::Identity;
 use crate::proto::lease::OwnerToken;
+use crate::proto::node::{NodeId, NodeSet};
 use crate::proto::session::Ticket;
 use crate::proto::time::Timestamp;
 use std::time::Duration;
@@ -88,6 +89,14 @@ impl Fleet {
             }
         };
         self.nodes().zip(&self.links).map(snapshot).collect()
+    }
+}
+
+impl Fleet {
+    /// The nodes that vote and answer in time, as far as is known.
+    pub(in crate::net) fn voting(&self, now: Timestamp) -> NodeSet {
+        let votes = |node: &NodeId| self.presence.is_up(*node) && self.links[node.index()].is_responsive(now);
+        self.nodes().filter(votes).collect()
     }
 }
 

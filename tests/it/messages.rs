@@ -1,0 +1,163 @@
+//! What an operator reads when locking fails: the whole message, on servers that refuse, hang, or are something else.
+//!
+//! `src/docs/messages.md` lists every message; a unit test keeps that page true.
+
+use crate::clients::{SOON, builder, client_of, failure, lasting, take};
+use crate::faults::keeps_secrets;
+use crate::support::fake::{Act, Event, Fake, say};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, free_port};
+use quorumlock::Redlock;
+use std::time::Duration;
+
+/// Stands in every password here, and must stand in no message.
+const SECRET: &str = "hunter2";
+
+/// Whether a server has users: Redis 6 and later.
+fn has_users(server: &Server) -> bool {
+    !matches!(server.command(&["ACL", "WHOAMI"]).unwrap(), Answer::Error(_))
+}
+
+/// That this is all that is said of the only node, also when it is tried again.
+#[track_caller]
+fn alone_it_says(url: &str, address: &str, words: &str) {
+    let client = client_of([url]);
+    for _ in 0..3 {
+        let error = failure(&lasting(&client, "orders/42"));
+        let expected = format!("cannot lock \"orders/42\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]");
+        assert_eq!(error.to_string(), expected);
+        keeps_secrets(&[&error]);
+    }
+}
+
+#[test]
+fn logins_that_fail_are_told_apart() {
+    let (open, closed) = (Server::start().unwrap(), Server::with(&["--requirepass", "right"]).unwrap());
+    let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
+    alone_it_says(&closed.url(), &closed.address(), "the server wants a password, and none is given");
+    let wrong = "wrong password, or unknown or disabled user";
+    alone_it_says(&url(&closed, &format!(":{SECRET}")), &closed.address(), wrong);
+    let unset = "a password is given, and the server has none set";
+    alone_it_says(&url(&open, &format!(":{SECRET}")), &open.address(), unset);
+    let user = match has_users(&open) {
+        true => wrong,
+        false => "a user is given, and the server knows passwords only (Redis before 6)",
+    };
+    alone_it_says(&url(&open, &format!("alice:{SECRET}")), &open.address(), user);
+}
+
+#[test]
+fn what_a_user_may_not_do_is_named() {
+    let server = Server::start().unwrap();
+    if !has_users(&server) {
+        return;
+    }
+    let allow = |user: &str, rights: &[&str]| {
+        let words = [&["ACL", "SETUSER", user, "reset", "on", ">hunter2"], rights].concat();
+        assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+        format!("redis://{user}:{SECRET}@{}", server.address())
+    };
+    let (address, denied) = (server.address(), allow("reader", &["~*", "+info", "+get"]));
+    alone_it_says(&denied, &address, "the user may not run SET");
+    alone_it_says(&allow("other", &["~theirs:*", "+@all"]), &address, "the user may not use this key (SET)");
+    let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));
+    alone_it_says(&select, &address, "the user may not run SELECT");
+    let guard = take(&lasting(&client_of([allow("keeper", &["~*", "+set", "+info"])]), "k"));
+    let error = guard.unlock().unwrap_err().to_string();
+    let words = "the user may not run EVAL with GET and DEL, DELIFEQ or DELEX";
+    assert_eq!(
+        error,
+        format!("cannot confirm the release of \"k\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]")
+    );
+}
+
+#[test]
+fn servers_that_do_not_serve_say_why() {
+    let master = Server::start().unwrap();
+    let address = master.address();
+    alone_it_says(&format!("{}/99", master.url()), &address, "no such database on this server");
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    alone_it_says(&replica.url(), &replica.address(), "not a master");
+    let cluster = Server::with(&["--cluster-enabled", "yes"]).unwrap();
+    alone_it_says(&cluster.url(), &cluster.address(), "runs in cluster mode");
+    let full = Server::with(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).unwrap();
+    alone_it_says(&full.url(), &full.address(), "out of memory (maxmemory)");
+    let port = free_port().unwrap();
+    alone_it_says(&format!("redis://127.0.0.1:{port}"), &format!("127.0.0.1:{port}"), "connection refused");
+    let fake = Fake::closing();
+    let words = "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO";
+    alone_it_says(&fake.url(), &format!("127.0.0.1:{}", fake.port()), words);
+}
+
+/// A web server that answers the first connection, and lets the later ones wait.
+#[test]
+fn silence_does_not_hide_that_it_is_no_redis_server() {
+    let fake = Fake::scripted(|connection, event| match event {
+        Event::Received(_) if connection == 0 => vec![say("HTTP/1.1 400 Bad Request\r\n\r\n"), Act::Close],
+        Event::Received(_) | Event::Connected => Vec::new(),
+    });
+    let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_millis(100)).build().unwrap();
+    let words = "not a RESP2 reply in the handshake; perhaps no Redis server, or a TLS port";
+    let message = || failure(&client.mutex("k")).to_string();
+    assert!(eventually(SOON, || message().contains(words)), "{}", message());
+    let mut since_the_second_connection = 0;
+    assert!(eventually(SOON, || {
+        let message = message();
+        assert!(message.contains(words), "{message}");
+        since_the_second_connection += u32::from(fake.connections() > 1);
+        since_the_second_connection > 5
+    }));
+}
+
+#[test]
+fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
+    let server = [Server::start().unwrap()];
+    let client = builder(&server).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let mutex = client.mutex("k");
+    assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
+    server[0].pause().unwrap();
+    let expected = format!(
+        "cannot lock \"k\": 1 of 1 nodes failed, 1 must answer [{}: no reply within 300 ms (node_timeout)]",
+        server[0].address()
+    );
+    for _ in 0..3 {
+        assert_eq!(failure(&mutex).to_string(), expected);
+    }
+    let status = client.nodes().unwrap()[0].to_string();
+    assert!(status.contains(": down for ") && status.contains(", no reply within 300 ms (node_timeout)"), "{status}");
+    // An attempt with less time than that.
+    let brief = failure(&client.mutex("k").ttl(Duration::from_millis(50))).to_string();
+    assert!(brief.contains("no reply within 300 ms (node_timeout)"), "the older question counts: {brief}");
+}
+
+#[test]
+fn nodes_that_did_not_fail_are_named_as_such() {
+    let mut servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    let voting = || client.nodes().unwrap().iter().all(|node| node.state() == quorumlock::NodeState::Voting);
+    assert!(eventually(SOON, || take(&client.mutex("k")).unlock().is_ok() && voting()));
+    servers[..2].iter_mut().for_each(Server::kill);
+    let [first, second, third] = [0, 1, 2].map(|index: usize| servers[index].address());
+    let expected = format!(
+        "cannot lock \"k\": 2 of 3 nodes failed, 2 must answer \
+         [{first}: connection refused; {second}: connection refused; {third}: healthy, not asked]"
+    );
+    let message = || client.mutex("k").try_lock().map(drop).map_err(|error| error.to_string());
+    assert!(eventually(SOON, || message() == Err(expected.clone())), "{:?}", message());
+}
+
+#[test]
+fn a_restarted_node_says_how_long_it_does_not_vote() {
+    let mut server = [Server::start().unwrap()];
+    let client = Redlock::builder().node(server[0].url()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    take(&client.mutex("k")).unlock().unwrap();
+    server[0].restart().unwrap();
+    let expected = format!("[{}: restarted or was a replica, does not vote for another ", server[0].address());
+    let message = || failure(&client.mutex("k")).to_string();
+    assert!(eventually(SOON, || message().contains(&expected)), "{}", message());
+    let message = message();
+    let left = message.split_once(&expected).unwrap().1;
+    let seconds: f64 = left.strip_suffix(" s]").unwrap().parse().unwrap();
+    assert!(seconds > 30.0 && seconds <= 60.0, "{message}");
+    assert!(message.contains("votes after max_ttl (60 s), or at once if it is declared durable"), "{message}");
+}
