@@ -5,7 +5,7 @@
 
 mod examples;
 mod header;
-mod library;
+pub(crate) mod library;
 mod nulls;
 mod programs;
 mod ratio;

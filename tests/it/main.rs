@@ -42,6 +42,7 @@ mod observing;
 mod owed;
 mod poll_failures;
 mod quorum;
+mod readme;
 mod reconnect;
 mod recovery;
 mod refusing;

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long the library may take to be built, on a machine with much to do.
-const BUILD_LIMIT: Duration = Duration::from_secs(500);
+pub(crate) const BUILD_LIMIT: Duration = Duration::from_secs(500);
 /// How long a compiler or a program may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(100);
 /// Every warning is an error.

@@ -1,0 +1,136 @@
+//! What README.md prints works as it is printed: the first program with the manifest lines beside it, and the users of the
+//! access control lists.
+
+use crate::capi::library::{BUILD_LIMIT, Running, root};
+use crate::clients::{SOON, builder, client_of, gone_for_good, take};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::{Extension, Mutex, Observer, Redlock, Release, WakeUpsRefused};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex as StdMutex};
+use std::thread;
+use std::time::Duration;
+
+/// The code blocks of this language behind a heading, as they are printed.
+fn blocks(heading: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let section = text.split_once(&format!("\n{heading}\n")).unwrap().1;
+    let section = section.split("\n## ").next().unwrap();
+    let begin = format!("```{language}\n");
+    section.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
+    let (manifest, program) = (blocks("## Use it", "toml").remove(0), blocks("## Use it", "rust").remove(0));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    fs::create_dir_all(folder.join("src")).unwrap();
+    // Nothing is added to what is printed but a name, and where the crate is until it is in a registry.
+    let package = "[package]\nname = \"first\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n";
+    let source = format!("\n[patch.crates-io]\nquorumlock = {{ path = {:?} }}\n\n[workspace]\n", root());
+    fs::write(folder.join("Cargo.toml"), format!("{package}{manifest}{source}")).unwrap();
+    fs::write(folder.join("src/main.rs"), program).unwrap();
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--quiet", "--offline", "--target-dir"]).arg(folder.with_file_name("readme-target"));
+    let said = Running::start(command.current_dir(&folder).stdin(Stdio::null())).end(BUILD_LIMIT).success();
+    assert!(said.starts_with("ours for 4.9"), "{said}");
+}
+
+/// Keeps the addresses of nodes that refuse to publish or subscribe.
+#[derive(Default)]
+struct Refusals(StdMutex<Vec<String>>);
+
+impl Observer for Refusals {
+    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+        self.0.lock().unwrap().push(event.fault().to_string());
+    }
+}
+
+/// Major and minor version, and whether it is Valkey.
+fn version(server: &Server) -> ((u32, u32), bool) {
+    let of = |field: &str| {
+        let text = server.info(field).unwrap();
+        let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    };
+    match of("valkey_version") {
+        (0, _) => (of("redis_version"), false),
+        version => (version, true),
+    }
+}
+
+/// The line of README.md that has this word, run on a server. Gives the URL of the user that it makes.
+fn user_of(server: &Server, word: &str) -> String {
+    let lines = blocks("## The nodes", "text");
+    let line = lines.iter().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no line with {word}"));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()), "{line}");
+    let password = words.iter().find_map(|word| word.strip_prefix('>')).unwrap();
+    format!("redis://{}:{password}@{}", words[2], server.address())
+}
+
+/// Takes, extends and releases a lock, hears of a release by another client, and is heard.
+fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex) {
+    let refusals = Arc::new(Refusals::default());
+    let client = || {
+        let patient = Redlock::builder().node(url).node_timeout(Duration::from_secs(1)).observer(Arc::clone(&refusals));
+        patient.retry_delay(Duration::from_secs(50), Duration::from_secs(50)).build().unwrap()
+    };
+    let (ours, theirs) = (client(), client());
+    let mut guard = take(&make(&theirs));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| make(&ours).lock_timeout(SOON * 2).unwrap().map(|guard| guard.unlock().unwrap()));
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), Extension::Extended);
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(waiting.join().unwrap(), Some(Release::Released), "it did not hear of the release");
+    });
+    let node = ours.nodes().unwrap().remove(0);
+    assert!(node.run_id().is_some() && node.role().is_some() && node.last_fault().is_none(), "{node:?}");
+    assert!(refusals.0.lock().unwrap().is_empty(), "{:?}", refusals.0);
+}
+
+#[test]
+fn the_printed_user_may_do_all_that_plain_and_fenced_locks_need() {
+    let server = [Server::start().unwrap()];
+    let (version, is_valkey) = version(&server[0]);
+    if version < (6, 2) {
+        return assert!(!is_valkey, "channels are a part of access control lists since Redis 6.2");
+    }
+    let url = user_of(&server[0], "+eval");
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)));
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced());
+    gone_for_good(&server, "orders/42");
+    // It is kept to that.
+    let client = client_of([url]);
+    for resource in [client.mutex("others"), client.mutex("others").fenced()] {
+        let error = resource.try_lock().unwrap_err().to_string();
+        assert!(error.contains("the user may not use this key ("), "{error}");
+    }
+    // Where releases are scripts, nothing was tried in vain but these.
+    if version < if is_valkey { (9, 0) } else { (8, 4) } {
+        let Answer::List(denied) = server[0].command(&["ACL", "LOG"]).unwrap() else { panic!() };
+        let denied = format!("{denied:?}");
+        assert!(denied.contains("others") && !denied.contains("orders/42"), "{denied}");
+    }
+}
+
+/// Takes, extends and releases, without scripts.
+#[test]
+fn the_shorter_users_will_do_where_the_server_compares_by_itself() {
+    let server = [Server::start().unwrap()];
+    let (version, is_valkey) = version(&server[0]);
+    let word = match is_valkey {
+        true if version >= (9, 0) => "+delifeq",
+        false if version >= (8, 4) => "+delex",
+        _ => return assert!(builder(&server).build().is_ok(), "an older server releases by a script"),
+    };
+    let mutex = client_of([user_of(&server[0], word)]).mutex("orders/42");
+    let mut guard = take(&mutex);
+    assert!(eventually(SOON, || guard.extend(Duration::from_secs(30)).unwrap() == Extension::Extended));
+    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    gone_for_good(&server, "orders/42");
+}
