@@ -222,6 +222,7 @@ public:
         return set(quorumlock_config_set_unavailable_after_ms, detail::count(time));
     }
     config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
+    config &durable(bool declared) { return set(quorumlock_config_set_durable, static_cast<int>(declared)); }
     config &restart_guard(quorumlock_restart_guard guard)
     {
         return set(quorumlock_config_set_restart_guard, static_cast<int>(guard));

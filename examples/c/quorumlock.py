@@ -93,6 +93,7 @@ _FUNCTIONS = {
     "quorumlock_config_set_retry_delay_ms": (c_int, _HANDLE, c_uint64, c_uint64),
     "quorumlock_config_set_unavailable_after_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_max_ttl_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_durable": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_restart_guard": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_wake_ups": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
@@ -399,6 +400,7 @@ class Client(_Handle):
         retry_delay=None,
         unavailable_after=None,
         max_ttl=None,
+        durable=None,
         restart_guard=None,
         wake_ups=None,
         fence_retention=None,
@@ -424,6 +426,8 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_unavailable_after_ms(config, _millis(unavailable_after)))
             if max_ttl is not None:
                 _check(_c.quorumlock_config_set_max_ttl_ms(config, _millis(max_ttl)))
+            if durable is not None:
+                _check(_c.quorumlock_config_set_durable(config, durable))
             if restart_guard is not None:
                 _check(_c.quorumlock_config_set_restart_guard(config, restart_guard))
             if wake_ups is not None:

@@ -204,7 +204,7 @@ int main(int count, char **arguments)
             config.add_node(arguments[index]);
         }
         config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
-        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).wake_ups(true).fence_retention(25h).spin(0us);
+        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).durable(false).wake_ups(true).fence_retention(25h).spin(0us);
         config.restart_guard(QUORUMLOCK_RESTART_GUARD_OBSERVED);
         config.observe([told](const quorumlock::event &event) {
             told->add(event);

@@ -149,6 +149,7 @@ def main(path, *urls):
         retry_delay=(0.001, 0.05),
         unavailable_after=2,
         max_ttl=60,
+        durable=False,
         restart_guard=RestartGuard.OBSERVED,
         wake_ups=True,
         fence_retention=25 * 3600,
