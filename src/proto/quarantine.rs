@@ -167,9 +167,10 @@ impl Quarantine {
         self.end.is_none()
     }
 
-    /// How long it goes on; zero when the node counts.
+    /// How long it goes on; zero when the node counts. Never more than the term, though `now` may have been read before the
+    /// node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
-        self.end.map_or(Duration::ZERO, |end| end.since(now))
+        self.end.map_or(Duration::ZERO, |end| end.since(now).min(self.term))
     }
 }
 

@@ -102,11 +102,11 @@ fn the_printed_user_may_do_all_that_plain_and_fenced_locks_need() {
     }
     let url = user_of(&server[0], "+eval");
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)));
-    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().into());
     gone_for_good(&server, "orders/42");
     // It is kept to that.
     let client = client_of([url]);
-    for resource in [client.mutex("others"), client.mutex("others").fenced()] {
+    for resource in [client.mutex("others"), client.mutex("others").fenced().into()] {
         let error = resource.try_lock().unwrap_err().to_string();
         assert!(error.contains("the user may not use this key ("), "{error}");
     }
