@@ -275,7 +275,7 @@ impl Session {
                     let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
                     // What a handshake would have found is a fault of the handshake, whenever it is found.
                     let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
-                    let fault = refused.map(|cause| Fault::new(Phase::Reply, cause)).or(objection);
+                    let fault = refused.map(|fault| Fault { phase: Phase::Reply, ..fault }).or(objection);
                     let vote = fault.map_or(Vote::Granted, Vote::Fault);
                     Some(Event::Answered(ticket, counted(vote, self.standing)))
                 }
