@@ -33,7 +33,7 @@ use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Dialect, Lifetime};
 use super::dialect::Tried;
 use super::extension::{self, ExtensionDialect};
-use super::fault::{Cause, Fault, Phase};
+use super::fault::{Fault, Phase};
 use super::fence::FencingToken;
 use super::fenced::{Ask, Memory};
 use super::greeting::{Greeting, Part};

@@ -1,5 +1,6 @@
 //! Tests of one connection's conversation: a scripted server, no socket.
 
+use super::super::fault::Cause;
 use super::*;
 use crate::proto::fenced::Deed;
 use crate::proto::vote::Vote;
