@@ -156,14 +156,6 @@ impl Link {
         }
     }
 
-    /// Why the node cannot be asked at present.
-    pub(super) fn fault(&self) -> Fault {
-        match self.session.standing() {
-            Standing::Rejected(fault) if !self.is_closed() => fault,
-            _ => self.health.fault(),
-        }
-    }
-
     /// Whether requests can be queued without another look at the connection: it is open, was read a moment ago, and the
     /// node answers in time. The common case, told by little.
     pub(super) fn is_in_order(&self, now: Timestamp) -> bool {

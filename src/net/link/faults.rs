@@ -3,9 +3,18 @@
 use super::Link;
 use crate::proto::detail::Detail;
 use crate::proto::fault::{Cause, Fault, Phase};
+use crate::proto::session::Standing;
 use crate::proto::time::Timestamp;
 
 impl Link {
+    /// Why the node cannot be asked at present.
+    pub(in crate::net) fn fault(&self) -> Fault {
+        match self.session.standing() {
+            Standing::Rejected(fault) if !self.is_closed() => fault,
+            _ => self.health.fault(),
+        }
+    }
+
     /// The node has not come further in its time. When it had less than the node timeout, because the attempt was begun
     /// with less time left, the message says how long it was.
     pub(in crate::net) fn timed_out(&self, now: Timestamp) -> Fault {
