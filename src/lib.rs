@@ -185,7 +185,8 @@ pub use crossbeam_channel::Receiver;
 pub use error::{Error, ErrorKind, NodeFault, Result};
 pub use event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
+    WakeUpsRefused,
 };
 pub use extension::Extension;
 pub use fence_guard::{FenceGuard, StaleFence};

@@ -1,8 +1,8 @@
 //! Who is told what happens: for logs, metrics and alarms.
 
 use crate::event::{
-    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict, NodeNotDurable,
-    NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict,
+    NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
 };
 use std::sync::Arc;
 

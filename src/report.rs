@@ -10,8 +10,8 @@
 use crate::error::NodeFault;
 use crate::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Name,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
-    WakeUpsRefused,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released,
+    Repaired, WakeUpsRefused,
 };
 use crate::net::engine::Count;
 use crate::net::news::{Farewell, Item, News, Side};

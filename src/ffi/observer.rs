@@ -5,8 +5,8 @@ use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released, Repaired,
-    WakeUpsRefused,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released,
+    Repaired, WakeUpsRefused,
 };
 use std::ffi::c_void;
 
