@@ -52,6 +52,6 @@ mod tests {
             NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
         ];
         let text = Extension::Failed(causes).to_string();
-        assert_eq!(text, format!("{held} [a:1: timed out (reply); b:2: connection refused (connect)]"));
+        assert_eq!(text, format!("{held} [a:1: no reply in time; b:2: connection refused]"));
     }
 }
