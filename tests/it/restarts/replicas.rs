@@ -16,8 +16,14 @@ const IDLE: Duration = Duration::from_millis(1100);
 
 /// Two servers of each kind at hand.
 fn pairs() -> impl Iterator<Item = [Server; 2]> {
-    let start = |binary| {
-        let plan = Server::plan().binary(binary).arguments(&["--repl-diskless-sync-delay", "0"]);
+    pairs_with(&[])
+}
+
+/// [`pairs`], with further arguments.
+fn pairs_with(arguments: &'static [&'static str]) -> impl Iterator<Item = [Server; 2]> {
+    let start = move |binary| {
+        let arguments = [&["--repl-diskless-sync-delay", "0"], arguments].concat();
+        let plan = Server::plan().binary(binary).arguments(&arguments);
         [0; 2].map(|_| plan.clone().start().unwrap())
     };
     binaries().unwrap().into_iter().map(start)
@@ -158,21 +164,20 @@ fn a_master_that_was_promoted_before_it_was_met_counts() {
 
 #[test]
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
-    for [mut server, other] in pairs() {
-        let node = Node::new(server.url()).durable(true);
-        let durable = Redlock::builder().node(node).max_ttl(MAX_TTL).build().unwrap();
-        let off = brief(&server).restart_guard(RestartGuard::Off).build().unwrap();
-        for client in [&durable, &off] {
-            acquaint(client);
-        }
+    let durable: fn(&Server) -> Builder =
+        |server| Redlock::builder().node(Node::new(server.url()).durable(true)).max_ttl(MAX_TTL);
+    let off: fn(&Server) -> Builder = |server| brief(server).restart_guard(RestartGuard::Off);
+    // What is declared durable must append its writes.
+    let durable = pairs_with(&["--appendonly", "yes", "--appendfsync", "always"]).map(|pair| (pair, durable));
+    for ([mut server, other], builder) in durable.chain(pairs().map(|pair| (pair, off))) {
+        let client = builder(&server).build().unwrap();
+        acquaint(&client);
         follow(&other, &server);
         assert!(eventually(SOON, || server.command(&["SAVE"]).unwrap() == Answer::Text("OK".into())));
         server.restart().unwrap();
-        for client in [&durable, &off] {
-            let is_taken = || client.mutex(KEY).ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
-            assert!(eventually(SOON, is_taken), "{}", shown(&server));
-            assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
-        }
+        let is_taken = || client.mutex(KEY).ttl(MAX_TTL).try_lock().is_ok_and(|guard| guard.is_some());
+        assert!(eventually(SOON, is_taken), "{}", shown(&server));
+        assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
     }
 }
 
