@@ -343,8 +343,8 @@ const MUTANTS: &[Mutant] = &[
         name: "restart not noticed",
         file: "proto/quarantine.rs",
         edits: &[(
-            "(_, Met::Process(known)) if known.is_some() && known == id => Duration::ZERO,",
-            "(_, Met::Process(_)) => Duration::ZERO,",
+            "(_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,",
+            "(_, Met::Process(..)) => Duration::ZERO,",
         )],
     },
     Mutant {
