@@ -312,6 +312,13 @@ impl Engine {
         self.relay.enter(|fleet, now, _| fleet.voting(now))
     }
 
+    /// How many rounds are in flight.
+    #[cfg(test)]
+    #[allow(dead_code, reason = "the simulator asks")]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.relay.enter(|fleet, _, _| fleet.rounds().in_flight())
+    }
+
     /// How long a node has to answer.
     pub(crate) fn node_timeout(&self) -> Duration {
         self.node_timeout

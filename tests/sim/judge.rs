@@ -15,6 +15,7 @@
 //! | bounded key | no key lives longer than its time to live |
 //! | no leftover | when the network has healed, no key of a lost attempt or a released lock is left |
 //! | fences grow | no fence is given twice, nor a smaller one to whoever began later: whatever clocks do |
+//! | nothing in flight | a client that asks for nothing any more, when the network has healed, owes no release and has no round in flight |
 //! | progress | when the network has healed, everybody gets the lock in time |
 //! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |

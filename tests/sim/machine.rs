@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) clock: Arc<LeaseClock>,
     pub(crate) paused_until: u64,
     pub(crate) is_gone: bool,
+    /// How many of its threads ask for nothing any more.
+    pub(crate) settled: usize,
     /// How often it lost time for other reasons than waiting.
     pub(crate) pauses: u64,
     /// The end of the last of these.
@@ -85,6 +87,7 @@ impl Client {
             clock: Arc::new(LeaseClock::new()),
             paused_until: 0,
             is_gone: false,
+            settled: 0,
             pauses: 0,
             delayed_until: 0,
         }

@@ -131,6 +131,7 @@ mod waker;
 mod wall;
 
 mod campaign;
+mod endings;
 mod fences;
 mod holds;
 mod judge;
@@ -218,6 +219,7 @@ fn everything_happens() {
         "a fence that is given",
         "a fenced lock that is somebody else's",
         "a fence that is raised",
+        "a client that ends with nothing in flight",
         "a connection that is refused",
         "a log-in",
         "a loss that is told",

@@ -399,6 +399,35 @@ const MUTANTS: &[Mutant] = &[
             "Some(fault) if self.failures > 3 || now < self.not_before => Err(fault),",
         )],
     },
+    Mutant {
+        name: "rounds leak when a connection is lost",
+        file: "net/fleet.rs",
+        edits: &[(
+            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);",
+            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);",
+        )],
+    },
+    Mutant {
+        name: "no thread sends what is left",
+        file: "net/relay/helper.rs",
+        edits: &[("if !is_last || state.is_closing ||", "if is_last || !is_last || state.is_closing ||")],
+    },
+    Mutant {
+        name: "the last handle does not wait for answers",
+        file: "net/engine.rs",
+        edits: &[(
+            "        if self.waker.is_inherited() {\n            return;\n        }\n        self.relay.close();\n",
+            "        self.relay.close();\n        if !self.waker.is_inherited() {\n            return;\n        }\n",
+        )],
+    },
+    Mutant {
+        name: "a release that did not run is forgotten",
+        file: "net/fleet/owed.rs",
+        edits: &[(
+            "        self.links[node.index()].pending.refused(now);\n        self.owe(node, ticket);\n",
+            "        self.links[node.index()].pending.refused(now);\n        self.rounds.unrefer(ticket);\n",
+        )],
+    },
 ];
 
 #[test]

@@ -3,6 +3,7 @@
 //! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing but
 //! resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
 
+use crate::endings::Ending;
 use crate::profiles;
 use crate::random::Random;
 use quorumlock::RestartGuard;
@@ -81,6 +82,7 @@ pub(crate) struct Plan {
     pub(crate) attention: u64,
     /// About how long a thread leaves a lock alone that it holds; zero is as long as it likes.
     pub(crate) stride: u64,
+    pub(crate) ending: Ending,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -237,6 +239,7 @@ impl Plan {
             idle: random.magnitude(MILLISECOND, SECOND),
             attention: 0,
             stride: 0,
+            ending: Ending::GoesOn,
             faults: Vec::new(),
         };
         plan.draw_faults(&mut random, wall_steps_back);

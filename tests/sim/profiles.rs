@@ -1,7 +1,7 @@
 //! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
 //!
 //! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is held, and
-//! a release between the two. Two seeds of three are steered: a profile sets such circumstances and leaves the rest of the
+//! a release between the two. Three seeds of four are steered: a profile sets such circumstances and leaves the rest of the
 //! plan as drawn. [`mutants`](crate::mutants) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
@@ -13,8 +13,10 @@
 //! | two extenders | extensions by hand, with another time to live, while a renewal is due | a renewal that overtakes |
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
 //! | newcomers | nodes that lose their data, by a restart or as replicas; clients that meet them for the first time | quarantine |
+//! | narrow sockets | releases that the socket does not take, of clients that then idle or drop their last handle | releases left unsent |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
+use crate::endings::Ending;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
 use crate::random::Random;
 use quorumlock::RestartGuard;
@@ -40,6 +42,7 @@ pub(crate) fn steer(plan: &mut Plan) {
         5 => lost_keys(plan, random),
         6 => newcomers(plan, random),
         7 => close_fences(plan, random),
+        8 => narrow_sockets(plan, random),
         _ => return,
     }
     plan.faults.sort_by_key(|fault| fault.at);
@@ -178,6 +181,17 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
         }
         at += random.between(4 * SECOND, 6 * SECOND);
     }
+}
+
+/// Nothing fails, so that every release must reach its node. Keys live for longer than the run takes to look for what is left.
+fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3, 5], &[1, 2]);
+    plan.ttls = vec![random.between(40_000, 60_000)];
+    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
+    plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
+    (plan.window, plan.resources) = (random.pick(&[40, 100]), 3);
+    plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
+    plan.clients.iter_mut().for_each(|client| client.is_observed &= plan.ending != Ending::Quits);
 }
 
 /// No clock matters to fences: here they are set at will, and nothing else is judged.

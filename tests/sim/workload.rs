@@ -2,6 +2,7 @@
 //! have ended want the lock once more.
 
 use crate::client::{Client, Settings};
+use crate::endings::{self, Ending};
 use crate::error::ErrorKind;
 use crate::extension::Extension;
 use crate::fences;
@@ -41,17 +42,21 @@ pub(crate) fn begin() {
     for (client, count) in threads.into_iter().enumerate() {
         kernel::spawn(client, move || {
             sleep_until(with(|world| world.plan.clients[client].begins_at));
-            let redlock = open(client);
+            let handle = open_client(client);
             for _ in 0..count {
-                let redlock = redlock.clone();
+                let (handle, redlock) = (handle.clone(), Redlock::new(handle.clone()));
                 let random = with(|world| world.random.fork(2));
-                kernel::spawn(client, move || Worker { redlock, random }.run());
+                kernel::spawn(client, move || Worker { handle, redlock, random }.run());
             }
         });
     }
 }
 
 pub(crate) fn open(client: usize) -> Redlock {
+    Redlock::new(open_client(client))
+}
+
+fn open_client(client: usize) -> Client {
     let (nodes, node_timeout, clock) = with(|world| {
         let timeout = Duration::from_nanos(world.plan.node_timeout);
         (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
@@ -81,23 +86,29 @@ pub(crate) fn open(client: usize) -> Redlock {
         unavailable_after: Duration::from_secs(3),
         max_ttl,
     };
-    Redlock::new(Client::new(engine, settings, report, Generation::current().unwrap()))
+    Client::new(engine, settings, report, Generation::current().unwrap())
 }
 
 struct Worker {
+    handle: Client,
     redlock: Redlock,
     random: Random,
 }
 
 impl Worker {
     fn run(mut self) {
-        while is_stormy() {
+        while is_stormy() && !endings::is_quitting() {
             self.turn();
             let idle = with(|world| world.plan.idle);
             let until = with(|world| world.now) + self.random.magnitude(10_000, idle);
             self.rest(until);
         }
-        self.settle();
+        match with(|world| world.plan.ending) {
+            Ending::GoesOn => self.settle(),
+            Ending::Idles => {}
+            Ending::Quits => return,
+        }
+        endings::settled(&self.handle);
     }
 
     fn rest(&self, until: u64) {
@@ -344,7 +355,7 @@ impl Worker {
     }
 
     /// After the storm: everybody gets the lock, and goes on to use the client for a while.
-    fn settle(mut self) {
+    fn settle(&mut self) {
         let (storm, patience, end, ttl) = with(|world| {
             let plan = &world.plan;
             (plan.storm, plan.patience(), plan.end(), plan.settling_ttl())

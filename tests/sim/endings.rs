@@ -1,0 +1,55 @@
+//! How a client ends its run: with nothing in flight, idle while releases are left, or by dropping its last handle.
+
+use crate::client::Client;
+use crate::kernel::{self, with};
+use crate::plan::MILLISECOND;
+use crate::redlock::Redlock;
+use std::time::Duration;
+
+/// What the threads of a client do when the storm is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// They take the lock once more, and go on to use the client.
+    GoesOn,
+    /// They keep the client and ask nothing of it.
+    Idles,
+    /// They have dropped it before the storm is over.
+    Quits,
+}
+
+/// How long before the end of a run the last call of every thread has returned.
+const QUIET: u64 = 200 * MILLISECOND;
+
+/// Whether a thread is to stop using its client.
+pub(crate) fn is_quitting() -> bool {
+    with(|world| world.plan.ending == Ending::Quits && world.now > world.plan.storm / 4 * 3)
+}
+
+/// Called by every thread of a client when it asks for nothing any more. The last of them sees to it that no release is owed,
+/// and no round in flight.
+pub(crate) fn settled(client: &Client) {
+    kernel::sleep_until(with(|world| world.plan.end() - QUIET));
+    let is_last = with(|world| {
+        let index = world.current_client();
+        world.clients[index].settled += 1;
+        world.clients[index].settled == world.plan.clients[index].threads
+    });
+    if !is_last {
+        return;
+    }
+    let outcome = Redlock::new(client.clone()).close(Duration::from_nanos(QUIET / 2));
+    let in_flight = client.engine().in_flight();
+    with(|world| {
+        let index = world.current_client();
+        if world.clients[index].is_gone {
+            return;
+        }
+        world.saw("a client that ends with nothing in flight");
+        if let Err(error) = outcome {
+            world.violate("nothing in flight", format!("client {index} owes releases at the end: {error}"));
+        }
+        if in_flight > 0 {
+            world.violate("nothing in flight", format!("client {index} has {in_flight} rounds in flight at the end"));
+        }
+    });
+}
