@@ -7,6 +7,7 @@ use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, Phase, ProtocolError, Redlock, Release};
 use std::fs;
+use std::io;
 use std::thread;
 use std::time::Duration;
 
@@ -130,6 +131,33 @@ fn a_talkative_node_is_given_up() {
     }
     assert!(told > 0 && fake.connections() > 1, "it was never found out");
     among_three(&fake.url());
+}
+
+/// A connection that is merely closed leaves the node with its half of it.
+#[test]
+fn a_connection_that_is_given_up_is_reset() {
+    let table = [
+        ("%1\r\n", Cause::Protocol(ProtocolError::UnknownType)),
+        (":1\r\n", Cause::Protocol(ProtocolError::UnexpectedReply)),
+    ];
+    for (answer, expected) in table {
+        // The connection says nothing after that answer: bytes that are not read would make any close a reset.
+        let mut is_strange = false;
+        let fake = Fake::scripted(move |connection, event| match event {
+            Event::Received(_) if connection == 0 && is_strange => Vec::new(),
+            Event::Received(command) if connection == 0 && command[0] == "SET" => {
+                is_strange = true;
+                vec![say(answer)]
+            }
+            Event::Received(command) => vec![Act::Say(healthy(command))],
+            Event::Connected => Vec::new(),
+        });
+        let client = Redlock::builder().node(fake.url()).node_timeout(SOON).wake_ups(false).build().unwrap();
+        let error = failure(&lasting(&client, "k"));
+        assert_eq!(causes(&error)[0].2, expected, "{answer:?}: {error}");
+        assert!(fake.commands_on(0).iter().any(|command| command[0] == "SET"), "{answer:?}");
+        assert_eq!(fake.wait_for_end(0, SOON), Some(io::ErrorKind::ConnectionReset), "{answer:?}");
+    }
 }
 
 #[test]

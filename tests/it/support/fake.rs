@@ -193,6 +193,14 @@ impl Fake {
         self.shared.state().open.len()
     }
 
+    /// Waits for the end of the connection with this number, and says how the other side ended it: a close is
+    /// `UnexpectedEof`, a reset `ConnectionReset`. None when it has not ended in time.
+    pub(crate) fn wait_for_end(&self, connection: usize, timeout: Duration) -> Option<io::ErrorKind> {
+        let end = |state: &State| state.ended.iter().find(|(ended, _)| *ended == connection).map(|&(_, end)| end);
+        self.shared.wait_until(timeout, |state| end(state).is_some());
+        end(&self.shared.state())
+    }
+
     /// Waits until so many connections are open; false when they are not in time.
     pub(crate) fn wait_for_open(&self, count: usize, timeout: Duration) -> bool {
         self.shared.wait_until(timeout, |state| state.open.len() == count)
@@ -257,6 +265,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     accepted: usize,
+    /// The connections that are over, each with the error that ended it.
+    ended: Vec<(usize, io::ErrorKind)>,
     open: Vec<(usize, Arc<TcpStream>)>,
     received: Vec<(usize, Command)>,
     stopping: bool,
@@ -290,9 +300,12 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         shared.changed.notify_all();
         let shared = Arc::clone(shared);
         threads.push(spawn("fake connection", move || {
-            let _ = Connection { number, shared: &shared, stream: &stream }.serve();
+            let end = Connection { number, shared: &shared, stream: &stream }.serve();
             let _ = stream.shutdown(Shutdown::Both);
-            shared.state().open.retain(|(open, _)| *open != number);
+            let mut state = shared.state();
+            state.open.retain(|(open, _)| *open != number);
+            state.ended.extend(end.err().map(|error| (number, error.kind())));
+            drop(state);
             shared.changed.notify_all();
         }));
     }
@@ -371,7 +384,9 @@ fn read_command(reader: &mut impl BufRead) -> io::Result<Command> {
 
 fn read_length(reader: &mut impl BufRead, kind: char) -> io::Result<usize> {
     let mut line = String::new();
-    reader.take(32).read_line(&mut line)?;
+    if reader.take(32).read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let digits = line.strip_suffix("\r\n").and_then(|line| line.strip_prefix(kind));
     let length = digits.and_then(|digits| digits.parse().ok()).filter(|&length| length <= 1 << 20);
     length.ok_or_else(|| io::ErrorKind::InvalidData.into())
