@@ -1,11 +1,12 @@
 //! Releases that a node has not run: they are sent again, no longer than their keys can live, and nowhere in vain.
 
 use crate::clients::{SOON, builder, calls, causes, client, client_of, lasting, take, value};
-use crate::support::fake::{Act, Event, Fake, healthy, say};
+use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Extension, Redlock, Release};
 use std::net::TcpStream;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -211,6 +212,53 @@ fn after_an_extension_that_failed_the_release_is_owed_for_as_long_as_that_may_la
         releases(&fake, "k") > sent
     };
     assert!(eventually(SOON, is_released), "the key may live for a minute");
+}
+
+/// The node refuses the release with the handshake, or closes before it answers the release.
+#[test]
+fn a_release_behind_a_rejected_handshake_is_sent_on_the_next_good_connection() {
+    const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
+    const NO_AUTH: &str = "-NOAUTH Authentication required.\r\n";
+    for is_fenced in [false, true] {
+        for (refusal, closes) in [(LOADING, false), (LOADING, true), (NO_AUTH, false), (NO_AUTH, true)] {
+            is_sent_on_the_next_good_connection(is_fenced, refusal, closes);
+        }
+    }
+}
+
+#[track_caller]
+fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, closes: bool) {
+    /// The first connection closes at the release, these reject the handshake, the next one is good.
+    const REJECTED: RangeInclusive<usize> = 1..=2;
+    let is_release = move |command: &Command| match is_fenced {
+        true => command[0].starts_with("EVAL") && command[4] == "release",
+        false => is_release_of(command, "k"),
+    };
+    let fake = Fake::scripted(move |connection, event| match event {
+        Event::Connected => Vec::new(),
+        Event::Received(command) if connection == 0 && is_release(command) => vec![Act::Close],
+        Event::Received(command) if REJECTED.contains(&connection) => match closes && is_release(command) {
+            true => vec![Act::Close],
+            false => vec![say(refusal)],
+        },
+        Event::Received(command) if is_fenced && command[0] == "EVAL" && command[4] == "acquire" => {
+            // The floor is a fence that the node can give.
+            vec![say(&format!("${}\r\n{}\r\n", command[8].len(), command[8]))]
+        }
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    });
+    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).wake_ups(false).build().unwrap();
+    let mutex = lasting(&client, "k");
+    let guard = take(&if is_fenced { mutex.fenced().into() } else { mutex });
+    assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
+    // No call of the program is under way from here on.
+    let sent_on = |connection| fake.commands_on(connection).iter().filter(|command| is_release(command)).count();
+    let good = REJECTED.end() + 1;
+    let case = format!("fenced {is_fenced}, {refusal:?}, closes {closes}");
+    assert!(eventually(SOON, || sent_on(good) > 0), "{case}: never on a good one of {}", fake.connections());
+    assert!(REJECTED.map(sent_on).sum::<usize>() > 0, "{case}: none waited behind a handshake");
+    client.close(SOON).unwrap();
+    assert_eq!((sent_on(good), fake.connections()), (1, good + 1), "{case}");
 }
 
 fn closing_at_the_first_release(then: &'static [u8]) -> Fake {
