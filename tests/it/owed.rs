@@ -58,6 +58,11 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     let client = client([&server]);
     let guard = take(&lasting(&client, "k"));
     server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
+    if server.info("redis_version").unwrap().starts_with("5.") {
+        // It counts its replicas for plain commands only. A release is a script.
+        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        return;
+    }
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     assert!(value(&server, "k").is_some());
     server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
