@@ -20,6 +20,7 @@
 //! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
 //! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
+//! | bounded delivery | one call delivers a limited number of events to an observer |
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 

@@ -1,14 +1,15 @@
 //! The rule about observers: each thing is told, once, and as it was.
 //!
-//! Some clients have an observer. It never waits: while it is called, nobody else runs. Locks are told apart by their keys,
-//! of which each call for a lock has one of its own here.
+//! Some clients have an observer. Most are quick: while they are called, nothing else runs. Some take a while for each event,
+//! so that more happens than one thread can deliver; then no call may deliver more than its share. Locks are told apart by
+//! their keys, of which each call for a lock has one of its own here.
 
 use crate::event::{
     Acquired, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
     ReleaseFailed, Released, Repaired,
 };
 use crate::extension::Extension;
-use crate::kernel::with;
+use crate::kernel::{sleep_until, with};
 use crate::observer::Observer;
 use crate::plan::SECOND;
 use crate::release::Release;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 
 /// Time after which the outcome of a release is told in a client that is used.
 const TOLD_AFTER: u64 = 4 * SECOND;
+/// Most events that one call delivers: the share that the documentation states, and two of its own.
+pub(crate) const MOST_DELIVERED: u32 = 32 + 2;
 
 /// The observer of one client.
 pub(crate) struct Listener {
@@ -50,6 +53,8 @@ pub(crate) struct Hearsay {
     by_key: BTreeMap<usize, usize>,
     /// By thread, the lock of which it was told last and whose guard was not seen yet.
     latest: BTreeMap<usize, usize>,
+    /// By thread, how many events it has delivered.
+    delivered: BTreeMap<usize, u32>,
     /// By client and node, what it was told to be last.
     nodes: BTreeMap<(usize, String), Look>,
     /// By client and node, whether it is in quarantine.
@@ -66,6 +71,7 @@ enum Look {
 
 impl Observer for Listener {
     fn acquired(&self, event: &Acquired) {
+        self.takes_time();
         self.hear(|world| {
             let (task, index) = (world.current_task(), world.hearsay.locks.len());
             let key = Arc::clone(&event.resource.key);
@@ -87,14 +93,17 @@ impl Observer for Listener {
     }
 
     fn extended(&self, event: &Extended) {
+        self.takes_time();
         self.hear_of(&event.resource, |lock| lock.extended += u32::from(!event.automatic));
     }
 
     fn extension_failed(&self, event: &ExtensionFailed) {
+        self.takes_time();
         self.hear_of(&event.resource, |lock| lock.extension_failed += u32::from(!event.automatic));
     }
 
     fn lost(&self, event: &Lost) {
+        self.takes_time();
         self.hear(|world| world.saw("an observer is told of a loss"));
         let mut is_again = false;
         self.hear_of(&event.resource, |lock| {
@@ -116,6 +125,7 @@ impl Observer for Listener {
     }
 
     fn node_down(&self, event: &NodeDown) {
+        self.takes_time();
         self.hear_of_node(event.address(), Look::Down);
     }
 
@@ -125,6 +135,7 @@ impl Observer for Listener {
     }
 
     fn node_up(&self, event: &NodeUp) {
+        self.takes_time();
         self.hear(|world| {
             if world.hearsay.quarantined.get(&(self.client, event.address().to_owned())) == Some(&true) {
                 world.misreport("a node was told to be up, and is in quarantine");
@@ -142,11 +153,13 @@ impl Observer for Listener {
     }
 
     fn release_failed(&self, event: &ReleaseFailed) {
+        self.takes_time();
         self.hear(|world| world.saw("an observer is told of a failed release"));
         self.hear_of_end(&event.resource, (None, event.dropped));
     }
 
     fn released(&self, event: &Released) {
+        self.takes_time();
         self.hear(|world| world.saw("an observer is told of a release"));
         self.hear_of_end(&event.resource, (Some(event.outcome), event.dropped));
     }
@@ -158,6 +171,16 @@ impl Observer for Listener {
 }
 
 impl Listener {
+    /// One event is delivered.
+    fn takes_time(&self) {
+        let until = with(|world| {
+            let task = world.current_task();
+            *world.hearsay.delivered.entry(task).or_default() += 1;
+            world.now + world.plan.clients[self.client].callback
+        });
+        sleep_until(until);
+    }
+
     /// A client that is gone tells nobody.
     fn hear<R>(&self, act: impl FnOnce(&mut World) -> R) {
         with(|world| {
@@ -245,6 +268,22 @@ impl World {
     pub(crate) fn heard_leaving(&mut self, lock: Option<usize>, by_dropping: bool) {
         if let Some(lock) = lock {
             self.hearsay.locks[lock].left = Some((self.now, by_dropping));
+        }
+    }
+
+    /// How many events the running thread has delivered so far.
+    pub(crate) fn delivered(&self) -> u32 {
+        self.hearsay.delivered.get(&self.current_task()).copied().unwrap_or(0)
+    }
+
+    /// A call that makes one attempt at most has returned.
+    pub(crate) fn has_delivered(&mut self, what: &str, before: u32) {
+        let delivered = self.delivered() - before;
+        if self.is_heard() && delivered == MOST_DELIVERED - 2 {
+            self.saw("a call that delivers as many events as it may");
+        }
+        if self.is_heard() && delivered > MOST_DELIVERED {
+            self.violate("bounded delivery", format!("{what} delivered {delivered} events"));
         }
     }
 

@@ -205,6 +205,7 @@ fn everything_happens() {
     ];
     let common = [
         "a SET that is answered with an error",
+        "a call that delivers as many events as it may",
         "a SET that is granted",
         "a SET that is refused",
         "a call that finds the lock held",

@@ -340,6 +340,11 @@ const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        name: "one thread delivers the events of all",
+        file: "net/news.rs",
+        edits: &[("for _ in 0..most {", "loop {")],
+    },
+    Mutant {
         name: "restart not noticed",
         file: "proto/quarantine.rs",
         edits: &[(

@@ -111,6 +111,9 @@ pub(crate) struct ClientPlan {
     /// Whether its steady clock goes on while the machine sleeps.
     pub(crate) counts_sleep: bool,
     pub(crate) is_observed: bool,
+    /// How long its observer takes for one event. A client whose observer takes any time has many threads, most of which
+    /// take locks and drop them as fast as they can.
+    pub(crate) callback: u64,
     pub(crate) threads: usize,
     /// When its program starts.
     pub(crate) begins_at: u64,
@@ -188,6 +191,7 @@ impl Plan {
             rate: rate(&mut random),
             counts_sleep: reckoning == Reckoning::LeaseClock && (wall_steps_back || random.once_in(2)),
             is_observed: random.once_in(2),
+            callback: 0,
             threads: random.pick(&[1, 1, 2, 2, 3]),
             begins_at: 0,
             holds_on: false,

@@ -1,7 +1,7 @@
 //! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
 //!
 //! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is held, and
-//! a release between the two. Three seeds of four are steered: a profile sets such circumstances and leaves the rest of the
+//! a release between the two. Five seeds of six are steered: a profile sets such circumstances and leaves the rest of the
 //! plan as drawn. [`mutants`](crate::mutants) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
@@ -14,6 +14,7 @@
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
 //! | newcomers | nodes that lose their data, by a restart or as replicas; clients that meet them for the first time | quarantine |
 //! | narrow sockets | releases that the socket does not take, of clients that then idle or drop their last handle | releases left unsent |
+//! | slow observer | events that come faster than the observer takes them | one thread that delivers the events of all |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
 use crate::endings::Ending;
@@ -43,6 +44,7 @@ pub(crate) fn steer(plan: &mut Plan) {
         6 => newcomers(plan, random),
         7 => close_fences(plan, random),
         8 => narrow_sockets(plan, random),
+        9 => slow_observer(plan, random),
         _ => return,
     }
     plan.faults.sort_by_key(|fault| fault.at);
@@ -213,6 +215,17 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
         let (node, by) = (random.index(plan.nodes.len()), random.magnitude(50 * MILLISECOND, SECOND));
         strike(plan, random, Kind::SetNodeClock { node, by: by as i64 });
     }
+}
+
+/// The observer is slower than events come: five threads take a lock each and drop it as fast as they can. Not for long, so
+/// that it can catch up afterwards.
+fn slow_observer(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3], &[1, 2]);
+    plan.clients.iter_mut().for_each(|client| (client.threads, client.is_observed) = (6, true));
+    plan.clients[0].callback = random.magnitude(MILLISECOND, 3 * MILLISECOND);
+    // One for each of its threads.
+    (plan.resources, plan.ttls, plan.storm) = (6, vec![random.between(1_000, 5_000)], SECOND / 2);
+    plan.is_fenced = false;
 }
 
 /// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.

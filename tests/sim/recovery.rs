@@ -24,7 +24,7 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (node.flavour, node.has_scripts, node.has_password, node.rate) = (Flavour::Redis, true, false, 0);
     plan.nodes = vec![node; nodes];
     plan.clients.truncate(1);
-    (plan.clients[0].threads, plan.clients[0].rate) = (1, 0);
+    (plan.clients[0].threads, plan.clients[0].rate, plan.clients[0].callback) = (1, 0, 0);
     plan.paths = vec![PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 100 }; nodes];
     (plan.resources, plan.ttls, plan.node_timeout) = (1, vec![100], 50 * MILLISECOND);
     (plan.loss, plan.straggling, plan.window, plan.piece) = (0, 0, 64 * 1024, 0);
@@ -128,5 +128,23 @@ fn an_attempt_that_has_to_connect_first_has_time_for_that() {
         let (cold, warm) = (times("a cold attempt that wins"), times("a warm attempt that wins"));
         println!("round trip {round_trip} ms of {node_timeout}: {cold} of 4 cold attempts, {warm} of 4 warm ones");
         assert_eq!((cold, warm), if wins { (4, 4) } else { (0, 0) }, "{round_trip} ms of {node_timeout}");
+    }
+}
+
+/// A subscriber connection to a node that is far has nothing to read when it has just been made. That is not its end: what is
+/// released is heard, and connections are made once, not again and again.
+#[test]
+fn nodes_that_are_far_are_heard() {
+    for seed in 0..SEEDS / 5 {
+        let mut plan = quiet(seed, 3);
+        plan.clients = vec![plan.clients[0].clone(); 2];
+        plan.paths = vec![PathPlan { delay: 3 * MILLISECOND, jitter: MILLISECOND / 10 }; 6];
+        (plan.ttls, plan.idle) = (vec![1000], MILLISECOND);
+        let world = run(plan, Trace::silent());
+        assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
+        let times = |what| world.seen.get(what).copied().unwrap_or(0);
+        let (heard, made) = (times("a hint that is heard"), times("a connection that is made"));
+        println!("seed {seed}: {heard} hints heard, {made} connections");
+        assert!(heard > 10, "seed {seed}: {heard} hints were heard, on {made} connections");
     }
 }

@@ -43,10 +43,12 @@ pub(crate) fn begin() {
         kernel::spawn(client, move || {
             sleep_until(with(|world| world.plan.clients[client].begins_at));
             let handle = open_client(client);
-            for _ in 0..count {
+            for place in 0..count {
                 let (handle, redlock) = (handle.clone(), Redlock::new(handle.clone()));
                 let random = with(|world| world.random.fork(2));
-                kernel::spawn(client, move || Worker { handle, redlock, random }.run());
+                let is_hasty = place > 0 && with(|world| world.plan.clients[client].callback > 0);
+                let hasty_for = is_hasty.then_some(place as u64);
+                kernel::spawn(client, move || Worker { handle, redlock, random, hasty_for }.run());
             }
         });
     }
@@ -93,13 +95,15 @@ struct Worker {
     handle: Client,
     redlock: Redlock,
     random: Random,
+    /// It makes events: takes this lock and drops it as fast as it can.
+    hasty_for: Option<u64>,
 }
 
 impl Worker {
     fn run(mut self) {
         while is_stormy() && !endings::is_quitting() {
             self.turn();
-            let idle = with(|world| world.plan.idle);
+            let idle = if self.hasty_for.is_some() { MILLISECOND / 5 } else { with(|world| world.plan.idle) };
             let until = with(|world| world.now) + self.random.magnitude(10_000, idle);
             self.rest(until);
         }
@@ -125,10 +129,10 @@ impl Worker {
             (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
         });
         let is_fenced = with(|world| world.plan.is_fenced);
-        if self.random.once_in(30) {
+        if self.hasty_for.is_none() && self.random.once_in(30) {
             self.connect();
         }
-        let resource = self.random.below(resources) as usize;
+        let resource = self.hasty_for.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
         let ttl = self.random.pick(&ttls);
         let mut mutex = fenced(self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl)));
         let is_watched = self.random.once_in(watchdog_rarity);
@@ -139,7 +143,9 @@ impl Worker {
         // With a time to live that is shorter than the answers take, one may wait for ever.
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let mut patience = None;
-        let (what, allowed, result) = match self.random.below(4) {
+        let delivered = with(|world| world.delivered());
+        let way = if self.hasty_for.is_some() { 0 } else { self.random.below(4) };
+        let (what, allowed, result) = match way {
             // Connections may have to be made first, and a fence may take a second round trip.
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
@@ -154,7 +160,12 @@ impl Worker {
             }
         };
         if let Some(allowed) = allowed {
-            with(|world| world.took_time(what, begun, allowed, pauses));
+            with(|world| {
+                world.took_time(what, begun, allowed, pauses);
+                if what == "try_lock" {
+                    world.has_delivered(what, delivered);
+                }
+            });
         }
         match result {
             Ok(Some(guard)) => self.hold(resource, guard, ttl, is_watched, (begun, pauses)),
@@ -190,6 +201,7 @@ impl Worker {
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
         let length = match self.random.once_in(3) {
+            _ if self.hasty_for.is_some() => 0,
             _ if holds_on => LONGEST_HOLD,
             true => 0,
             false => self.random.magnitude(1_000, longest.min(LONGEST_HOLD)),
@@ -250,10 +262,12 @@ impl Worker {
                 }
             });
         }
-        let by_dropping = self.random.once_in(2);
+        let by_dropping = self.hasty_for.is_some() || self.random.once_in(2);
         with(|world| world.gives_back(hold, by_dropping));
+        let delivered = with(|world| world.delivered());
         if by_dropping {
             drop(guard);
+            with(|world| world.has_delivered("drop", delivered));
             return;
         }
         let (begun, pauses) = moment();
@@ -276,6 +290,7 @@ impl Worker {
             }
             let allowed = world.plan.node_timeout;
             world.took_time("unlock", begun, allowed, pauses);
+            world.has_delivered("unlock", delivered);
         });
     }
 
