@@ -85,6 +85,7 @@
 //! | Watchdog after unlock | 11 | each thing is told once |
 //! | A clock that stands still in sleep | 10 | a lease is covered |
 //! | Waits end by the lease clock | 5 | waits last their time |
+//! | One thread delivers the events of all | 3 | deliveries are bounded |
 //! | A loss is told twice to an observer | 23 | each thing is told once |
 //! | What became of a dropped guard is not told | 5 | each thing is told once |
 //! | Keys that live ten times as long | 2 | no key after its time |

@@ -255,8 +255,12 @@ fn whoever_waits_behind_others_is_not_told_that_a_lock_is_held_before_any_node_h
 #[test]
 fn several_waits_with_one_deadline_end_at_it() {
     // The head of the queue leaves at the deadline, and the next one gets its turn when there is no time left.
-    promptly_from(2 * LATE, Fake::silent, |fake| {
+    let prepare = || {
+        let fake = Fake::silent();
         let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+        (fake, client)
+    };
+    promptly_from(2 * LATE, prepare, |(fake, client)| {
         let deadline = Instant::now() + LATE;
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -264,6 +268,8 @@ fn several_waits_with_one_deadline_end_at_it() {
             }
         });
         thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        // The client's end waits for the answers to its releases, and the fake ends first.
+        (fake, client)
     });
 }
 
