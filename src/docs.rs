@@ -98,9 +98,9 @@
 //! | No release in quarantine | 144 | nothing is left behind |
 //! | A node is never asked again | 2 | nothing is left behind |
 //! | Rounds leak when a connection is lost | 1 | nothing in flight at the end |
-//! | No thread sends what is left | 28 | each thing is told once |
+//! | No thread sends what is left | 25 | nothing is left behind |
 //! | The last handle does not wait for answers | 97 | nothing is left behind |
-//! | A release that did not run is forgotten | 224 | nothing is left behind |
+//! | A release that did not run is forgotten | 335 | nothing is left behind |
 //!
 //! Not found by it, and caught by other tests: extensions that count in quarantine; releases that flood a node which loads its
 //! data. Five seeds of six have a profile (`tests/sim/profiles.rs`): circumstances that independent draws rarely bring together. Without

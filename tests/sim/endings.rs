@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) enum Ending {
     /// They take the lock once more, and go on to use the client.
     GoesOn,
-    /// They keep the client and ask nothing of it.
+    /// They keep the client, and ask nothing of it from before the storm is over.
     Idles,
     /// They have dropped it before the storm is over.
     Quits,
@@ -22,7 +22,7 @@ const QUIET: u64 = 200 * MILLISECOND;
 
 /// Whether a thread is to stop using its client.
 pub(crate) fn is_quitting() -> bool {
-    with(|world| world.plan.ending == Ending::Quits && world.now > world.plan.storm / 4 * 3)
+    with(|world| world.plan.ending != Ending::GoesOn && world.now > world.plan.storm / 4 * 3)
 }
 
 /// Called by every thread of a client when it asks for nothing any more. The last of them sees to it that no release is owed,
