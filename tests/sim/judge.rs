@@ -319,7 +319,10 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                let token = node.store.value(key, millis).and_then(attempt_of);
+                // A fenced lock whose time is over is free, as a plain one is whose key is gone. Its value stays for the fence.
+                let value = node.store.value(key, millis);
+                let value = value.filter(|value| held_until(value).is_none_or(|until| until >= millis));
+                let token = value.and_then(attempt_of);
                 let Some(token) = token.map(|number| (number, &self.judge.tokens[number])) else { continue };
                 let is_old = token.1.closed_at + SETTLED_AFTER / 2 < self.now;
                 if matches!(token.1.state, State::Lost | State::Released) && is_old && !token.1.is_excused {
