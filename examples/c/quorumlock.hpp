@@ -285,7 +285,7 @@ struct node_status {
     std::optional<fault> last_fault;
 };
 
-// A lease as text. Whoever reads it has the lock; it is overwritten when it is destroyed.
+// A lease as text. Any program that reads it has the lock; it is overwritten when it is destroyed.
 class secret {
 public:
     explicit secret(quorumlock_secret *secret) noexcept : handle_(secret) {}

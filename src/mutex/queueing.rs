@@ -29,7 +29,7 @@ impl Acquisition<'_> {
             let until = match turn {
                 Turn::Head(_) if now >= deadline => return Ok(Queued::OutOfTime(place.trouble())),
                 Turn::Head(available_at) => {
-                    // While a guard of this process held the lock, nobody asked whether the nodes were there.
+                    // While a guard of this process held the lock, no thread asked whether the nodes were there.
                     self.is_handed_on = held_here;
                     self.started = if held_here { now } else { available_at };
                     return Ok(Queued::FirstInLine);
@@ -39,7 +39,7 @@ impl Acquisition<'_> {
                     clocks.steady_at(until).min(deadline)
                 }
                 Turn::Behind(available_at) => match self.patience {
-                    // Whoever is in front may have more patience.
+                    // A thread in front may have a longer limit.
                     Patience::WhileAvailable(limit) => {
                         let until = available_at.after(limit.max(attempt));
                         match place.trouble() {

@@ -358,7 +358,7 @@ impl World for Fleet {
         if !(self.owing.is_empty() && self.settling.is_empty()) {
             watch.limit = watch.limit.min(self.pending_due().since(self.clock.now()));
         }
-        // Who waits for somebody else's lock waits for long, and who waits for releases is in no hurry.
+        // A wait for another client's lock is long, and a wait for releases is not urgent.
         watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers() && self.settling.is_empty());
         watch
     }

@@ -276,7 +276,7 @@ impl<W: World + Send + 'static> Relay<W> {
         result
     }
 
-    /// Leaves nothing unsent and nobody undriven behind.
+    /// Leaves the mutex: nothing stays unsent, and a thread drives if one has to.
     fn leave(&self, mut state: MutexGuard<'_, State<W>>, one: Option<Bell>) {
         self.flush_unless_promised(&mut state);
         let all = state.take_ringing();

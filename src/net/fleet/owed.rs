@@ -66,7 +66,7 @@ impl Fleet {
     pub(super) fn released(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
         self.links[node.index()].pending.resume();
         let was_resent = self.rounds.round(ticket).is_some_and(|round| round.was_resent(node));
-        // The first one may have deleted the key, and its answer be lost: nobody can tell.
+        // The first one may have deleted the key, and its answer be lost: which is not known.
         if vote == Vote::Refused && was_resent { Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)) } else { vote }
     }
 
