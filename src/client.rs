@@ -83,9 +83,7 @@ impl Client {
 
     /// Starts the thread that extends locks, unless it runs.
     pub(crate) fn start_keeper(&self) -> Result<()> {
-        self.keeper()
-            .start()
-            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("cannot start the watchdog's thread: {error}")))
+        self.keeper().start().map_err(|error| Error::system("start the watchdog's thread", &error))
     }
 
     /// Checks a time to live against the settings.
@@ -135,19 +133,22 @@ impl Client {
         self.check_process()?;
         let unsettled = self.engine().settle(timeout);
         self.report().tell_news();
-        if unsettled.is_empty() {
-            return Ok(());
-        }
+        if unsettled.is_empty() { Ok(()) } else { Err(self.unsettled(timeout, unsettled)) }
+    }
+
+    /// The error that these nodes have not run all releases in time.
+    pub(crate) fn unsettled(&self, timeout: Duration, unsettled: Vec<(NodeId, Fault)>) -> Error {
         let nodes = &self.settings().nodes;
         let message = format!(
-            "cannot confirm all releases within {timeout:?}: {} of {} nodes have not run them; a lock ends there with its \
-             time to live",
+            "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time to \
+             live",
+            Human(timeout),
             unsettled.len(),
             nodes.len()
         );
         let cause = |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
         let causes = unsettled.into_iter().map(cause).collect();
-        Err(Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes))
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes)
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.

@@ -324,8 +324,7 @@ impl Builder {
         self.check()?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
-        let made_in = Generation::current()
-            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("cannot be told of a fork: {error}")))?;
+        let made_in = Generation::current().map_err(|error| Error::system("be told of a fork", &error))?;
         let declared =
             |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
         let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
@@ -337,7 +336,7 @@ impl Builder {
         let (spin, news) = (self.spinning(), report.news());
         let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
         let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups, retention)
-            .map_err(|error| Error::new(ErrorKind::Unavailable, format!("cannot open a descriptor: {error}")))?;
+            .map_err(|error| Error::system("open a descriptor", &error))?;
         Ok(Redlock::new(Client::new(
             engine,
             Settings {

@@ -132,6 +132,39 @@ impl Error {
         error
     }
 
+    /// The operating system does not let the library do something.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Error {
+        Error::new(ErrorKind::Unavailable, format!("cannot {what}: {error}"))
+    }
+
+    /// The operating system gave no random bytes.
+    pub(crate) fn entropy() -> Error {
+        Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
+    }
+
+    /// A quorum granted the lock when its time to live had passed already.
+    pub(crate) fn too_late(resource: &str, ttl: Duration) -> Error {
+        let message = format!(
+            "cannot lock {resource:?}: a quorum answered, but only after the lease had ended; the time to live of {} is \
+             too short",
+            Human(ttl)
+        );
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
+    /// The lock is lost, or lasts for less time than is needed: for how long, and how much is needed.
+    pub(crate) fn lease_lost(resource: &str, times: Option<(Duration, Duration)>) -> Error {
+        let message = match times {
+            None => format!("the lock of {resource:?} is lost"),
+            Some((left, needed)) => {
+                let [left, needed] = [left, needed]
+                    .map(|time| Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+                format!("the lock of {resource:?} lasts for {left:?}, and {needed:?} are needed")
+            }
+        };
+        Error::new(ErrorKind::LeaseLost, message)
+    }
+
     /// With these causes, of so many nodes in all: whether it is permanent goes by the causes.
     pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
         let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();

@@ -158,7 +158,8 @@ mod forked;
 mod guard;
 mod keeper;
 mod lease;
-#[cfg(test)]
+// The page shows the events of the C interface too.
+#[cfg(all(test, feature = "capi"))]
 mod messages_tests;
 mod mutex;
 mod net;

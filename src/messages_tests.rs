@@ -2,6 +2,7 @@
 //! documentation shows. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
 
 use crate::error::{Error, NodeFault};
+use crate::ffi::event_tests;
 use crate::net::endpoint::EndpointError;
 use crate::net::engine::{Look, Snapshot};
 use crate::proto::detail::Detail;
@@ -130,11 +131,11 @@ fn client() -> Redlock {
 }
 
 /// Errors that no node is asked for.
-fn errors() -> Vec<String> {
+fn errors() -> Vec<Error> {
     let client = client();
     let order = || client.mutex("orders/42");
-    let refused = |mutex: Mutex| mutex.try_lock().unwrap_err().to_string();
-    let built = |builder: crate::Builder| builder.build().unwrap_err().to_string();
+    let refused = |mutex: Mutex| mutex.try_lock().unwrap_err();
+    let built = |builder: crate::Builder| builder.build().unwrap_err();
     let one = || Redlock::builder().node("redis://10.0.0.1");
     let lease = |text: &str| text.parse::<Lease>();
     let text = |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
@@ -158,19 +159,29 @@ fn errors() -> Vec<String> {
         refused(order().ttl(MINUTE * 90)),
         refused(order().watchdog(Watchdog::new().period(Duration::ZERO))),
         refused(order().watchdog(Watchdog::new().margin(MINUTE))),
-        lease("nonsense").unwrap_err().to_string(),
+        lease("nonsense").unwrap_err(),
     ];
     if let (Ok(ended), Ok(other)) = (lease(&text("orders/42", 1)), lease(&text("other", far))) {
-        errors.push(client.attach(ended).unwrap_err().to_string());
-        errors.push(order().attach(other).unwrap_err().to_string());
+        errors.push(client.attach(ended).unwrap_err());
+        let prefixed = Redlock::builder().node("redis://10.0.0.1").prefix("shop:").build().unwrap();
+        errors.push(prefixed.attach(lease(&text("other", far)).unwrap()).unwrap_err());
+        errors.push(order().attach(other).unwrap_err());
     }
-    errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err().to_string());
-    errors.push(crate::forked::check(Generation::of_a_parent()).unwrap_err().to_string());
+    errors.push(Error::lease_lost("orders/42", None));
+    errors.push(Error::lease_lost("orders/42", Some((Duration::from_millis(1200), Duration::from_secs(2)))));
+    errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
+    errors.push(Error::entropy());
+    let full = std::io::Error::from_raw_os_error(24);
+    let actions = ["open a descriptor", "be told of a fork", "start the watchdog's thread"];
+    errors.extend(actions.map(|action| Error::system(action, &full)));
+    errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err());
+    errors.push(crate::forked::check(Generation::of_a_parent()).unwrap_err());
     errors
 }
 
 /// Errors that too few nodes answered.
 fn unavailable() -> Vec<Error> {
+    let Redlock { client } = client();
     let node = |last: u8, fault| NodeFault::new(format!("10.0.0.{last}:6379"), fault);
     let (refused, slow) =
         (Fault::new(Phase::Connect, Cause::Refused), Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT));
@@ -187,6 +198,8 @@ fn unavailable() -> Vec<Error> {
             other("asked, answer not awaited"),
         ),
         error("lock \"orders/42\"", Vec::new(), other("answered")),
+        client.no_expiry("orders/42", [NodeId::new(0), NodeId::new(2)].into_iter().collect()),
+        client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
     ]
 }
 
@@ -239,6 +252,12 @@ fn page() -> String {
         "A setting, a name, a lease, a wait",
         &errors.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
     );
+    page.push_str("\n# An event, in the C interface\n\n");
+    page.push_str("An observer in Rust gets a type for each kind, and writes its own lines.\n\n");
+    page.push_str("| Kind | Message |\n|---|---|\n");
+    for (kind, line) in event_tests::lines() {
+        let _ = writeln!(page, "| `{kind}` | {line} |");
+    }
     list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
     page
 }

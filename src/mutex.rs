@@ -14,7 +14,7 @@ use crate::net::engine::{Claim, Count, Word};
 use crate::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
 use crate::proto::lease::{Lease, OwnerToken, Ttl};
 use crate::proto::node::NodeSet;
-use crate::proto::time::{Human, Readings, Timestamp};
+use crate::proto::time::{Readings, Timestamp};
 use crate::queue::{HoldId, Place, Trouble};
 use crate::token;
 use crate::wait::{Limit, Wait};
@@ -342,7 +342,9 @@ impl<'m> Acquisition<'m> {
                 Output::Done(Verdict::NoExpiry) => {
                     return Err(self.no_expiry(last.map_or(NodeSet::EMPTY, |(_, count)| count.endless)));
                 }
-                Output::Done(Verdict::TooLate) => return Err(self.too_late()),
+                Output::Done(Verdict::TooLate) => {
+                    return Err(Error::too_late(self.mutex.resource(), self.ttl.duration()));
+                }
                 Output::Done(Verdict::Unavailable) => {
                     let trouble = last.map(|(_, count)| client.trouble(&count)).unwrap_or_default();
                     return Err(client.unavailable("lock", self.mutex.resource(), trouble));
@@ -389,20 +391,10 @@ impl<'m> Acquisition<'m> {
         client.report().key_without_expiry(key, nodes);
         client.no_expiry(key, nodes)
     }
-
-    fn too_late(&self) -> Error {
-        let message = format!(
-            "cannot lock {:?}: a quorum answered, but only after the lease had ended; the time to live of {} is too short",
-            self.mutex.resource(),
-            Human(self.ttl.duration())
-        );
-        Error::new(ErrorKind::Unavailable, message)
-    }
 }
 
 fn draw() -> Result<OwnerToken> {
-    let no_entropy = |_| Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token");
-    token::draw(&mut SysRng).map_err(no_entropy)
+    token::draw(&mut SysRng).map_err(|_| Error::entropy())
 }
 
 /// What the machine needs by chance when an attempt is lost.

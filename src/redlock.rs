@@ -21,7 +21,7 @@ use std::time::Duration;
 /// not run.
 #[derive(Clone)]
 pub struct Redlock {
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Redlock {

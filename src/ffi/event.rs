@@ -76,7 +76,7 @@ impl Event {
         Event { faults: faults(causes), ..self }
     }
 
-    fn message(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         self.message.get_or_init(|| self.told())
     }
 

@@ -98,7 +98,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
 ];
 
 /// Every `NAME = number,` of the header.
-fn numbers() -> BTreeMap<&'static str, i32> {
+pub(super) fn numbers() -> BTreeMap<&'static str, i32> {
     let number = |line: &'static str| {
         let (name, number) = line.trim().strip_suffix(',').unwrap_or(line.trim()).split_once(" = ")?;
         Some((name, number.parse().ok()?))

@@ -46,4 +46,6 @@ mod userdata;
 mod version;
 
 #[cfg(test)]
+pub(crate) mod event_tests;
+#[cfg(test)]
 mod header_tests;

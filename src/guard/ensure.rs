@@ -1,7 +1,7 @@
 //! The look at a lock before a step that must not be done twice.
 
 use super::MutexGuard;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use std::time::Duration;
 
 impl MutexGuard {
@@ -29,12 +29,6 @@ impl MutexGuard {
         if !is_lost && remaining >= at_least {
             return Ok(());
         }
-        let [left, needed] = [remaining, at_least]
-            .map(|time| Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-        let message = match is_lost {
-            true => format!("the lock of {:?} is lost", self.resource()),
-            false => format!("the lock of {:?} lasts for {left:?}, and {needed:?} are needed", self.resource()),
-        };
-        Err(Error::new(ErrorKind::LeaseLost, message))
+        Err(Error::lease_lost(self.resource(), (!is_lost).then_some((remaining, at_least))))
     }
 }
