@@ -278,6 +278,19 @@ def _must(function, *arguments):
         raise Failure(_known(result), str(_c.quorumlock_result_text(result)))
 
 
+def _made(function, *arguments):
+    """What such a function gives."""
+    made = c_void_p()
+    _must(function, *arguments, byref(made))
+    return made
+
+
+def _taken(function, *arguments):
+    """The guard that such a function gives, or None."""
+    taken = c_void_p()
+    return Guard(taken) if _call(function, *arguments, byref(taken)) == Result.OK else None
+
+
 def _millis(seconds):
     return max(0, int(seconds * 1000))
 
@@ -438,9 +451,7 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
             if observer is not None:
                 _check(_c.quorumlock_config_set_observer(config, _observe, _keep(observer), _release))
-            made = c_void_p()
-            _must(_c.quorumlock_client_new, config, byref(made))
-            self._handle = made
+            self._handle = _made(_c.quorumlock_client_new, config)
         finally:
             _c.quorumlock_config_free(config)
 
@@ -449,15 +460,11 @@ class Client(_Handle):
 
     def connect(self, timeout):
         """Makes all connections, and raises when fewer than a majority can vote. Gives the nodes, as `nodes()` does."""
-        nodes = c_void_p()
-        _must(_c.quorumlock_client_connect, self._handle, _millis(timeout), byref(nodes))
-        return self._copied(nodes)
+        return self._copied(_made(_c.quorumlock_client_connect, self._handle, _millis(timeout)))
 
     def nodes(self):
         """How the nodes look now, in the order in which they were named."""
-        nodes = c_void_p()
-        _must(_c.quorumlock_client_nodes, self._handle, byref(nodes))
-        return self._copied(nodes)
+        return self._copied(_made(_c.quorumlock_client_nodes, self._handle))
 
     @staticmethod
     def _copied(nodes):
@@ -468,9 +475,7 @@ class Client(_Handle):
 
     def attach(self, lease):
         """Goes on with a lock that is held already, with default settings. Uses the lease up."""
-        taken = c_void_p()
-        _must(_c.quorumlock_client_attach, self._handle, lease._handle, byref(taken))
-        return Guard(taken)
+        return Guard(_made(_c.quorumlock_client_attach, self._handle, lease._handle))
 
     def wait_for_releases(self, timeout):
         """Waits until every node has run the releases that it is owed, for so many seconds at most. Closes nothing."""
@@ -541,31 +546,21 @@ class Mutex(_Handle):
 
     def lock(self, cancel=None):
         """Waits without a limit, until `cancel` is cancelled if it is given. Gives a guard."""
-        taken = c_void_p()
-        _must(_c.quorumlock_mutex_lock, self._handle, cancel and cancel._handle, byref(taken))
-        return Guard(taken)
+        return Guard(_made(_c.quorumlock_mutex_lock, self._handle, cancel and cancel._handle))
 
     def try_lock(self, timeout=None, cancel=None):
         """One attempt, or waits for so many seconds at most. Gives a guard, or None if another client has the lock."""
-        taken = c_void_p()
         if timeout is None:
-            result = _call(_c.quorumlock_mutex_try_lock, self._handle, byref(taken))
-        else:
-            handle = cancel and cancel._handle
-            result = _call(_c.quorumlock_mutex_lock_timeout, self._handle, _millis(timeout), handle, byref(taken))
-        return Guard(taken) if result == Result.OK else None
+            return _taken(_c.quorumlock_mutex_try_lock, self._handle)
+        return _taken(_c.quorumlock_mutex_lock_timeout, self._handle, _millis(timeout), cancel and cancel._handle)
 
     def try_lock_until(self, deadline, cancel=None):
         """Waits until then at the latest, by `now()`. Gives a guard, or None when another client has the lock."""
-        taken, handle = c_void_p(), cancel and cancel._handle
-        result = _call(_c.quorumlock_mutex_lock_deadline, self._handle, _millis(deadline), handle, byref(taken))
-        return Guard(taken) if result == Result.OK else None
+        return _taken(_c.quorumlock_mutex_lock_deadline, self._handle, _millis(deadline), cancel and cancel._handle)
 
     def attach(self, lease):
         """Goes on with a lock that is held already, with this mutex's settings. Uses the lease up."""
-        taken = c_void_p()
-        _must(_c.quorumlock_mutex_attach, self._handle, lease._handle, byref(taken))
-        return Guard(taken)
+        return Guard(_made(_c.quorumlock_mutex_attach, self._handle, lease._handle))
 
 
 class Guard(_Handle):
@@ -615,9 +610,7 @@ class Guard(_Handle):
 
     def detach(self):
         """Lets go of the guard and not of the lock. Gives a lease."""
-        made = c_void_p()
-        _must(_c.quorumlock_guard_detach, self._handle, byref(made))
-        return Lease(made)
+        return Lease(_made(_c.quorumlock_guard_detach, self._handle))
 
 
 class Lease(_Handle):
@@ -631,9 +624,7 @@ class Lease(_Handle):
 
     @staticmethod
     def from_text(text):
-        made = c_void_p()
-        _must(_c.quorumlock_lease_from_text, *_bytes(text), byref(made))
-        return Lease(made)
+        return Lease(_made(_c.quorumlock_lease_from_text, *_bytes(text)))
 
     @property
     def key(self):
@@ -658,8 +649,7 @@ class Lease(_Handle):
 
     def into_text(self):
         """The lease as text. Whoever reads it has the lock. Uses the lease up."""
-        secret = c_void_p()
-        _must(_c.quorumlock_lease_into_text, self._handle, byref(secret))
+        secret = _made(_c.quorumlock_lease_into_text, self._handle)
         try:
             return str(_c.quorumlock_secret_text(secret))
         finally:

@@ -82,6 +82,21 @@ fn of<R>(nodes: &Lent<Nodes>, index: usize, otherwise: R, say: impl FnOnce(&Node
     value(otherwise, || nodes.optional()?.0.get(index).map(say))
 }
 
+/// Gives C the list that the client gives.
+fn give(
+    client: Lent<Client>,
+    nodes: Output<*const Nodes>,
+    error: Output<*const Report>,
+    list: impl FnOnce(&Client) -> crate::Result<Vec<NodeStatus>>,
+) -> Code {
+    enter(error, || {
+        let client = client.content("client")?;
+        let nodes = nodes.required("nodes")?;
+        nodes.give(Nodes(list(&client)?.into_iter().map(Node::new).collect()));
+        Ok(Code::Ok)
+    })
+}
+
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -92,12 +107,7 @@ extern "C" fn quorumlock_client_nodes(
     nodes: Output<*const Nodes>,
     error: Output<*const Report>,
 ) -> Code {
-    enter(error, || {
-        let client = client.content("client")?;
-        let nodes = nodes.required("nodes")?;
-        nodes.give(Nodes(client.redlock.nodes()?.into_iter().map(Node::new).collect()));
-        Ok(Code::Ok)
-    })
+    give(client, nodes, error, |client| client.redlock.nodes())
 }
 
 #[unsafe(no_mangle)]
@@ -107,13 +117,7 @@ extern "C" fn quorumlock_client_connect(
     nodes: Output<*const Nodes>,
     error: Output<*const Report>,
 ) -> Code {
-    enter(error, || {
-        let client = client.content("client")?;
-        let nodes = nodes.required("nodes")?;
-        let status = client.redlock.connect(Duration::from_millis(timeout_ms))?;
-        nodes.give(Nodes(status.into_iter().map(Node::new).collect()));
-        Ok(Code::Ok)
-    })
+    give(client, nodes, error, |client| client.redlock.connect(Duration::from_millis(timeout_ms)))
 }
 
 #[unsafe(no_mangle)]
