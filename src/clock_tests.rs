@@ -9,8 +9,8 @@ use crate::proto::time::{Clock, LeaseTime, Timestamp};
 use crate::sync::lock as take_mutex;
 use crate::{ErrorKind, Extension, MutexGuard, Redlock, Release, Watchdog};
 use crossbeam_channel::{TryRecvError, bounded};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -326,4 +326,29 @@ fn a_wall_clock_set_forward_ends_no_wait() {
         }
     });
     drop(held);
+}
+
+/// A connection that is merely closed leaves the node with what was sent on it.
+#[test]
+fn a_connection_that_is_silent_for_too_long_is_reset() {
+    let nodes: Vec<_> = (0..2).map(|_| EmbeddedNode::start().unwrap()).collect();
+    // It accepts, and says nothing.
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let urls = nodes.iter().map(EmbeddedNode::url).chain([format!("redis://{}", hung.local_addr().unwrap())]);
+    let clock = Simulated::new();
+    let builder = Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(5));
+    let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
+    let pair = || client.mutex("k").lock().unwrap().unlock().unwrap();
+    pair();
+    let (mut first, _) = hung.accept().unwrap();
+    hung.set_nonblocking(true).unwrap();
+    clock.jump(Jump::Suspend, Duration::from_secs(29));
+    pair();
+    first.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let read = |stream: &mut TcpStream| io::copy(stream, &mut io::sink()).map_err(|error| error.kind());
+    assert_eq!(read(&mut first), Err(io::ErrorKind::WouldBlock), "given up after less than 30 s");
+    clock.jump(Jump::Suspend, Duration::from_secs(2));
+    pair();
+    first.set_read_timeout(Some(NEXT_LOOK)).unwrap();
+    assert_eq!(read(&mut first), Err(io::ErrorKind::ConnectionReset));
 }

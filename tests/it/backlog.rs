@@ -5,6 +5,8 @@ use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
 use quorumlock::Redlock;
+use std::io;
+use std::net::TcpListener;
 use std::thread::Builder;
 
 const THREADS: usize = 1500;
@@ -33,4 +35,27 @@ fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
     let failed: Vec<_> = outcomes.iter().filter(|outcome| !matches!(outcome, Ok(Some(_)))).collect();
     assert!(failed.is_empty(), "{} of {THREADS} failed, {:?}", failed.len(), failed[0]);
     assert!(are_asked, "fewer were under way than the test needs");
+}
+
+/// A connection that is merely closed leaves the node with what was sent on it.
+#[test]
+fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
+    let servers = Server::several(2).unwrap();
+    // It accepts, and reads nothing.
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let urls = servers.iter().map(Server::url).chain([format!("redis://{}", hung.local_addr().unwrap())]);
+    // As long as the node is not late, it is asked.
+    let client = Redlock::builder().nodes(urls).node_timeout(SOON * 6).build().unwrap();
+    let mutex = lasting(&client, &"k".repeat(4096));
+    drop(take(&mutex));
+    let (mut first, _) = hung.accept().unwrap();
+    first.set_read_timeout(Some(SOON)).unwrap();
+    hung.set_nonblocking(true).unwrap();
+    let is_another_made = || {
+        (0..100).for_each(|_| drop(take(&mutex)));
+        hung.accept().is_ok()
+    };
+    assert!(eventually(SOON * 6, is_another_made), "it is never given up");
+    let end = io::copy(&mut first, &mut io::sink());
+    assert_eq!(end.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
 }
