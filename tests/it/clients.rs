@@ -3,6 +3,7 @@
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Builder, Cause, Error, Mutex, MutexGuard, Phase, Redlock};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Long enough for anything that is to happen on a busy machine.
@@ -60,6 +61,18 @@ pub(crate) fn value(server: &Server, key: &str) -> Option<String> {
         Answer::Text(value) => Some(value),
         answer => panic!("GET {key}: {answer:?}"),
     }
+}
+
+/// Pauses a server with a backlog of 1 and fills its queue of connections: others are neither made nor refused until
+/// what this gives is dropped and the server goes on.
+#[track_caller]
+pub(crate) fn hang_and_fill(server: &Server) -> Vec<TcpStream> {
+    server.pause().unwrap();
+    let address = server.address().parse().unwrap();
+    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
+    let crowd: Vec<_> = (0..10).map_while(connect).collect();
+    assert!(crowd.len() < 10, "the queue takes all");
+    crowd
 }
 
 /// How long a key will live by itself; none when it has no end. It must be there.

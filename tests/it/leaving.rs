@@ -5,7 +5,7 @@
 
 use crate::clients::{SOON, builder, client_of, lasting, take};
 use crate::support::child::{Child, End};
-use crate::support::fake::{Act, Event, Fake, healthy};
+use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::Proxy;
 use crate::support::server::{Answer, Server};
@@ -77,7 +77,7 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
     let servers = Server::several(3).unwrap();
     let proxies = far(&servers);
     let client = far_client(&proxies);
-    let guards = many(&client, 500);
+    let guards = many(&client, 2000);
     drop(guards);
     assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
 }
@@ -86,12 +86,7 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
 fn what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle() {
     alone("leaving::what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle", || {
         let is_down = Arc::new(AtomicBool::new(false));
-        let script = Arc::clone(&is_down);
-        let fake = Fake::scripted(move |_, event| match event {
-            _ if script.load(Ordering::SeqCst) => vec![Act::Close],
-            Event::Connected => Vec::new(),
-            Event::Received(command) => vec![Act::Say(healthy(command))],
-        });
+        let fake = Fake::closing_while(&is_down);
         let client = client_of([fake.url()]);
         let released = |key: &str| {
             let is_release = |c: &&Vec<String>| c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key);

@@ -1,11 +1,10 @@
 //! Releases that a node has not run: they are sent again, no longer than their keys can live, and nowhere in vain.
 
-use crate::clients::{SOON, builder, calls, causes, client, client_of, lasting, take, value};
+use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_fill, lasting, take, value};
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, Extension, Redlock, Release};
-use std::net::TcpStream;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,11 +139,7 @@ fn a_node_that_got_no_byte_of_an_attempt_is_owed_no_release_of_it() {
     const PAIRS: u64 = 50;
     let mut servers =
         [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
-    servers[2].pause().unwrap();
-    let address = servers[2].address().parse().unwrap();
-    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
-    let crowd: Vec<_> = (0..10).map_while(connect).collect();
-    assert!(crowd.len() < 10, "the queue takes everybody");
+    let crowd = hang_and_fill(&servers[2]);
     // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
     let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
     for number in 0..PAIRS {
@@ -167,12 +162,7 @@ fn a_node_that_got_no_byte_of_an_attempt_is_owed_no_release_of_it() {
 #[test]
 fn a_release_is_owed_no_longer_than_its_key_can_live() {
     let is_down = Arc::new(AtomicBool::new(false));
-    let script = Arc::clone(&is_down);
-    let fake = Fake::scripted(move |_, event| match event {
-        _ if script.load(Ordering::SeqCst) => vec![Act::Close],
-        Event::Connected => Vec::new(),
-        Event::Received(command) => vec![Act::Say(healthy(command))],
-    });
+    let fake = Fake::closing_while(&is_down);
     let servers = Server::several(2).unwrap();
     let client = client_of(servers.iter().map(Server::url).chain([fake.url()]));
     let mutex = |key: &str, millis| client.mutex(key).ttl(Duration::from_millis(millis));

@@ -1,12 +1,11 @@
 //! Connections that come late, break and come back: without anybody's help, and without costing an attempt.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, lasting, take, value};
+use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and_fill, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::{EmbeddedNode, Flavour};
 use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release, RestartGuard};
-use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
@@ -185,11 +184,7 @@ fn a_connection_that_was_made_while_nobody_looked_is_used() {
     let mut servers =
         [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
     // The third one's queue is full: the kernel lets newcomers try again after a second.
-    servers[2].pause().unwrap();
-    let address = servers[2].address().parse().unwrap();
-    let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
-    let crowd: Vec<_> = (0..10).map_while(connect).collect();
-    assert!(crowd.len() < 10, "the queue takes everybody");
+    let crowd = hang_and_fill(&servers[2]);
     let mutex = lasting(&client(&servers), "k");
     assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
     drop(crowd);

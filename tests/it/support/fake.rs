@@ -11,6 +11,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -96,6 +97,16 @@ impl Fake {
         Fake::scripted(|_, event| match event {
             Event::Connected => vec![Act::Close],
             Event::Received(_) => Vec::new(),
+        })
+    }
+
+    /// Well-behaved, but closes every connection while the flag is set.
+    pub(crate) fn closing_while(is_down: &Arc<AtomicBool>) -> Fake {
+        let is_down = Arc::clone(is_down);
+        Fake::scripted(move |_, event| match event {
+            _ if is_down.load(Ordering::SeqCst) => vec![Act::Close],
+            Event::Connected => Vec::new(),
+            Event::Received(command) => vec![Act::Say(healthy(command))],
         })
     }
 
