@@ -22,6 +22,11 @@ use socket2::SockRef;
 /// How often a pump that is stuck in a write looks whether its connection is to end.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// Largest segment, as on Ethernet. The kernel's send buffers go by it: with those of loopback, they take megabytes.
+const SEGMENT: u32 = 1400;
+/// How many pieces, each of one read, are on a delayed wire at once, each way.
+const IN_FLIGHT: usize = 4;
+
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -40,6 +45,8 @@ impl Proxy {
     /// A proxy that leads to this port of 127.0.0.1. The server need not be there yet.
     pub(crate) fn before(server: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
+        // The connections that it accepts have this too.
+        SockRef::from(&listener).set_tcp_mss(SEGMENT).expect("a size of segments");
         let port = listener.local_addr().expect("the port that was bound").port();
         let shared = Arc::new(Shared { changed: Condvar::new(), state: Mutex::default() });
         let listener = spawn("proxy listener", {
@@ -68,7 +75,8 @@ impl Proxy {
     }
 
     /// Delays everything that goes either way from now on, on new connections: half of a round trip each way. Nothing waits for
-    /// what went before, as on a long wire.
+    /// what went before, as on a long wire. No more than [`IN_FLIGHT`] pieces are on the way: what the wire does not take
+    /// stays with its sender.
     pub(crate) fn delay(&self, round_trip: Duration) {
         self.shared.state().delay = round_trip / 2;
     }
@@ -332,7 +340,7 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
 /// is on the way.
 fn pump_late(wire: &Wire, direction: Direction, delay: Duration) {
     let (mut source, mut sink) = wire.ends(direction);
-    let (sender, arrivals) = mpsc::channel::<(Instant, Vec<u8>)>();
+    let (sender, arrivals) = mpsc::sync_channel::<(Instant, Vec<u8>)>(IN_FLIGHT);
     thread::scope(move |scope| {
         scope.spawn(move || {
             for (at, bytes) in arrivals {
