@@ -159,7 +159,8 @@ mod guard;
 mod keeper;
 mod lease;
 // The page shows the events of the C interface too.
-#[cfg(all(test, feature = "capi"))]
+#[cfg(test)]
+#[cfg(feature = "capi")]
 mod messages_tests;
 mod mutex;
 mod net;
