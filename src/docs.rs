@@ -9,11 +9,11 @@
 //! | Claim | Adversary | Where |
 //! |---|---|---|
 //! | At most one valid holder, always | A simulator of whole clusters; real processes and servers under a nemesis | `tests/sim`, `tests/it/nemesis.rs` |
-//! | Fences grow with every acquisition, whatever the clocks do | An exhaustive search of all states; the simulator; real servers with kills and hangs | `tests/fence_model`, `tests/sim`, `tests/it/fencing.rs`, `fence_storm.rs` |
+//! | Fences grow with every acquisition, whatever the clocks do | An exhaustive search of all states; the simulator; real servers with kills and hangs | `tests/models/fences`, `tests/sim`, `tests/it/fencing.rs`, `fence_storm.rs` |
 //! | Every reply goes to its own request | The simulator; every reply cut at every byte; fuzzing; a proxy that holds back, cuts and trickles | `tests/sim`, `fuzz`, `tests/it/late_replies.rs` |
 //! | Nothing is left behind by a lost, cancelled or failed attempt | The simulator; real servers stopped in the middle of an attempt | `tests/sim`, `tests/it/late_sets.rs` |
-//! | No thread sleeps through its wake-up | Model checks of random schedules of the real code | `tests/model.rs`, `tests/model_keeper`, `tests/model_waiting.rs` |
-//! | A loss is told in time, once | Model checks; 2000 real losses; the simulator | `tests/model_keeper`, `tests/it/losses.rs`, `tests/sim` |
+//! | No thread sleeps through its wake-up | Model checks of random schedules of the real code | `tests/models/relay.rs`, `keeper`, `waiting.rs` |
+//! | A loss is told in time, once | Model checks; 2000 real losses; the simulator | `tests/models/keeper`, `tests/it/losses.rs`, `tests/sim` |
 //! | A node that came back without its data gives no lock away | Real restarts; the simulator | `tests/it/restarts.rs`, `tests/sim` |
 //! | A suspended machine does not believe in a dead lock | The clock over simulated readings; the simulator | `src/clock_tests.rs`, `tests/sim` |
 //! | A wall clock set forward ends no wait | Simulated readings; a process whose clock is set; the simulator | `src/clock_tests.rs`, `tests/it/waiting.rs`, `tests/sim` |
@@ -40,7 +40,7 @@
 //! being flooded with the releases that it was owed, and a renewal that counted as later than what was sent behind it.
 //!
 //! ```text
-//! QUORUMLOCK_SIM_SEEDS=200000 cargo test --release --test sim within -- --nocapture
+//! QUORUMLOCK_SIM_SEEDS=200000 cargo test --release -p sim within -- --nocapture
 //! ```
 //!
 //! CI runs a slice with other seeds for every commit. A seed that fails prints the command that repeats it exactly and a trace
@@ -112,7 +112,7 @@
 //! of a node that loads its data, is a replica or is out of memory occur.
 //!
 //! ```text
-//! cargo test --release --test sim planted -- --ignored --nocapture
+//! cargo test --release -p sim planted -- --ignored --nocapture
 //! ```
 //!
 //! ## What the literature says must go wrong
@@ -130,7 +130,7 @@
 //! | A machine sleeps, and its clock with it | the lease clock |
 //!
 //! ```text
-//! cargo test --release --test sim literature -- --nocapture
+//! cargo test --release -p sim literature -- --nocapture
 //! ```
 //!
 //! # Real processes, real servers, real faults
@@ -157,7 +157,7 @@
 //! the fence.
 //!
 //! ```text
-//! cargo test --release --test fence_model -- --nocapture
+//! cargo test --release -p models --test fences -- --nocapture
 //! QUORUMLOCK_FENCE_ACQUISITIONS=1000000 cargo test --release --test it fence_storm -- --nocapture
 //! ```
 //!
@@ -167,7 +167,7 @@
 //! scheduler, as the real code:
 //!
 //! ```text
-//! QUORUMLOCK_TEST_SCHEDULES=100000 cargo test --release --test model --test model_keeper --test model_waiting
+//! QUORUMLOCK_TEST_SCHEDULES=100000 cargo test --release -p models
 //! ```
 //!
 //! # Arbitrary bytes

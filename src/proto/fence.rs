@@ -25,7 +25,7 @@
 //! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease that ended too early or too
 //! late, by whatever clock, gives nobody a fence twice. A key that is set again on a node that had lost it (SPEC §4.6)
 //! changes nothing in this: the winner's fence is known by then, and the node's does not fall by it. The test
-//! `fence_model` searches all states of three nodes and up to three attempts, with this very code as the rule.
+//! `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code as the rule.
 //!
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its data, or a key that was
 //! not used for longer than it is kept, goes on above what it had given out, and so that nodes usually agree at once. The

@@ -50,7 +50,6 @@ mod repeated_run_id;
 mod restarts;
 mod script_errors;
 mod sick_nodes;
-mod stale_writers;
 mod strangers;
 mod support;
 mod threads;

@@ -91,9 +91,7 @@ impl Finding {
     /// What runs it again, in a shell.
     pub(crate) fn command(&self) -> String {
         let seed = self.seed;
-        format!(
-            "QUORUMLOCK_SIM_SEED={seed} QUORUMLOCK_SIM_SEEDS=1 cargo test --release --test sim within -- --nocapture"
-        )
+        format!("QUORUMLOCK_SIM_SEED={seed} QUORUMLOCK_SIM_SEEDS=1 cargo test --release -p sim within -- --nocapture")
     }
 
     /// The last lines of its trace.

@@ -2,7 +2,7 @@
 //!
 //! A simulator that finds nothing shows nothing. These are the known ways to make Redlock fail, each outside of what the
 //! library promises; each is found within a number of seeds, and made small enough to be read. Run them with
-//! `cargo test --release --test sim literature -- --nocapture` to see the traces.
+//! `cargo test --release -p sim literature -- --nocapture` to see the traces.
 //!
 //! Where there is a remedy, the same plan with it is clean, on as many seeds as show the failure without: [`cured_by`]. So
 //! far: the lease clock against sleep, a larger `drift_factor` against clocks that disagree, and the guard against restarts

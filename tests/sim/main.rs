@@ -35,7 +35,7 @@
 //!
 //! # How to use it
 //! ```text
-//!   cargo test --release --test sim                                        a slice of seeds, another one with each commit
+//!   cargo test --release -p sim                                            a slice of seeds, another one with each commit
 //!   QUORUMLOCK_SIM_SEED=7 QUORUMLOCK_SIM_SEEDS=1 cargo test … within       that seed again, with its trace if it fails
 //!   QUORUMLOCK_SIM_SEEDS=200000 cargo test … within -- --nocapture         many, with figures
 //!   cargo test … literature -- --nocapture                                 the traces of what must fail

@@ -1,6 +1,6 @@
 //! Faults that are planted in a copy of the library, one after the other, to see the simulator catch each.
 //!
-//! `cargo test --release --test sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
+//! `cargo test --release -p sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
 //! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` says how many seeds to try.
 //!
 //! Not in the table, because nothing that can be seen comes of it: that what is owed is not paid into a closed connection
@@ -10,6 +10,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Where the library is.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A fault: what is replaced by what, in which file below `src/`.
 struct Mutant {
@@ -438,10 +441,9 @@ const MUTANTS: &[Mutant] = &[
 #[test]
 #[ignore = "builds the library once for each planted fault: many minutes"]
 fn planted_faults_are_caught() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(ROOT);
     let copy = root.join("target").join("planted");
-    for part in ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/sim", "benches", "examples", "fuzz/Cargo.toml"]
-    {
+    for part in ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests", "benches", "examples", "fuzz/Cargo.toml"] {
         copy_all(&root.join(part), &copy.join(part));
     }
     let wanted = std::env::var("QUORUMLOCK_SIM_MUTANT").unwrap_or_default();
@@ -465,7 +467,7 @@ fn planted_faults_are_caught() {
 #[test]
 fn every_fault_can_be_planted() {
     for mutant in MUTANTS {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(mutant.file);
+        let file = Path::new(ROOT).join("src").join(mutant.file);
         mutant.plant(&fs::read_to_string(file).unwrap());
     }
 }
@@ -487,7 +489,7 @@ impl Mutant {
 fn hunt(copy: &Path) -> (String, String) {
     let cargo = std::env::var("CARGO").unwrap_or("cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["test", "--release", "--test", "sim", "--", "--ignored", "--exact", "hunt", "--nocapture"])
+        .args(["test", "--release", "-p", "sim", "--", "--ignored", "--exact", "hunt", "--nocapture"])
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.join("target"))
         // Each fault is a small change.

@@ -1,7 +1,7 @@
 //! Waiting for word of a release, model-checked: the library's own `relay`, `rounds` and `listening`, on locks that a scheduler
 //! controls.
 //!
-//! The files are compiled here a second time, as in `model.rs`. Threads wait for a lock that somebody else holds, without any
+//! The files are compiled here a second time, as in `relay.rs`. Threads wait for a lock that somebody else holds, without any
 //! time limit: word that is lost leaves them asleep, which the scheduler reports as a deadlock. The lock is released node by
 //! node, between any two steps of theirs; other threads drive meanwhile, or nobody does; a wait is cancelled wherever it is.
 //!
@@ -31,11 +31,11 @@ mod sync {
     }
 }
 
-#[path = "../src/net/listening.rs"]
+#[path = "../../src/net/listening.rs"]
 mod listening;
-#[path = "../src/net/relay.rs"]
+#[path = "../../src/net/relay.rs"]
 mod relay;
-#[path = "../src/net/rounds.rs"]
+#[path = "../../src/net/rounds.rs"]
 mod rounds;
 
 /// Nobody is told anything here.
@@ -215,7 +215,7 @@ impl World for Nodes {
         }
     }
 
-    // Nothing is left unsent here: `model.rs` is about that.
+    // Nothing is left unsent here: `relay.rs` is about that.
     fn has_releases_left(&self) -> bool {
         false
     }

@@ -3,9 +3,15 @@
 //! A process takes a lock and is stopped by SIGSTOP before it writes. Its lease ends, somebody else takes the lock and writes to
 //! the same row of a database. Then the process goes on, and writes: it had looked whether the lock was its own, before.
 
-use crate::clients::{SOON, client};
-use crate::support::process::eventually;
-use crate::support::server::Server;
+#![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, reason = "a test")]
+
+#[path = "../it/support"]
+#[allow(dead_code, reason = "a part of it is used here")]
+mod support {
+    pub(crate) mod process;
+    pub(crate) mod server;
+}
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use quorumlock::{FenceGuard, Redlock};
@@ -14,12 +20,16 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use support::process::eventually;
+use support::server::Server;
 
-const TEST: &str = "stale_writers::a_stale_holder_is_refused_by_the_fence_and_by_nothing_else";
+const TEST: &str = "a_stale_holder_is_refused_by_the_fence_and_by_nothing_else";
 /// Set in the holder: the file of the database, whether it has a fence, and the nodes.
 const VARIABLE: &str = "QUORUMLOCK_STALE_WRITER";
 const RESOURCE: &str = "account/1";
 const TTL: Duration = Duration::from_millis(400);
+/// Long enough for anything that is to happen on a busy machine.
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
@@ -37,7 +47,8 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         let mut holder = Holder::start(&path, is_fenced, &servers);
         let stale: i64 = holder.hear("holds ").parse().unwrap();
         kill(holder.pid(), Signal::SIGSTOP).unwrap();
-        let mutex = client(&servers).mutex(RESOURCE).ttl(TTL).fenced();
+        let urls = servers.iter().map(Server::url);
+        let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
         let guard = mutex.lock_timeout(SOON).unwrap().expect("the lease of who is stopped ends");
         let token = guard.fencing_token().unwrap().get() as i64;
         assert!(token > stale);
@@ -69,8 +80,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
 /// What the holder does.
 fn hold(path: &Path, is_fenced: bool, urls: &[&str]) {
     let database = open(path);
-    let client = Redlock::builder().nodes(urls.iter().copied()).build().unwrap();
-    let guard = client.mutex(RESOURCE).ttl(TTL).fenced().lock().unwrap();
+    let guard = client(urls.iter().copied()).mutex(RESOURCE).ttl(TTL).fenced().lock().unwrap();
     let token = guard.fencing_token().unwrap().get() as i64;
     assert!(!guard.remaining().is_zero(), "it looks, and all is well");
     announce(&format!("holds {token}"));
@@ -88,6 +98,11 @@ fn write(database: &Connection, state: &str, fence: Option<i64>) -> usize {
         None => database.execute("UPDATE account SET state = ?1 WHERE id = 1", params![state]),
     }
     .unwrap()
+}
+
+/// A client that gives nodes time: a busy machine is no reason to fail.
+fn client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build().unwrap()
 }
 
 fn open(path: &Path) -> Connection {

@@ -11,8 +11,8 @@
 //! set again on nodes that had lost it.
 //!
 //! ```text
-//!   cargo test --release --test fence_model -- --nocapture                                figures and stories
-//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release --test fence_model -- --nocapture    three attempts with every floor
+//!   cargo test --release -p models --test fences -- --nocapture                                figures and stories
+//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture    three attempts with every floor
 //! ```
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]

@@ -24,33 +24,33 @@
 
 use quorumlock::proto;
 
-#[path = "../../src/client.rs"]
+#[path = "../../../src/client.rs"]
 mod client;
-#[path = "../../src/error.rs"]
+#[path = "../../../src/error.rs"]
 mod error;
-#[path = "../../src/event.rs"]
+#[path = "../../../src/event.rs"]
 mod event;
-#[path = "../../src/extension.rs"]
+#[path = "../../../src/extension.rs"]
 mod extension;
-#[path = "../../src/guard.rs"]
+#[path = "../../../src/guard.rs"]
 mod guard;
-#[path = "../../src/keeper.rs"]
+#[path = "../../../src/keeper.rs"]
 mod keeper;
 mod queue;
-#[path = "../../src/release.rs"]
+#[path = "../../../src/release.rs"]
 mod release;
 mod report;
 mod sync;
 mod time;
-#[path = "../../src/watchdog.rs"]
+#[path = "../../../src/watchdog.rs"]
 mod watchdog;
 
 mod net {
     pub(crate) mod engine;
     pub(crate) mod news;
-    #[path = "../../../src/net/relay.rs"]
+    #[path = "../../../../src/net/relay.rs"]
     mod relay;
-    #[path = "../../../src/net/rounds.rs"]
+    #[path = "../../../../src/net/rounds.rs"]
     mod rounds;
 }
 

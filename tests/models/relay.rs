@@ -33,9 +33,9 @@ mod sync {
     }
 }
 
-#[path = "../src/net/relay.rs"]
+#[path = "../../src/net/relay.rs"]
 mod relay;
-#[path = "../src/net/rounds.rs"]
+#[path = "../../src/net/rounds.rs"]
 mod rounds;
 
 /// Nobody is told anything here.
