@@ -7,7 +7,7 @@ use crate::clients::{SOON, builder, client_of, lasting, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually, threads_named};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, Release};
 use std::sync::Arc;
@@ -77,8 +77,11 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
     let servers = Server::several(3).unwrap();
     let proxies = far(&servers);
     let client = far_client(&proxies);
-    let guards = many(&client, 2000);
+    let guards = many(&client, 1000);
+    // What the sockets take is little.
+    proxies.iter().for_each(|proxy| proxy.stall(Direction::ToServer));
     drop(guards);
+    proxies.iter().for_each(|proxy| proxy.flow(Direction::ToServer));
     assert!(eventually(SOON, || keys(&servers) == [0; 3]), "{:?} keys stay", keys(&servers));
 }
 
@@ -211,7 +214,7 @@ fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
     thread::scope(|scope| {
         let take_some = |thread: usize| {
             let numbers = (0..count).filter(move |number| number % 20 == thread);
-            numbers.map(|number| client.mutex(format!("m{number}")).lock().unwrap()).collect::<Vec<_>>()
+            numbers.map(|number| lasting(client, &format!("m{number:0500}")).lock().unwrap()).collect::<Vec<_>>()
         };
         let threads: Vec<_> = (0..20).map(|thread| scope.spawn(move || take_some(thread))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()

@@ -24,6 +24,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// Largest segment, as on Ethernet. The kernel's send buffers go by it: with those of loopback, they take megabytes.
 const SEGMENT: u32 = 1400;
+/// How many bytes the kernel takes for a proxy that does not read.
+const WINDOW: usize = 64 * 1024;
 /// How many pieces, each of one read, are on a delayed wire at once, each way.
 const IN_FLIGHT: usize = 4;
 
@@ -47,6 +49,7 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of 127.0.0.1");
         // The connections that it accepts have this too.
         SockRef::from(&listener).set_tcp_mss(SEGMENT).expect("a size of segments");
+        SockRef::from(&listener).set_recv_buffer_size(WINDOW).expect("a size of a buffer");
         let port = listener.local_addr().expect("the port that was bound").port();
         let shared = Arc::new(Shared { changed: Condvar::new(), state: Mutex::default() });
         let listener = spawn("proxy listener", {
@@ -296,7 +299,7 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
                 let (wire, shared) = (Arc::clone(&wire), Arc::clone(shared));
                 spawn(name, move || match delay {
                     Duration::ZERO => pump(&wire, direction, &shared),
-                    delay => pump_late(&wire, direction, delay),
+                    delay => pump_late(&wire, direction, delay, &shared),
                 })
             })
             .into();
@@ -338,7 +341,7 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
 
 /// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends both ways at once, and loses what
 /// is on the way.
-fn pump_late(wire: &Wire, direction: Direction, delay: Duration) {
+fn pump_late(wire: &Wire, direction: Direction, delay: Duration, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let (sender, arrivals) = mpsc::sync_channel::<(Instant, Vec<u8>)>(IN_FLIGHT);
     thread::scope(move |scope| {
@@ -346,7 +349,8 @@ fn pump_late(wire: &Wire, direction: Direction, delay: Duration) {
             for (at, bytes) in arrivals {
                 thread::sleep(at.saturating_duration_since(Instant::now()));
                 let is_end = bytes.is_empty();
-                if wire.ending().is_some() || !is_end && write_all(&mut sink, &bytes, wire).is_err() {
+                let may_pass = shared.pass(wire, direction, bytes.len()).is_some();
+                if !may_pass || !is_end && write_all(&mut sink, &bytes, wire).is_err() {
                     return wire.end(Ending::Reset);
                 }
                 if is_end {
