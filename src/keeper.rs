@@ -182,7 +182,10 @@ impl Keeper {
             held.ttl = held.ttl.and(Some(ttl));
             held.asked = None;
         }
-        watched.renew(lease, counted == Some(short)) && counted.is_some()
+        if counted == Some(short) {
+            watched.renew(lease);
+        }
+        counted.is_some()
     }
 
     /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
@@ -341,11 +344,11 @@ impl Thread {
             let lease = watched.allowed(start, lease);
             let short = watched.short(lease, ttl);
             let counted = schedule.renewals.renewed(watched.id, start, short, now);
-            let is_held = watched.renew(lease, counted == Some(short)) && counted.is_some();
-            drop(schedule);
-            if !is_held {
-                return None;
+            if counted == Some(short) {
+                watched.renew(lease);
             }
+            drop(schedule);
+            counted?;
             // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
             self.hold_until(watched, watched.lease().end());
             Some(Found::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))

@@ -120,14 +120,11 @@ impl Watched {
         lock(&self.held).over
     }
 
-    /// Goes by another lease, if it counts and the lock is not over. False when it is over; then it is not made longer, but
-    /// nodes may have been asked for a shorter one already.
-    pub(super) fn renew(&self, lease: Lease, counts: bool) -> bool {
+    /// Goes by another lease. The caller holds the schedule, and the lock is in it: so it is not over.
+    pub(super) fn renew(&self, lease: Lease) {
         let mut held = lock(&self.held);
-        if counts && (!held.over || lease.end() < held.lease.end()) {
-            held.lease = lease;
-        }
-        !held.over
+        debug_assert!(!held.over, "a lock that is over has left the schedule");
+        held.lease = lease;
     }
 
     /// The owner has asked at `start`, and it is not known what came of it.
