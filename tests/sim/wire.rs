@@ -3,7 +3,10 @@
 //! What was written and has not arrived is in a queue per direction; nothing overtakes anything in it. A path that is
 //! blocked delivers nothing until it is free, and a connection whose bytes are not acknowledged for long is given up by
 //! the client's system. A connection that is *void* has been forgotten in between: nothing arrives on it any more, and
-//! neither side is told, until a free path answers the client's bytes with a reset.
+//! neither side is told, until a free path answers the client's bytes with a reset. A client that closes a connection with
+//! unread replies, or before they come, resets it: what its system has not sent is discarded.
+
+mod closing;
 
 use crate::plan::PathPlan;
 use crate::proto::resp::Decoder;
@@ -62,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) is_closed_by_client: bool,
     is_closed_by_node: bool,
     resets_on_close: bool,
+    /// The client's system has sent a reset for a connection that its program has closed.
+    was_reset: bool,
     to_node: VecDeque<Parcel>,
     to_client: VecDeque<Parcel>,
     /// Bytes that were written and have not arrived at the node's machine.
@@ -116,6 +121,7 @@ impl World {
             is_closed_by_client: false,
             is_closed_by_node: false,
             resets_on_close: false,
+            was_reset: false,
             to_node: VecDeque::new(),
             to_client: VecDeque::new(),
             under_way: 0,
@@ -234,28 +240,6 @@ impl World {
         Ok(count)
     }
 
-    pub(crate) fn reset_on_close(&mut self, index: usize) {
-        self.connections[index].resets_on_close = true;
-    }
-
-    /// The client closes its end. What it has written may arrive all the same.
-    pub(crate) fn close(&mut self, index: usize) {
-        let connection = &mut self.connections[index];
-        connection.is_closed_by_client = true;
-        let (client, node) = (connection.client, connection.node);
-        if connection.making != Making::Made || self.clients[client].is_gone {
-            return;
-        }
-        let end = if connection.resets_on_close { End::Reset } else { End::Closed };
-        let is_blocked = self.path(client, node).blocked_until[0] > self.now;
-        if end == End::Reset && (is_blocked || self.random.once_in(4)) {
-            // The system forgets what it could not deliver.
-            self.connections[index].to_node.clear();
-        }
-        let due = self.now + self.delay(client, node);
-        self.send_to_node(index, due, Content::End(end));
-    }
-
     fn send_to_node(&mut self, index: usize, due: u64, content: Content) {
         let queue = &mut self.connections[index].to_node;
         let due = queue.back().map_or(due, |last| last.due.max(due));
@@ -276,17 +260,6 @@ impl World {
             self.queue_to_client(index, due, Content::Bytes(piece.to_vec()));
             rest = others;
         }
-    }
-
-    /// The node's machine ends the connection.
-    pub(crate) fn end_by_node(&mut self, index: usize, end: End) {
-        let (client, node) = (self.connections[index].client, self.connections[index].node);
-        self.connections[index].is_closed_by_node = true;
-        if self.connections[index].life == self.nodes[node].life {
-            self.nodes[node].store.forget(&mut self.connections[index].session);
-        }
-        let due = self.now + self.delay(client, node);
-        self.queue_to_client(index, due, Content::End(end));
     }
 
     fn queue_to_client(&mut self, index: usize, due: u64, content: Content) {
@@ -343,6 +316,12 @@ impl World {
             match parcel.content {
                 // What a node has written before it learnt of the end comes behind it, and is nobody's.
                 Content::Bytes(_) if connection.inbox_end.is_some() => {}
+                Content::Bytes(_) if connection.is_closed_by_client => {
+                    // A connection whose end has arrived has nothing left to discard.
+                    if !connection.to_node.is_empty() && !connection.resets_on_close {
+                        self.reset_by_system(index);
+                    }
+                }
                 Content::Bytes(bytes) => connection.inbox.extend(bytes),
                 Content::End(end) => connection.inbox_end = connection.inbox_end.or(Some(end)),
             }
@@ -382,24 +361,6 @@ impl World {
         }
     }
 
-    pub(crate) fn give_up_unacknowledged(&mut self, index: usize) {
-        let now = self.now;
-        let connection = &mut self.connections[index];
-        let Some(oldest) = connection.to_node.front() else { return };
-        if connection.is_closed_by_client || connection.inbox_end.is_some() {
-            return;
-        }
-        let limit = oldest.written_at + UNACKNOWLEDGED_LIMIT;
-        if limit > now {
-            return self.schedule(limit, Event::Unacknowledged { connection: index });
-        }
-        connection.to_node.clear();
-        connection.inbox_end = Some(End::TimedOut);
-        connection.is_void = true;
-        self.saw("a connection that the system gives up");
-        self.wake_pollers(index);
-    }
-
     /// The connections of this client and this node that are not closed.
     pub(crate) fn live_connections(&self, client: Option<usize>, node: Option<usize>) -> Vec<usize> {
         let alive = |connection: &Connection| {
@@ -410,26 +371,5 @@ impl World {
                 && node.is_none_or(|node| connection.node == node)
         };
         (0..self.connections.len()).filter(|&index| alive(&self.connections[index])).collect()
-    }
-
-    /// Cuts a connection from in between. Of what was under way, some may still arrive.
-    pub(crate) fn cut(&mut self, index: usize) {
-        let keep = self.random.index(self.connections[index].to_node.len() + 1);
-        self.connections[index].to_node.truncate(keep);
-        let keep = self.random.index(self.connections[index].to_client.len() + 1);
-        self.connections[index].to_client.truncate(keep);
-        let due = self.now + self.plan.paths[0].delay;
-        self.send_to_node(index, due, Content::End(End::Reset));
-        let end = if self.random.once_in(2) { End::Reset } else { End::Closed };
-        self.queue_to_client(index, due, Content::End(end));
-    }
-}
-
-impl World {
-    /// The client's system closes a connection that the client has no say in any more.
-    pub(crate) fn cut_by_client(&mut self, index: usize, end: End) {
-        self.connections[index].is_closed_by_client = true;
-        let due = self.now + self.plan.paths[0].delay;
-        self.send_to_node(index, due, Content::End(end));
     }
 }
