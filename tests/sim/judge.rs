@@ -359,6 +359,9 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
         (b"SET", b"+OK\r\n") => "a SET that is granted",
         (b"SET", b"$-1\r\n") => "a SET that is refused",
         (b"SET", _) => "a SET that is answered with an error",
+        (b"DELEX" | b"DELIFEQ" | b"EVALSHA", [b'-', ..]) if !reply.starts_with(b"-NOSCRIPT") => {
+            "a release that is not run"
+        }
         (b"DELEX", _) => "a release by DELEX",
         (b"DELIFEQ", _) => "a release by DELIFEQ",
         (b"EVALSHA", [b'-', ..]) => "a release by a hash that is not known",

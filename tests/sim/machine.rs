@@ -6,11 +6,12 @@ use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::proto::resp::Reply;
 use crate::proto::time::{Clock, LeaseTime, Timestamp};
 use crate::random::Random;
+use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, World};
 use crate::{kernel, plan};
-use quorumlock::embedded::Condition;
-use quorumlock::embedded::store::Store;
+use quorumlock::embedded::store::{Session, Store};
+use quorumlock::embedded::{Condition, Flavour};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,6 +217,8 @@ pub(crate) struct Node {
     /// Its machine is off: not even refusals come from it.
     pub(crate) is_dark: bool,
     pub(crate) is_hung: bool,
+    /// Why it refuses requests.
+    pub(crate) refusal: Option<Refusal>,
     /// Counts its restarts.
     pub(crate) life: u64,
     /// Which fault it recovers from next.
@@ -239,6 +242,7 @@ impl Node {
             is_up: true,
             is_dark: false,
             is_hung: false,
+            refusal: None,
             life: 0,
             serial: 0,
             backlog: VecDeque::new(),
@@ -264,6 +268,15 @@ impl Node {
         i64::try_from(left * 1_000_000 / i128::from(1_000_000 + self.rate)).ok()
     }
 
+    /// Runs a command, unless the node refuses it.
+    fn execute(&mut self, flavour: Flavour, session: &mut Session, words: &[&[u8]], millis: u64, out: &mut Vec<u8>) {
+        let refusal = self.refusal.and_then(|refusal| refusal.reply(flavour, (&self.store, session), words, millis));
+        match refusal {
+            Some(reply) => out.extend(reply),
+            None => self.store.execute(session, words, millis, out),
+        }
+    }
+
     /// Ends all connections, and everything that was not on its disk.
     pub(crate) fn stop(&mut self) {
         self.is_up = false;
@@ -276,7 +289,7 @@ impl Node {
         let (run_id, millis) = (run_id(&mut self.random), self.millis(now));
         self.store.restart(run_id, millis);
         self.store.set_condition(Condition::Serving);
-        (self.is_up, self.is_dark) = (true, false);
+        (self.is_up, self.is_dark, self.refusal) = (true, false, None);
     }
 }
 
@@ -345,7 +358,8 @@ impl World {
                     let words: Vec<&[u8]> =
                         elements.map(|word| if let Reply::Bulk(Some(bytes)) = word { bytes } else { b"" }).collect();
                     let begin = replies.len();
-                    self.nodes[node_index].store.execute(&mut session, &words, millis, &mut replies);
+                    let flavour = self.plan.nodes[node_index].flavour;
+                    self.nodes[node_index].execute(flavour, &mut session, &words, millis, &mut replies);
                     let command = Command { connection: index, node: node_index, words: &words, millis };
                     self.executed(&command, &replies[begin..]);
                     position += length;

@@ -29,7 +29,7 @@
 //! # Within the bounds, and beyond
 //! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set back,
 //! nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of memory, load,
-//! turn into replicas; messages late, lost, cut, blocked in one direction, connections half-open; clients paused, asleep,
+//! turn into replicas, refuse writes, are busy with a script; messages late, lost, cut, blocked in one direction, connections half-open; clients paused, asleep,
 //! killed. There no rule may ever be broken.
 //! Beyond, [`literature`] must find what is known to go wrong. [`mutants`] shows that the rules bite.
 //!
@@ -145,6 +145,7 @@ mod plan;
 mod profiles;
 mod random;
 mod recovery;
+mod refusals;
 mod shrink;
 mod trace;
 mod wire;
@@ -222,9 +223,11 @@ fn everything_happens() {
         "a fence that is raised",
         "a client that ends with nothing in flight",
         "a connection that is refused",
+        "a connection that is reset because replies were left unread",
         "a log-in",
         "a loss that is told",
         "a release by DELEX",
+        "a release that is not run",
         "a release by DELIFEQ",
         "a release by EVALSHA",
         "a release by script",
@@ -257,7 +260,10 @@ fn everything_happens() {
         "fault: a node crashes",
         "fault: a node forgets its scripts",
         "fault: a node hangs",
+        "fault: a node cannot write to its disk",
+        "fault: a node has too few replicas",
         "fault: a node is a replica",
+        "fault: a node is busy with a script",
         "fault: a node is out of memory",
         "fault: a node loads its data",
         "fault: a node loses its data",

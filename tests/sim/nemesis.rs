@@ -1,6 +1,7 @@
 //! What strikes: each fault of a plan, done to the world, and its end.
 
 use crate::plan::{Kind, SECOND, seconds};
+use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, Phase, World};
 use quorumlock::embedded::Condition;
@@ -51,6 +52,12 @@ impl World {
             }
             Kind::Leave { client } => self.leave(client),
             Kind::Pause { client, time } => self.pause(client, time),
+            Kind::Refuse { node, refusal, time } => {
+                if self.nodes[node].is_up {
+                    self.nodes[node].refusal = Some(refusal);
+                    self.recover_later(node, time);
+                }
+            }
             Kind::SetNodeClock { node, by } => self.nodes[node].offset += by,
             Kind::SetWallClock { client, by } => {
                 self.clients[client].wall_offset += by;
@@ -95,6 +102,7 @@ impl World {
             self.nodes[node].start(now);
         }
         self.nodes[node].store.set_condition(Condition::Serving);
+        self.nodes[node].refusal = None;
         if self.nodes[node].is_hung {
             self.go_on(node);
         }
@@ -158,6 +166,9 @@ fn name(kind: &Kind) -> &'static str {
         Kind::Pause { .. } => "fault: a client is paused",
         Kind::SetNodeClock { .. } => "fault: a node's clock is set",
         Kind::SetWallClock { .. } => "fault: a client's wall clock is set",
+        Kind::Refuse { refusal: Refusal::Busy, .. } => "fault: a node is busy with a script",
+        Kind::Refuse { refusal: Refusal::Misconf, .. } => "fault: a node cannot write to its disk",
+        Kind::Refuse { refusal: Refusal::NoReplicas, .. } => "fault: a node has too few replicas",
         Kind::Sleep { .. } => "fault: a client's machine sleeps",
         Kind::Void { .. } => "fault: a connection is half-open",
     }
@@ -189,6 +200,7 @@ fn describe(kind: &Kind) -> String {
         Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),
         Kind::Leave { client } => format!("client {client} is killed"),
         Kind::Pause { .. } => "a pause".to_owned(),
+        Kind::Refuse { node, refusal, time } => format!("node {node} says {refusal:?} for {}", seconds(*time)),
         Kind::SetNodeClock { node, by } => format!("the clock of node {node} is set by {} ms", by / 1_000_000),
         Kind::SetWallClock { client, by } => {
             format!("the wall clock of client {client} is set by {} ms", by / 1_000_000)

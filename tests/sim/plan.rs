@@ -6,6 +6,7 @@
 use crate::endings::Ending;
 use crate::profiles;
 use crate::random::Random;
+use crate::refusals::Refusal;
 use quorumlock::RestartGuard;
 use quorumlock::embedded::{Condition, Flavour};
 
@@ -144,6 +145,7 @@ pub(crate) enum Kind {
     Hang { node: usize, time: u64 },
     Leave { client: usize },
     Pause { client: usize, time: u64 },
+    Refuse { node: usize, refusal: Refusal, time: u64 },
     SetNodeClock { node: usize, by: i64 },
     SetWallClock { client: usize, by: i64 },
     Sleep { client: usize, time: u64 },
@@ -247,6 +249,7 @@ impl Plan {
             faults: Vec::new(),
         };
         plan.draw_faults(&mut random, wall_steps_back);
+        plan.draw_refusals();
         profiles::steer(&mut plan);
         plan
     }
@@ -272,6 +275,19 @@ impl Plan {
             self.faults.push(Fault { at, kind });
         }
         self.faults.sort_by_key(|fault| fault.at);
+    }
+
+    /// Nodes refuse requests instead of loading, being replicas, or having no memory. Drawn apart, so that no other number
+    /// changes with it.
+    fn draw_refusals(&mut self) {
+        let random = &mut Random::new(self.seed ^ 0x7265_6675_7361_6c73);
+        for fault in &mut self.faults {
+            if let Kind::Condition { node, time, .. } = fault.kind
+                && random.once_in(3)
+            {
+                fault.kind = Kind::Refuse { node, refusal: random.pick(&Refusal::ALL), time };
+            }
+        }
     }
 
     fn draw_kind(&self, kind: usize, longest: u64, random: &mut Random, wall_steps_back: bool) -> Kind {

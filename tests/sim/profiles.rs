@@ -1,7 +1,7 @@
 //! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
 //!
 //! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is held, and
-//! a release between the two. Four seeds of five are steered: a profile sets such circumstances and leaves the rest of the
+//! a release between the two. Five seeds of six are steered: a profile sets such circumstances and leaves the rest of the
 //! plan as drawn. [`mutants`](crate::mutants) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
@@ -14,12 +14,14 @@
 //! | lost keys | extensions that find a key gone, near the end of the lease or of the hold | repairs |
 //! | newcomers | nodes that lose their data, by a restart or as replicas; clients that meet them for the first time | quarantine |
 //! | narrow sockets | releases that the socket does not take, of clients that then idle or drop their last handle | releases left unsent |
+//! | refused releases | nodes that run no release for a moment, of keys that live long; scripts of fenced locks that are forgotten | releases that were not run |
 //! | slow observer | events that come faster than the observer takes them | one thread that delivers the events of all |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
 use crate::endings::Ending;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
 use crate::random::Random;
+use crate::refusals::Refusal;
 use quorumlock::RestartGuard;
 use quorumlock::embedded::{Condition, Flavour};
 
@@ -45,6 +47,7 @@ pub(crate) fn steer(plan: &mut Plan) {
         7 => close_fences(plan, random),
         8 => narrow_sockets(plan, random),
         9 if random.once_in(2) => slow_observer(plan, random),
+        9 => refused_releases(plan, random),
         _ => return,
     }
     plan.faults.sort_by_key(|fault| fault.at);
@@ -55,7 +58,7 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(30_000, 60_000)];
     plan.storm = random.between(4 * SECOND, 8 * SECOND);
-    if random.once_in(4) {
+    if random.once_in(2) {
         plan.restart_guard = RestartGuard::Observed;
     }
     plan.clients.iter_mut().for_each(|client| client.threads = 3);
@@ -195,6 +198,26 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // Of a client that is not used, an observer hears nothing more.
     plan.clients.iter_mut().for_each(|client| client.is_observed = false);
+}
+
+/// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to look for what is left.
+fn refused_releases(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
+    plan.ttls = vec![random.between(40_000, 60_000)];
+    plan.storm = random.between(4 * SECOND, 8 * SECOND);
+    plan.clients.iter_mut().for_each(|client| client.threads = 2);
+    (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
+    plan.is_fenced = random.once_in(2);
+    plan.nodes.iter_mut().for_each(|node| node.has_scripts |= plan.is_fenced);
+    for _ in 0..random.between(20, 60) {
+        let (node, refusal) = (random.index(plan.nodes.len()), random.pick(&Refusal::ALL));
+        let time = random.magnitude(10 * MILLISECOND, SECOND);
+        strike(plan, random, Kind::Refuse { node, refusal, time });
+    }
+    for _ in 0..random.between(20, 60) {
+        let node = random.index(plan.nodes.len());
+        strike(plan, random, Kind::ForgetScripts { node });
+    }
 }
 
 /// No clock matters to fences: here they are set at will, and nothing else is judged.

@@ -164,6 +164,7 @@ fn renumbered(faults: &[Fault], place: impl Fn((Whom, Whom)) -> (Whom, Whom)) ->
             | Kind::Evict { node }
             | Kind::ForgetScripts { node }
             | Kind::Hang { node, .. }
+            | Kind::Refuse { node, .. }
             | Kind::SetNodeClock { node, .. } => {
                 place((Some(None), Some(Some(*node)))).1.flatten().map(|new| *node = new)
             }
