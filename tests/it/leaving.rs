@@ -78,7 +78,7 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
     let proxies = far(&servers);
     let client = far_client(&proxies);
     let guards = many(&client, 1000);
-    // What the sockets take is little.
+    // The sockets take few of them.
     proxies.iter().for_each(|proxy| proxy.stall(Direction::ToServer));
     drop(guards);
     proxies.iter().for_each(|proxy| proxy.flow(Direction::ToServer));

@@ -110,6 +110,8 @@ fn a_server_that_was_killed_is_not_shown_as_connected() {
     let client = builder(&servers).build().unwrap();
     becomes(&client, NodeState::Voting);
     assert!(client.nodes().unwrap()[0].is_connected());
+    // A server that is killed with a release unanswered is down.
+    client.close(SOON).unwrap();
     servers[0].kill();
     let is_gone = || !client.nodes().unwrap()[0].is_connected();
     assert!(eventually(SOON, is_gone), "{:?}", client.nodes());
