@@ -269,10 +269,7 @@ const MUTANTS: &[Mutant] = &[
         file: "keeper.rs",
         edits: &[
             ("        if held.over {\n            return NodeSet::EMPTY;\n        }\n", ""),
-            (
-                "            if !is_held {\n                return None;\n            }\n",
-                "            let _ = is_held;\n",
-            ),
+            ("            counted?;\n", "            let _ = counted;\n"),
         ],
     },
     Mutant {
