@@ -324,7 +324,7 @@ impl Builder {
         self.check()?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
-        let made_in = Generation::current().map_err(|error| Error::system("be told of a fork", &error))?;
+        let made_in = Generation::current().map_err(|error| Error::system("register a fork handler", &error))?;
         let declared =
             |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
         let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();

@@ -65,7 +65,7 @@ impl Code {
     pub(super) fn text(self) -> &'static str {
         match self {
             Code::Ok => "done",
-            Code::Held => "held by somebody else",
+            Code::Held => "held by another client",
             Code::Expired => "released too late",
             Code::Lost => "lost",
             Code::NotHeld => "the guard holds no lock any more",

@@ -169,7 +169,7 @@ uint32_t quorumlock_version_number(void);
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 uint64_t quorumlock_now_ms(void);
 
-/* A result in a few words, such as "held by somebody else"; "unknown result" for a number that is none. Lasts for
+/* A result in a few words, such as "held by another client"; "unknown result" for a number that is none. Lasts for
  * ever.
  * Any thread. In a child of fork: the same. Not in a signal handler. */
 quorumlock_str quorumlock_result_text(int result);

@@ -17,7 +17,7 @@ pub(super) struct Slot<T> {
 impl<T> Slot<T> {
     pub(super) fn new(content: T) -> Result<Slot<T>> {
         let made_in = Generation::current()
-            .map_err(|error| Failure::new(Code::Unavailable, format!("cannot be told of a fork: {error}")))?;
+            .map_err(|error| Failure::new(Code::Unavailable, format!("cannot register a fork handler: {error}")))?;
         Ok(Slot { made_in, content: Mutex::new(content) })
     }
 

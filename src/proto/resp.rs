@@ -134,7 +134,7 @@ pub enum ProtocolError {
     UnexpectedReply,
     /// A first byte that no RESP2 type has.
     UnknownType,
-    /// A reply that nobody asked for.
+    /// A reply without a request.
     Unrequested,
 }
 
@@ -150,7 +150,7 @@ impl fmt::Display for ProtocolError {
             ProtocolError::TooDeep => "arrays nested too deep",
             ProtocolError::UnexpectedReply => "unexpected type of reply",
             ProtocolError::UnknownType => "not a RESP2 reply",
-            ProtocolError::Unrequested => "a reply that nobody asked for",
+            ProtocolError::Unrequested => "a reply without a request",
         })
     }
 }

@@ -7,7 +7,7 @@
 //! | covered lease | while a guard says that it is valid, a quorum of nodes keeps its key for that long |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
-//! | true refusal | "held by somebody else" is said only when a node really refused |
+//! | true refusal | "held by another client" is said only when a node really refused |
 //! | fresh token | a token that was not won with is not sent to a node twice |
 //! | ended for good | a lease that has ended is not extended, and its key is not set again |
 //! | told in time | a watched lock that has ended was told to be lost, unless its client stood still |

@@ -271,7 +271,7 @@ static void every_node_has_its_cause(void)
     quorumlock_error_free(error);
     quorumlock_mutex_free(mutex);
     quorumlock_client_free(client);
-    CHECK(is(quorumlock_result_text(QUORUMLOCK_HELD), "held by somebody else"));
+    CHECK(is(quorumlock_result_text(QUORUMLOCK_HELD), "held by another client"));
     CHECK(is(quorumlock_result_text(-1), "unknown result"));
     CHECK(quorumlock_version_number() / 65536 == QUORUMLOCK_VERSION_MAJOR);
 }

@@ -1,0 +1,112 @@
+//! Each numbered rule of `src/docs/rules.md` names the tests that show it, and those tests exist.
+//!
+//! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` stand test names in backticks:
+//! - `lib::name` is a test function anywhere below `src/`;
+//! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one in `tests/sim/recovery.rs`;
+//! - `it::waiting`, or `sim` alone, is a whole file or folder of tests.
+
+use super::{files, none};
+use std::fs;
+use std::path::Path;
+
+/// A rule's number and the tests that it names.
+struct Rule<'a> {
+    number: &'a str,
+    tests: Vec<&'a str>,
+}
+
+#[test]
+fn every_rule_names_tests_that_exist() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md")).unwrap();
+    assert!(rules(&page).len() > 50, "rules are no longer recognised");
+    none(findings(&page, &all_tests()));
+}
+
+fn rules(page: &str) -> Vec<Rule<'_>> {
+    page.split("\n\n").filter_map(|paragraph| rule(paragraph.trim())).collect()
+}
+
+fn rule(paragraph: &str) -> Option<Rule<'_>> {
+    let (number, text) = paragraph.strip_prefix("**")?.split_once("** ")?;
+    number.split_once('.')?.1.parse::<u32>().ok()?;
+    let tests = text.split_once("*Tests:*").map_or("", |(_, tests)| tests);
+    Some(Rule { number, tests: tests.split('`').skip(1).step_by(2).collect() })
+}
+
+/// Pairs of path and text, of every file that may hold tests.
+fn all_tests() -> Vec<(String, String)> {
+    let below = |folder: &str| {
+        let found = files(folder, "rs").into_iter();
+        found.map(|(file, text)| (format!("{folder}/{file}"), text)).collect::<Vec<_>>()
+    };
+    [below("src"), below("tests")].concat()
+}
+
+fn findings(page: &str, tests: &[(String, String)]) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut before = (0, 0);
+    for Rule { number, tests: named } in rules(page) {
+        let (section, item) = number.split_once('.').unwrap_or_default();
+        let place = (section.parse().unwrap_or(0), item.parse().unwrap_or(0));
+        if place != (before.0, before.1 + 1) && (place.0 <= before.0 || place.1 != 1) {
+            findings.push(format!("rules.md: rule {number} follows rule {}.{}", before.0, before.1));
+        }
+        before = place;
+        if named.is_empty() {
+            findings.push(format!("rules.md: rule {number} names no test"));
+        }
+        let absent = named.iter().filter(|name| !exists(name, tests));
+        findings.extend(absent.map(|name| format!("rules.md: rule {number} names {name}, and there is no such test")));
+    }
+    findings
+}
+
+fn exists(name: &str, tests: &[(String, String)]) -> bool {
+    let parts: Vec<&str> = name.split("::").collect();
+    let Some((&last, path)) = parts.split_last() else { return false };
+    tests.iter().any(|(file, text)| leads_to(&parts, file) || leads_to(path, file) && has_test(last, text))
+}
+
+/// Whether the parts of a file's path are among them in this order. `lib` is all of `src/`.
+fn leads_to(parts: &[&str], file: &str) -> bool {
+    let mut path = file.trim_end_matches(".rs").split('/').map(|part| if part == "src" { "lib" } else { part });
+    !parts.is_empty() && parts.iter().all(|part| path.any(|found| found == *part))
+}
+
+fn has_test(name: &str, text: &str) -> bool {
+    let start = format!("fn {name}(");
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if is_test && line.starts_with(&start) {
+            return true;
+        }
+        is_test = line == "#[test]" || is_test && line.starts_with(['#', '/']);
+    }
+    false
+}
+
+#[test]
+fn a_rule_without_a_test_is_found() {
+    let tests = [
+        ("src/proto/vote.rs", "    #[test]\n    fn votes_count() {}\n    fn helper() {}"),
+        ("tests/it/waiting.rs", "#[test]\nfn waits_end() {}"),
+        ("tests/sim/main.rs", ""),
+    ];
+    let tests = tests.map(|(file, text)| (file.to_owned(), text.to_owned()));
+    let found = |page: &str| findings(page, &tests).join("; ");
+    let sound = "Text.\n\n**1.1** A rule.\n*Tests:* `lib::votes_count`,\n`it::waiting::waits_end`.\n\n**2.1** Another. \
+                 *Tests:* `it::waiting`, `sim`.";
+    assert_eq!(found(sound), "");
+    assert!(found("**1.1** A `rule`.").contains("1.1 names no test"));
+    for absent in ["lib::helper", "lib::waits_end", "it::waiting::votes_count", "it::owed", "votes_count", "it"] {
+        let expected = absent != "it";
+        assert_eq!(
+            found(&format!("**1.1** A rule. *Tests:* `{absent}`.")).contains("no such test"),
+            expected,
+            "{absent}"
+        );
+    }
+    for order in ["**1.2** A. *Tests:* `sim`.", "**1.1** A. *Tests:* `sim`.\n\n**1.3** A. *Tests:* `sim`."] {
+        assert!(found(order).contains(" follows rule "), "{order}");
+    }
+}
