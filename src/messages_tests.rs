@@ -62,7 +62,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (auth(Detail::PasswordUnset), "Take the password out of the URL, or set it on the server"),
         (auth(Detail::UsersUnknown), "Take the user out of the URL"),
         (auth(Detail::None), "Correct user and password in the URL"),
-        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: README, \"The nodes\""),
+        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: `docs::operations`"),
         (
             denied(Detail::Command("EVAL with GET and DEL, DELIFEQ or DELEX")),
             "Allow one way of releasing in the user's ACL",
@@ -85,7 +85,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Handshake, Cause::Duplicate(NodeId::new(0))), "Two URLs lead to one server: name another server"),
         (
             fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
-            "Wait, or declare the node durable if it is: README, \"Restarted nodes\"",
+            "Wait, or declare the node durable if it is: `docs::operations`",
         ),
         (fault(Reply, Cause::Loading), "Wait"),
         (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory`, or delete something"),

@@ -1,5 +1,5 @@
-//! What README.md prints works as it is printed: the first program with the manifest lines beside it, and the users of the
-//! access control lists.
+//! What README.md and the manual print works as it is printed: the first program with the manifest lines beside it, the
+//! users of the access control lists, and the configuration of nodes.
 
 use crate::capi::library::{BUILD_LIMIT, Running, root};
 use crate::clients::{SOON, builder, client_of, gone_for_good, take};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex as StdMutex};
 use std::thread;
 use std::time::Duration;
 
-/// The code blocks of this language behind a heading, as they are printed.
-fn blocks(heading: &str, language: &str) -> Vec<String> {
-    let text = fs::read_to_string(root().join("README.md")).unwrap();
+/// The code blocks of this language behind a heading of a page, as they are printed.
+fn blocks(page: &str, heading: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(page)).unwrap();
     let section = text.split_once(&format!("\n{heading}\n")).unwrap().1;
     let section = section.split("\n## ").next().unwrap();
     let begin = format!("```{language}\n");
@@ -24,7 +24,7 @@ fn blocks(heading: &str, language: &str) -> Vec<String> {
 
 #[test]
 fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
-    let (manifest, program) = (blocks("## Use it", "toml").remove(0), blocks("## Use it", "rust").remove(0));
+    let [manifest, program] = ["toml", "rust"].map(|language| blocks("README.md", "## Use it", language).remove(0));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     fs::create_dir_all(folder.join("src")).unwrap();
     // Nothing is added to what is printed but a name, and where the crate is until it is in a registry.
@@ -36,7 +36,7 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["run", "--quiet", "--offline", "--target-dir"]).arg(folder.with_file_name("readme-target"));
     let said = Running::start(command.current_dir(&folder).stdin(Stdio::null())).end(BUILD_LIMIT).success();
-    assert!(said.starts_with("ours for 4.9"), "{said}");
+    assert!(said.starts_with("held for 4.9"), "{said}");
 }
 
 /// Keeps the addresses of nodes that refuse to publish or subscribe.
@@ -62,9 +62,9 @@ fn version(server: &Server) -> ((u32, u32), bool) {
     }
 }
 
-/// The line of README.md that has this word, run on a server. Gives the URL of the user that it makes.
+/// The line of the manual that has this word, run on a server. Gives the URL of the user that it makes.
 fn user_of(server: &Server, word: &str) -> String {
-    let lines = blocks("## The nodes", "text");
+    let lines = blocks("src/docs/operations.md", "## Access control", "text");
     let line = lines.iter().find(|line| line.contains(word)).unwrap_or_else(|| panic!("no line with {word}"));
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()), "{line}");
@@ -133,4 +133,28 @@ fn the_shorter_users_will_do_where_the_server_compares_by_itself() {
     assert!(eventually(SOON, || guard.extend(Duration::from_secs(30)).unwrap() == Extension::Extended));
     assert_eq!(guard.unlock().unwrap(), Release::Released);
     gone_for_good(&server, "orders/42");
+}
+
+#[test]
+fn the_printed_configuration_makes_durable_nodes_that_evict_nothing() {
+    let lines = blocks("src/docs/recipes.md", "# Three nodes by a compose file", "conf").remove(0);
+    let words = lines.lines().flat_map(|line| {
+        let (name, value) = line.split_once(' ').unwrap();
+        [format!("--{name}"), value.trim_matches('"').to_owned()]
+    });
+    let words: Vec<String> = words.collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let servers: Vec<Server> = (0..3).map(|_| Server::with(&words).unwrap()).collect();
+    let password = words[1 + words.iter().position(|&word| word == "--requirepass").unwrap()];
+    let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
+    let client = Redlock::builder().nodes(urls).durable(true).build().unwrap();
+    client.connect(SOON).unwrap();
+    take(&client.mutex("orders/42")).unlock().unwrap();
+    for node in client.nodes().unwrap() {
+        assert!(node.is_durable() && node.eviction().is_none() && node.last_fault().is_none(), "{node:?}");
+    }
+    for server in &servers {
+        let Answer::List(fsync) = server.command(&["CONFIG", "GET", "appendfsync"]).unwrap() else { panic!() };
+        assert!(format!("{fsync:?}").contains("always"), "{fsync:?}");
+    }
 }

@@ -123,7 +123,7 @@ pub(crate) fn library() -> &'static Path {
     BUILT.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("capi");
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // As README.md says; and as a crate, for the same programs in Rust.
+        // As src/docs/operations.md says; and as a crate, for the same programs in Rust.
         command.args(["rustc", "--release", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib,lib"]);
         command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
         Running::start(&mut command).end(BUILD_LIMIT).success();
