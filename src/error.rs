@@ -253,11 +253,11 @@ impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fault { phase, cause, detail } = self.0;
         let text = match (cause, phase, detail) {
-            (Cause::Auth, _, Detail::PasswordMissing) => "the server wants a password, and none is given",
-            (Cause::Auth, _, Detail::PasswordUnset) => "a password is given, and the server has none set",
+            (Cause::Auth, _, Detail::PasswordMissing) => "the server requires a password, and the URL has none",
+            (Cause::Auth, _, Detail::PasswordUnset) => "the URL has a password, and the server has none set",
             (Cause::Auth, _, Detail::PasswordWrong) => "wrong password, or unknown or disabled user",
             (Cause::Auth, _, Detail::UsersUnknown) => {
-                "a user is given, and the server knows passwords only (Redis before 6)"
+                "the URL has a user, and the server supports passwords only (Redis before 6)"
             }
             (Cause::Closed, Phase::Connect, _) => "connection closed while it was made",
             (Cause::Closed, Phase::Handshake, _) => {

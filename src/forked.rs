@@ -23,7 +23,7 @@ use crate::sys::Generation;
 /// [`Forked`](ErrorKind::Forked).
 pub(crate) fn check(made_in: Generation) -> Result<()> {
     if made_in.is_past() {
-        let message = "made before a fork, and the parent's: the child must make a client and handles of its own";
+        let message = "created before a fork, belongs to the parent process: build a client in the child";
         return Err(Error::new(ErrorKind::Forked, message));
     }
     Ok(())

@@ -24,25 +24,25 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
     use Phase::{Connect, Handshake, Reply, Resolve};
     let fault = Fault::new;
     let denied = |detail| fault(Reply, Cause::NoPermission).with(detail);
-    let server = |word| (fault(Reply, Cause::Server(word)), "Look at the server; the word is that of its error reply");
+    let server = |word| (fault(Reply, Cause::Server(word)), "Check the server; the word is that of its error reply");
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
     let protocol =
-        |error| (fault(Reply, Cause::Protocol(error)), "Look at what answers there: it is out of step with RESP2");
+        |error| (fault(Reply, Cause::Protocol(error)), "Check which program answers there: it violates RESP2");
     vec![
-        (timed_out(Resolve), "Look at the DNS"),
-        (timed_out(Connect), "Look at the node, the network and firewalls; raise `node_timeout` for a far node"),
+        (timed_out(Resolve), "Check the DNS"),
+        (timed_out(Connect), "Check the node, the network and firewalls; raise `node_timeout` for a far node"),
         (timed_out(Handshake), "What listens there does not answer: a hung server, or no Redis server"),
-        (timed_out(Reply), "Look at the node, or raise `node_timeout`. The command may still run later"),
+        (timed_out(Reply), "Check the node, or raise `node_timeout`. The command may still run later"),
         (
             fault(Reply, Cause::TimedOut).with(Detail::Limit(Duration::from_millis(40), None)),
             "The attempt had less time than `node_timeout`: its time to live is short",
         ),
-        (fault(Connect, Cause::TimedOut), "Look at the node and the network"),
+        (fault(Connect, Cause::TimedOut), "Check the node and the network"),
         (fault(Resolve, Cause::UnknownHost), "Correct the host name in the URL, or the DNS"),
         (fault(Connect, Cause::Refused), "Start the server, or correct the address"),
-        (fault(Connect, Cause::Unreachable), "Look at the network"),
-        (fault(Connect, Cause::Closed), "Look at the server's log, or at what stands before it"),
+        (fault(Connect, Cause::Unreachable), "Check the network"),
+        (fault(Connect, Cause::Closed), "Check the server's log, and the devices on the way to it"),
         (fault(Handshake, Cause::Closed), "Name a port without TLS, and a server instead of a proxy"),
         (fault(Reply, Cause::Closed), "The server ended, or something between ended the connection; it is made again"),
         (fault(Connect, Cause::System(24)), "Raise the limit that the operating system names"),
@@ -73,7 +73,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
         (denied(Detail::Command("PUBLISH")), "Allow it, or switch `wake_ups` off"),
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `wake_ups` off"),
-        (denied(Detail::None), "Look at the user's ACL"),
+        (denied(Detail::None), "Check the user's ACL"),
         (fault(Reply, Cause::NoScripts), "Allow `EVAL`, or name a node that has scripts"),
         (fault(Reply, Cause::Foreign), "Find out what stands under the key, and delete it"),
         (fault(Reply, Cause::NoExpiry), "Delete the key, unless a program that holds the lock will"),
@@ -88,7 +88,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "Wait, or declare the node durable if it is: `docs::operations`",
         ),
         (fault(Reply, Cause::Loading), "Wait"),
-        (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory`, or delete something"),
+        (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory` or free memory"),
         (fault(Handshake, Cause::TooManyClients), "Raise `maxclients`, or find what does not close connections"),
         (fault(Reply, Cause::Backlog), "The node does not keep up, or hangs"),
         (fault(Reply, Cause::Server("BUSY")), "Wait for the script, or `SCRIPT KILL` it"),
@@ -97,8 +97,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "Set a password and `protected-mode no`, or bind to the right address",
         ),
         (fault(Reply, Cause::Server("MASTERDOWN")), "Name a master"),
-        (fault(Reply, Cause::Server("MISCONF")), "Look at the server's disk: it cannot save"),
-        (fault(Reply, Cause::Server("NOREPLICAS")), "Look at its replicas, or lower `min-replicas-to-write`"),
+        (fault(Reply, Cause::Server("MISCONF")), "Check the server's disk: it cannot save"),
+        (fault(Reply, Cause::Server("NOREPLICAS")), "Check its replicas, or lower `min-replicas-to-write`"),
         server("ERR"),
         server("unrecognised"),
     ]
@@ -172,7 +172,7 @@ fn errors() -> Vec<Error> {
     errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
     errors.push(Error::entropy());
     let full = std::io::Error::from_raw_os_error(24);
-    let actions = ["open a descriptor", "be told of a fork", "start the watchdog's thread"];
+    let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
     errors.extend(actions.map(|action| Error::system(action, &full)));
     errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err());
     errors.push(crate::forked::check(Generation::of_a_parent()).unwrap_err());

@@ -54,7 +54,7 @@ impl Redlock {
     /// As [`Mutex::attach`].
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
         let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
-            let message = format!("the lease of {:?} has not the prefix of this client", lease.key());
+            let message = format!("the lease of {:?} does not have the prefix of this client", lease.key());
             return Err(Error::new(ErrorKind::Config, message));
         };
         let mutex = match lease.fencing_token() {

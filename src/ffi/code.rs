@@ -74,7 +74,7 @@ impl Code {
             Code::LeaseLost => "the lease has ended",
             Code::Cancelled => "cancelled",
             Code::Entropy => "no random bytes",
-            Code::Forked => "made before a fork, and the parent's",
+            Code::Forked => "created before a fork, belongs to the parent process",
             Code::ExtensionFailed => "not extended, and still held",
             Code::NullPointer => "NULL where something must stand",
             Code::NotUtf8 => "a text that is not UTF-8",

@@ -77,47 +77,50 @@ impl Event {
     }
 
     pub(super) fn message(&self) -> &str {
-        self.message.get_or_init(|| self.told())
+        self.message.get_or_init(|| self.render())
     }
 
-    fn told(&self) -> String {
+    fn render(&self) -> String {
         let Event { name, attempts, .. } = self;
         let by_itself = if self.is_automatic { "automatically " } else { "" };
         let how = if self.is_freed { ", by freeing its guard" } else { "" };
         let mut line = match self.kind {
             Kind::None => String::new(),
-            Kind::Acquired => format!("took {name:?} in {}, at attempt {attempts}", Human(self.waited)),
-            Kind::AttemptLost => format!(
-                "lost attempt {attempts} at {name:?}: {} nodes granted it, {} refused",
-                self.granted, self.refused
-            ),
+            Kind::Acquired => format!("acquired {name:?} in {}, at attempt {attempts}", Human(self.waited)),
+            Kind::AttemptLost => {
+                format!("attempt {attempts} for {name:?} lost: {} granted, {} refused", self.granted, self.refused)
+            }
             Kind::Extended => format!("{by_itself}extended {name:?} by {}", Human(self.ttl)),
             Kind::ExtensionFailed => {
-                format!("could not be {by_itself}extended, and is ours for {}: {name:?}", Human(self.remaining))
+                format!("{name:?} could not be {by_itself}extended, lock held for another {}", Human(self.remaining))
             }
             Kind::KeyWithoutExpiry => {
-                format!("the key of {name:?} has no expiry, and is never freed, at {}", self.addresses.join(", "))
+                format!("the key of {name:?} has no expiry, and is never freed: {}", self.addresses.join(", "))
             }
-            Kind::LostKey => format!("lost {name:?}: most nodes have not its key any more"),
-            Kind::LostTime => format!("lost {name:?}: its time was up"),
+            Kind::LostKey => format!("lock {name:?} lost: the key is gone on a majority of nodes"),
+            Kind::LostTime => format!("lock {name:?} lost: lease expired"),
             Kind::NodeDown => "a node is down".to_owned(),
             Kind::NodeUp => format!("{} is up", self.addresses.join(", ")),
             Kind::ReleaseFailed => format!("the release of {name:?} was not confirmed{how}"),
             Kind::Released => format!("released {name:?}{how}"),
-            Kind::Expired => format!("released {name:?} too late{how}"),
+            Kind::Expired => format!("released {name:?} after its lease had expired{how}"),
             Kind::NodeMayEvict => format!("{} may evict locks ({})", self.addresses.join(", "), self.policy),
             Kind::NodeNotDurable => format!(
                 "{} is declared durable but appends nothing to disk (aof_enabled:0); the declaration is ignored",
                 self.addresses.join(", ")
             ),
             Kind::NodeQuarantined => {
-                format!("{} was restarted, and does not count for {}", self.addresses.join(", "), Human(self.remaining))
+                format!(
+                    "{} restarted or was a replica, does not vote for {}",
+                    self.addresses.join(", "),
+                    Human(self.remaining)
+                )
             }
-            Kind::QuarantineEnded => format!("{} counts again", self.addresses.join(", ")),
-            Kind::PublishRefused => "others are not told of releases here".to_owned(),
-            Kind::SubscribeRefused => "the releases of others are not told here".to_owned(),
+            Kind::QuarantineEnded => format!("{} votes again after its quarantine", self.addresses.join(", ")),
+            Kind::PublishRefused => "the node denies PUBLISH: other clients are not notified of releases".to_owned(),
+            Kind::SubscribeRefused => "the node denies SUBSCRIBE: this client is not notified of releases".to_owned(),
             Kind::EventsDropped => {
-                format!("{} events were dropped: the observer is slower than they come", self.dropped)
+                format!("{} events were dropped: the observer is too slow", self.dropped)
             }
             Kind::Repaired => format!("set the key of {name:?} again at {}", self.addresses.join(", ")),
         };

@@ -34,14 +34,14 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
 fn logins_that_fail_are_told_apart() {
     let (open, closed) = (Server::start().unwrap(), Server::with(&["--requirepass", "right"]).unwrap());
     let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
-    alone_it_says(&closed.url(), &closed.address(), "the server wants a password, and none is given");
+    alone_it_says(&closed.url(), &closed.address(), "the server requires a password, and the URL has none");
     let wrong = "wrong password, or unknown or disabled user";
     alone_it_says(&url(&closed, &format!(":{SECRET}")), &closed.address(), wrong);
-    let unset = "a password is given, and the server has none set";
+    let unset = "the URL has a password, and the server has none set";
     alone_it_says(&url(&open, &format!(":{SECRET}")), &open.address(), unset);
     let user = match has_users(&open) {
         true => wrong,
-        false => "a user is given, and the server knows passwords only (Redis before 6)",
+        false => "the URL has a user, and the server supports passwords only (Redis before 6)",
     };
     alone_it_says(&url(&open, &format!("alice:{SECRET}")), &open.address(), user);
 }
