@@ -1,4 +1,5 @@
-//! Each numbered rule of `src/docs/rules.md` names the tests that show it, and those tests exist.
+//! Pages that name things of the tests: each numbered rule of `src/docs/rules.md` names the tests that show it, and those
+//! tests exist; `.github/CONTRIBUTING.md` lists every variable that the tests read.
 //!
 //! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` stand test names in backticks:
 //! - `lib::name` is a test function anywhere below `src/`;
@@ -20,6 +21,31 @@ fn every_rule_names_tests_that_exist() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md")).unwrap();
     assert!(rules(&page).len() > 50, "rules are no longer recognised");
     none(findings(&page, &all_tests()));
+}
+
+#[test]
+fn every_variable_of_the_tests_is_listed() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/CONTRIBUTING.md")).unwrap();
+    let listed = |name: &str| page.contains(&format!("`{name}`"));
+    let tests = all_tests();
+    let names = || tests.iter().flat_map(|(_, text)| variables(text));
+    assert!(names().count() > 20, "variables are no longer recognised");
+    none(names().filter(|name| !listed(name)).map(|name| format!("CONTRIBUTING.md does not list {name}")).collect());
+    let read = |name: &str| tests.iter().any(|(_, text)| text.contains(name));
+    let gone = page.split('`').filter(|name| variable(name).is_some() && !read(name));
+    none(gone.map(|name| format!("CONTRIBUTING.md lists {name}, and no test reads it")).collect());
+}
+
+/// The names of variables that a file quotes. The results of the C interface begin alike and have no such word behind it.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    text.split('"').filter_map(variable)
+}
+
+fn variable(word: &str) -> Option<&str> {
+    let kinds = ["FENCE_", "FUZZ_", "NEMESIS_", "REDIS_", "SERVERS", "SIM_", "STALE_", "TEST_", "WRITE_"];
+    let name = word.strip_prefix("QUORUMLOCK_")?;
+    let is_one = name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase());
+    (is_one && kinds.iter().any(|kind| name.starts_with(kind))).then_some(word)
 }
 
 fn rules(page: &str) -> Vec<Rule<'_>> {
