@@ -38,6 +38,6 @@ mod tests {
         assert!(check(Generation::current().unwrap()).is_ok());
         let error = check(Generation::of_a_parent()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Forked);
-        assert!(error.to_string().contains("client and handles of its own") && error.causes().is_empty());
+        assert!(error.to_string().contains("build a client in the child") && error.causes().is_empty());
     }
 }
