@@ -131,14 +131,21 @@ fn numbers_are_what_they_always_were_and_the_same_in_the_header() {
     assert!(header.is_empty(), "to be added to this list: {header:?}");
 }
 
+/// What holds for every function is said once. Each function has a comment, which says only what differs.
 #[test]
-fn every_function_says_who_may_call_it_and_when() {
+fn conventions_are_stated_once() {
+    let conventions = HEADER.split("#ifndef").next().unwrap_or_default();
+    let subjects = ["owns", "NULL", "Threads: any thread", "Signals: ", "After fork()", "Callbacks", "dlclose()"];
+    for words in subjects {
+        assert!(conventions.contains(words), "the conventions do not say {words:?}");
+    }
     let functions = functions();
     assert!(functions.len() > 70, "{}", functions.len());
     for (comment, declaration) in functions {
         let comment = comment.replace("\n * ", " ");
-        for words in ["Any thread", "In a child of fork: ", "Not in a signal handler."] {
-            assert!(comment.contains(words), "{declaration}: does not say {words:?}");
+        assert!(comment.trim_start_matches("/* ").len() > 10, "{declaration}: has no comment");
+        for words in ["ny thread. ", "signal handler", "NULL is allowed", " for NULL, and"] {
+            assert!(!comment.contains(words), "{declaration}: repeats a convention, {words:?}");
         }
         // Each result that it can give, by whatever name, is one.
         for word in comment.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_' || letter == '8')) {
