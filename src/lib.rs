@@ -133,9 +133,11 @@
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that programs in C link. README.md says how to build one.
 
+#[doc(hidden)]
+pub mod algorithm;
 pub mod docs;
 #[doc(hidden)]
-pub mod proto;
+pub mod protocol;
 
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -143,78 +145,47 @@ pub mod embedded;
 #[cfg(feature = "capi")]
 mod ffi;
 
-mod client;
-mod clock;
-// Not inside, because a simulator includes the clock without these.
-#[cfg(test)]
-#[cfg(feature = "embedded")]
-mod clock_tests;
-mod config;
-mod error;
-mod event;
-mod extension;
-mod fence_guard;
-mod forked;
-mod guard;
-mod keeper;
-mod lease;
-// The page shows the events of the C interface too.
-#[cfg(test)]
-#[cfg(feature = "capi")]
-mod messages_tests;
-mod mutex;
-mod net;
-mod node;
-mod observer;
-mod queue;
-mod redlock;
-mod release;
-mod report;
-mod status;
-mod sync;
-mod sys;
-mod token;
-mod wait;
-mod waker;
-mod wall;
-mod watchdog;
+mod api;
+mod engine;
+mod events;
+mod os;
 
-pub use config::Builder;
+pub use algorithm::fault::{Cause, Phase};
+pub use algorithm::fence::FencingToken;
+pub use algorithm::node::NodeId;
+pub use algorithm::protocol_error::ProtocolError;
+pub use algorithm::quarantine::RestartGuard;
+pub use api::builder::Builder;
+pub use api::fence_checker::{FenceGuard, StaleFence};
+pub use api::guard::MutexGuard;
+pub use api::lease::{Lease, SecretText};
+pub use api::mutex::Mutex;
+pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
+pub use api::node::Node;
+pub use api::node_status::{NodeState, NodeStatus};
+pub use api::redlock::Redlock;
+pub use api::wait::{CancelHandle, Wait};
+pub use api::watchdog::Watchdog;
 /// The receiving half of a channel of the crate `crossbeam-channel`, as [`MutexGuard::lost`] gives it and
 /// [`Wait::cancelled_by_channel`] takes it.
 #[doc(no_inline)]
 pub use crossbeam_channel::Receiver;
-pub use error::{Error, ErrorKind, NodeFault, Result};
-pub use event::{
+pub use events::error::{Error, ErrorKind, NodeFault, Result};
+pub use events::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
     NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
     WakeUpsRefused,
 };
-pub use extension::Extension;
-pub use fence_guard::{FenceGuard, StaleFence};
-pub use guard::MutexGuard;
-pub use lease::{Lease, SecretText};
-pub use mutex::Mutex;
-pub use mutex::fenced_mutex::{FencedGuard, FencedMutex};
-pub use node::Node;
-pub use observer::Observer;
-pub use proto::fault::{Cause, Phase};
-pub use proto::fence::FencingToken;
-pub use proto::identity::Role;
-pub use proto::node::NodeId;
-pub use proto::quarantine::RestartGuard;
-pub use proto::resp::ProtocolError;
-pub use redlock::Redlock;
-pub use release::Release;
-pub use status::{NodeState, NodeStatus};
-pub use wait::{CancelHandle, Wait};
-pub use watchdog::Watchdog;
+pub use events::extension::Extension;
+pub use events::observer::Observer;
+pub use events::release::Release;
+pub use protocol::server_info::Role;
 
 #[doc(hidden)]
-pub use proto::time::Human;
+pub use algorithm::time::Human;
 
 #[doc(hidden)]
-pub use net::endpoint::{Address, Endpoint, EndpointError};
+pub use protocol::endpoint::{Address, Endpoint, EndpointError};
 
 /// The code in README.md, which the documentation tests compile and run.
 #[cfg(all(doctest, feature = "embedded"))]

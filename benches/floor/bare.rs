@@ -5,8 +5,8 @@
 //! nobody begins or ends to listen.
 
 use crate::floor::{self, Floor};
-use quorumlock::proto::command::Dialect;
-use quorumlock::proto::hint;
+use quorumlock::protocol::command::Dialect;
+use quorumlock::protocol::hint;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};

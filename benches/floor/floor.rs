@@ -8,9 +8,9 @@
 //! A node that is far behind is left out, as the library leaves it out after a while.
 
 use crate::contest::{Pair, timed};
-use quorumlock::proto::command::{self, Dialect};
-use quorumlock::proto::hint::{self, Hint};
-use quorumlock::proto::lease::OwnerToken;
+use quorumlock::algorithm::lease::OwnerToken;
+use quorumlock::protocol::command::{self, Dialect};
+use quorumlock::protocol::hint::{self, Hint};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

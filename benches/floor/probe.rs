@@ -6,7 +6,7 @@
 use crate::contest::repeat;
 use crate::floor::Floor;
 use crate::ours;
-use quorumlock::proto::command::Dialect;
+use quorumlock::protocol::command::Dialect;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;

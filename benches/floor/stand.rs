@@ -2,8 +2,8 @@
 
 use crate::Setting;
 use crate::server::{Answer, Server};
-use quorumlock::proto::command::Dialect;
-use quorumlock::proto::script;
+use quorumlock::protocol::command::Dialect;
+use quorumlock::protocol::script;
 use std::net::SocketAddr;
 
 /// Servers that end with this value.

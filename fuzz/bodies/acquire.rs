@@ -17,13 +17,13 @@
 //! 6. A cancelled call ends so, unless it had ended. What has ended stays ended, in the same way.
 
 use super::Input;
-use quorumlock::proto::acquire::{Acquire, Output, Patience, Terms, Verdict};
-use quorumlock::proto::backoff::Backoff;
-use quorumlock::proto::fault::{Cause, Fault, Phase};
-use quorumlock::proto::lease::Ttl;
-use quorumlock::proto::node::{NodeId, NodeSet};
-use quorumlock::proto::time::{LeaseTime, Readings, Timestamp};
-use quorumlock::proto::vote::{Tally, Vote};
+use quorumlock::algorithm::acquire::{Acquire, Output, Patience, Terms, Verdict};
+use quorumlock::algorithm::backoff::Backoff;
+use quorumlock::algorithm::fault::{Cause, Fault, Phase};
+use quorumlock::algorithm::lease::Ttl;
+use quorumlock::algorithm::node::{NodeId, NodeSet};
+use quorumlock::algorithm::time::{LeaseTime, Readings, Timestamp};
+use quorumlock::algorithm::vote::{Tally, Vote};
 use std::time::Duration;
 
 const MILLI: u64 = 1_000_000;
@@ -283,7 +283,7 @@ impl Model {
         let (granted, refused, failed, undecided) = self.count(votes);
         let end = LeaseTime::from_nanos(begun.lease.as_nanos().saturating_add(self.validity));
         if granted >= self.quorum() && clocks.lease < end {
-            let lease = quorumlock::proto::lease::Lease::until(end);
+            let lease = quorumlock::algorithm::lease::Lease::until(end);
             self.expects = Expected::Done(Verdict::Acquired(lease));
             return;
         }

@@ -8,7 +8,8 @@
 //! 4. What waits for more bytes does not wait for ever: no buffer outgrows the limits.
 
 use super::{Cuts, Input, Tree};
-use quorumlock::proto::resp::{Decoder, MAX_BULK, MAX_REPLY, ProtocolError};
+use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::protocol::resp::{Decoder, MAX_BULK, MAX_REPLY};
 
 /// More than this is never waited on: a reply one byte short of its limit, and a bulk string that reaches beyond it.
 const MOST_INCOMPLETE: usize = MAX_REPLY + MAX_BULK + 2;

@@ -14,7 +14,7 @@ pub(crate) mod endpoint;
 pub(crate) mod round_trip;
 pub(crate) mod session;
 
-use quorumlock::proto::resp::Reply;
+use quorumlock::protocol::resp::Reply;
 
 /// Choices, read from bytes. When the bytes are used up, every further choice is the first one.
 pub(crate) struct Input<'i> {

@@ -8,7 +8,8 @@
 
 use super::decoder::{self, Told};
 use super::{Cuts, Input, Tree};
-use quorumlock::proto::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY, ProtocolError};
+use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
 
 /// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most inputs have none and
 /// are quick.

@@ -16,16 +16,18 @@
 
 use super::{Input, Tree};
 use quorumlock::NodeId;
-use quorumlock::proto::command::{self, Dialect};
-use quorumlock::proto::fault::{Cause, Fault, Phase};
-use quorumlock::proto::greeting::Greeting;
-use quorumlock::proto::identity::Identity;
-use quorumlock::proto::lease::OwnerToken;
-use quorumlock::proto::resp::{Decoder, ProtocolError, Reply};
-use quorumlock::proto::script;
-use quorumlock::proto::session::{Abandoned, Event, Misunderstood, Session, Standing, Ticket};
-use quorumlock::proto::time::Timestamp;
-use quorumlock::proto::vote::Vote;
+use quorumlock::algorithm::fault::{Cause, Fault, Phase};
+use quorumlock::algorithm::lease::OwnerToken;
+use quorumlock::algorithm::protocol_error::ProtocolError;
+use quorumlock::algorithm::time::Timestamp;
+use quorumlock::algorithm::vote::Vote;
+use quorumlock::protocol::command::{self, Dialect};
+use quorumlock::protocol::error_reply;
+use quorumlock::protocol::handshake::Greeting;
+use quorumlock::protocol::resp::{Decoder, Reply};
+use quorumlock::protocol::script;
+use quorumlock::protocol::server_info::Identity;
+use quorumlock::protocol::session::{Abandoned, Event, Misunderstood, Session, Standing, Ticket};
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
@@ -384,7 +386,7 @@ impl Run {
                     Standing::Rejected(fault) if is_not_run(text) => Meaning::Event(Event::NotRun(ticket, fault)),
                     Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
                     Standing::Greeting | Standing::Member if is_not_run(text) => {
-                        let fault = Fault::new(Phase::Reply, Cause::of_error_reply(text));
+                        let fault = Fault::new(Phase::Reply, error_reply::cause(text));
                         Meaning::Event(Event::NotRun(ticket, fault))
                     }
                     Standing::Greeting | Standing::Member => Meaning::Fault(ticket),
@@ -447,7 +449,7 @@ enum Meaning {
 /// Whether a server that says this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
     let passing = ["BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"].map(Cause::Server);
-    let cause = Cause::of_error_reply(text);
+    let cause = error_reply::cause(text);
     passing.contains(&cause) || [Cause::Auth, Cause::Loading, Cause::OutOfMemory, Cause::ReadOnly].contains(&cause)
 }
 

@@ -8,6 +8,10 @@
 
 #[doc = include_str!("messages.md")]
 pub mod messages {}
+// The page shows the events of the C interface too.
+#[cfg(test)]
+#[cfg(feature = "capi")]
+mod messages_tests;
 
 #[doc = include_str!("operations.md")]
 pub mod operations {}

@@ -9,7 +9,8 @@ use std::net::TcpStream;
 
 use super::reply;
 use super::store::{Message, Millis, Session, Store};
-use crate::proto::resp::{Decoder, MAX_ARRAY, ProtocolError, Reply};
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
 
 /// Unsent replies at which a client that does not read is no longer read. One reply may go over it.
 const MAX_UNSENT: usize = 256 * 1024;

@@ -3,8 +3,8 @@
 //! An error that the script returns stands for itself. One that it does not catch names the script and the line, and
 //! before Redis 7.0 both do.
 
-use super::guise::Flavour;
-use crate::proto::script;
+use super::config::Flavour;
+use crate::protocol::script;
 use std::borrow::Cow;
 
 /// Why a script came to no answer.

@@ -1,12 +1,12 @@
-//! The key of a fenced lock as the script [`FENCE`](crate::proto::script::FENCE) leaves it, written out in Rust.
+//! The key of a fenced lock as the script [`FENCE`](crate::protocol::script::FENCE) leaves it, written out in Rust.
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
+use super::config::Condition;
 use super::failure::Failure;
-use super::guise::Condition;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Returned};
-use crate::proto::script::FENCE;
+use crate::protocol::script::FENCE;
 
 /// The greatest number that a server counts exactly.
 const MOST: u64 = (1 << 53) - 1;

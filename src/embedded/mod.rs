@@ -28,12 +28,12 @@
 //! ```
 
 mod command;
+mod config;
 mod connection;
-mod deadline;
+mod expire;
 mod failure;
 mod fencing;
-mod guise;
-mod information;
+mod info;
 mod keyspace;
 mod pubsub;
 mod reply;
@@ -43,7 +43,7 @@ mod set;
 #[doc(hidden)]
 pub mod store;
 
-use crate::waker::Waker;
+use crate::os::waker::Waker;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ use std::thread::{self, JoinHandle};
 use server::{Clock, Listening, Order, Request, Server, Shared};
 use store::Store;
 
-pub use guise::{Condition, Flavour};
+pub use config::{Condition, Flavour};
 
 /// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
 ///
@@ -251,5 +251,7 @@ fn fresh_run_id() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+#[cfg(test)]
+mod clock_tests;
 #[cfg(test)]
 mod tests;

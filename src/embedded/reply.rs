@@ -2,8 +2,8 @@
 //!
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
-use super::guise::Flavour;
-use crate::proto::resp::decimal;
+use super::config::Flavour;
+use crate::protocol::resp::decimal;
 
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
 const ECHO_LIMIT: usize = 128;

@@ -3,13 +3,13 @@
 //! Another script goes here. Each does what a server does when a key or a value is missing, too: to Lua that is `nil`,
 //! which equals no string, and which no command takes for an argument.
 
-use super::deadline;
+use super::config::Condition;
+use super::expire;
 use super::failure::Failure;
 use super::fencing;
-use super::guise::Condition;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, READ_ONLY, Returned};
-use crate::proto::script;
+use crate::protocol::script;
 
 const UNKNOWN: &str = "ERR the embedded node runs only quorumlock's own scripts";
 
@@ -92,7 +92,7 @@ fn extend(
     if is_replica {
         return Err(Failure::of_call(READ_ONLY, script::EXTEND, "redis.pcall('PEXPIRE'"));
     }
-    Ok(i64::from(deadline::expire(database, key, milliseconds, now)?))
+    Ok(i64::from(expire::expire(database, key, milliseconds, now)?))
 }
 
 /// [`script::RELEASE`].

@@ -19,7 +19,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::connection::Connection;
 use super::store::{Millis, Store};
-use crate::waker::Waker;
+use crate::os::waker::Waker;
 
 /// How much is read from one connection before the next one has its turn.
 const CHUNK: usize = 16 * 1024;

@@ -1,6 +1,6 @@
 //! The embedded node's `SET`, whose options are many.
 
-use super::deadline::{integer, signed};
+use super::expire::{integer, signed};
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{self, NOT_AN_INTEGER, SYNTAX};
 

@@ -5,8 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::proto::resp::{MAX_ARRAY, MAX_BULK, encode};
-use crate::proto::script;
+use crate::protocol::resp::{MAX_ARRAY, MAX_BULK, encode};
+use crate::protocol::script;
 
 /// Long enough for anything that is to happen.
 const PATIENCE: Duration = Duration::from_secs(10);

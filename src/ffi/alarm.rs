@@ -5,7 +5,7 @@
 
 use super::code::Code;
 use super::failure::{Failure, Result};
-use crate::waker::Waker;
+use crate::os::waker::Waker;
 use std::ffi::c_int;
 
 /// What becomes readable when a lock is lost.

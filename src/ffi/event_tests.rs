@@ -3,7 +3,7 @@
 use super::event::{Event, Kind};
 use super::header_tests::numbers;
 use crate::NodeFault;
-use crate::proto::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault::{Cause, Fault, Phase};
 use std::time::Duration;
 
 const ADDRESS: &str = "10.0.0.1:6379";

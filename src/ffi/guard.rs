@@ -20,7 +20,7 @@ use super::lease::Lease;
 use super::report::Report;
 use super::slot::Slot;
 use super::text::Str;
-use crate::sync::{Condvar, MutexGuard};
+use crate::os::sync::{Condvar, MutexGuard};
 use crate::{Extension, Release};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;

@@ -5,8 +5,8 @@
 
 use super::code::Code;
 use super::failure::{Failure, Result};
-use crate::sync::{Mutex, MutexGuard, lock};
-use crate::sys::Generation;
+use crate::os::fork::Generation;
+use crate::os::sync::{Mutex, MutexGuard, lock};
 
 /// Something that changes. Its mutex is held for a moment only, and never while anybody is called.
 pub(super) struct Slot<T> {

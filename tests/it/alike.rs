@@ -3,17 +3,17 @@
 //! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
 
 use crate::support::server::{Answer as Told, Server, binaries};
+use quorumlock::algorithm::fence::FencingToken;
+use quorumlock::algorithm::lease::OwnerToken;
+use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, Flavour};
-use quorumlock::proto::command::{self, Dialect};
-use quorumlock::proto::dialect::Answer;
-use quorumlock::proto::extension::{self, ExtensionDialect};
-use quorumlock::proto::fence::FencingToken;
-use quorumlock::proto::fenced::{self, Ask, Deed};
-use quorumlock::proto::hint::{self, Hint};
-use quorumlock::proto::identity::Identity;
-use quorumlock::proto::lease::OwnerToken;
-use quorumlock::proto::resp::{self, Decoder};
-use quorumlock::proto::vote::Vote;
+use quorumlock::protocol::command::{self, Dialect};
+use quorumlock::protocol::dialect::Answer;
+use quorumlock::protocol::extension::{self, ExtensionDialect};
+use quorumlock::protocol::fenced::{self, Ask, Deed};
+use quorumlock::protocol::hint::{self, Hint};
+use quorumlock::protocol::resp::{self, Decoder};
+use quorumlock::protocol::server_info::Identity;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 
 use crate::clients::{calls, causes, client, client_of, gone_for_good, lasting, take};
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::proto::script;
+use quorumlock::protocol::script;
 use quorumlock::{Cause, Phase, Redlock, Release};
 
 /// What a server's version lets expect.

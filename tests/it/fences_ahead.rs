@@ -5,8 +5,8 @@ use crate::clients::{SOON, causes, client, client_of, failure, lasting, take, va
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::proto::fence::LEAD_LIMIT;
-use quorumlock::proto::script;
+use quorumlock::algorithm::fence::LEAD_LIMIT;
+use quorumlock::protocol::script;
 use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, Release};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -6,7 +6,7 @@ use crate::clients::{LASTING, SOON, builder, calls, causes, client, client_of, f
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::proto::script;
+use quorumlock::protocol::script;
 use quorumlock::{
     Cause, ErrorKind, Extension, FencingToken, Lease, Mutex, MutexGuard, Node, Phase, Redlock, Release, RestartGuard,
     Watchdog,

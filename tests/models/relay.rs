@@ -11,64 +11,34 @@
 //! that never counts as having come, a thread that enters, parks, drives or leaves without sending what was begun, and
 //! releases that the wire does not take at once when no thread starts another one to drive for them.
 
-#![allow(missing_docs, clippy::unwrap_used, dead_code, reason = "a test, and it uses a part of what it includes")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a test, and it uses a part of what it includes"
+)]
 
-use quorumlock::proto;
+use quorumlock::{algorithm, protocol};
 
-mod sync {
-    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
-    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
+#[path = "../../src/engine/mod.rs"]
+mod engine;
+#[path = "../../src/events/mod.rs"]
+mod events;
+#[path = "os/mod.rs"]
+mod os;
 
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
-
-    pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-        Ok(shuttle::thread::spawn(work))
-    }
-
-    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
-        thread.thread().id() == shuttle::thread::current().id()
-    }
-}
-
-#[path = "../../src/net/relay.rs"]
-mod relay;
-#[path = "../../src/net/rounds.rs"]
-mod rounds;
-
-/// Nobody is told anything here.
-mod news {
-    use super::proto::fault::Fault;
-    use super::proto::node::NodeId;
-    use super::proto::vote::ReleaseOutcome;
-
-    #[derive(Debug)]
-    pub(crate) struct Farewell;
-
-    pub(crate) enum Item {
-        Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
-    }
-
-    pub(crate) struct News;
-
-    impl News {
-        pub(super) fn push(&self, _: Item) {}
-    }
-}
-
-use proto::lease::OwnerToken;
-use proto::node::{NodeId, NodeSet};
-use proto::session::Ticket;
-use proto::time::Timestamp;
-use proto::vote::{Outcome, Vote};
-use relay::{Bell, Bells, Relay, World};
-use rounds::{Purpose, Rounds};
+use algorithm::lease::OwnerToken;
+use algorithm::node::{NodeId, NodeSet};
+use algorithm::time::Timestamp;
+use algorithm::vote::{Outcome, Vote};
+use engine::driver::{Bell, Bells, Relay, World};
+use engine::rounds::{Purpose, Rounds};
+use os::sync::{Condvar, Mutex, lock};
+use protocol::session::Ticket;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use sync::{Condvar, Mutex, lock};
 
 const NODES: usize = 3;
 /// A key whose requests the wire does not take at once: it does when somebody drives.
@@ -78,19 +48,19 @@ const PATIENT_KEY: u8 = 254;
 
 /// The wire: requests on their way to the nodes, replies on their way back, and the driver's wake-up.
 #[derive(Default)]
-struct Wire {
-    state: Mutex<WireState>,
+pub(crate) struct Wire {
+    pub(crate) state: Mutex<WireState>,
     to_nodes: Condvar,
-    to_driver: Condvar,
+    pub(crate) to_driver: Condvar,
 }
 
 #[derive(Default)]
-struct WireState {
+pub(crate) struct WireState {
     requests: VecDeque<(Line, Ticket, bool)>,
     held_back: VecDeque<(Line, Ticket, bool)>,
     others_are_done: bool,
     replies: VecDeque<(Line, Ticket, Vote)>,
-    woken: bool,
+    pub(crate) woken: bool,
     closed: bool,
     /// Requests for the stuck key that were sent.
     stuck_sent: usize,

@@ -9,105 +9,41 @@
 //! at it before the sleep, word thrown away after the attempt and not before, no second look when a release is complete, no
 //! word when enough nodes are heard, an alarm that is not looked at before the sleep.
 
-#![allow(missing_docs, clippy::unwrap_used, dead_code, reason = "a test, and it uses a part of what it includes")]
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a test, and it uses a part of what it includes"
+)]
 
-use quorumlock::proto;
+use quorumlock::{algorithm, protocol};
 
-mod sync {
-    pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
-    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::{JoinHandle, yield_now};
+#[path = "../../src/engine/mod.rs"]
+mod engine;
+#[path = "../../src/events/mod.rs"]
+mod events;
+#[path = "os/mod.rs"]
+mod os;
 
-    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
-    }
-
-    pub(crate) fn spawn(_name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-        Ok(shuttle::thread::spawn(work))
-    }
-
-    pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
-        thread.thread().id() == shuttle::thread::current().id()
-    }
-}
-
-#[path = "../../src/net/listening.rs"]
-mod listening;
-#[path = "../../src/net/relay.rs"]
-mod relay;
-#[path = "../../src/net/rounds.rs"]
-mod rounds;
-
-/// Nobody is told anything here.
-mod news {
-    use super::proto::fault::Fault;
-    use super::proto::node::NodeId;
-    use super::proto::vote::ReleaseOutcome;
-
-    #[derive(Debug)]
-    pub(crate) struct Farewell;
-
-    pub(crate) enum Item {
-        Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
-    }
-
-    pub(crate) struct News;
-
-    impl News {
-        pub(super) fn push(&self, _: Item) {}
-    }
-}
-
-/// As the library's, but for the waker.
-mod alarm {
-    use super::{Wire, lock};
-    use shuttle::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::Arc;
-
-    pub(crate) struct Alarm {
-        is_rung: AtomicBool,
-        wire: Arc<Wire>,
-    }
-
-    impl Alarm {
-        pub(crate) fn new(wire: &Arc<Wire>) -> Alarm {
-            Alarm { is_rung: AtomicBool::new(false), wire: Arc::clone(wire) }
-        }
-
-        pub(crate) fn ring(&self) {
-            if !self.is_rung.swap(true, Ordering::SeqCst) {
-                lock(&self.wire.state).woken = true;
-                self.wire.to_driver.notify_all();
-            }
-        }
-
-        pub(crate) fn is_rung(&self) -> bool {
-            self.is_rung.load(Ordering::SeqCst)
-        }
-
-        pub(crate) fn take(&self) -> bool {
-            self.is_rung.swap(false, Ordering::SeqCst)
-        }
-    }
-}
-
-use alarm::Alarm;
-use listening::{Listening, Sleeper, Topic, Word};
-use proto::acquire::Turn;
-use proto::hint::Hint;
-use proto::lease::OwnerToken;
-use proto::node::NodeId;
-use proto::session::Ticket;
-use proto::subscription::Key;
-use proto::time::Timestamp;
-use relay::{Bell, Bells, Relay, World};
-use rounds::{Purpose, Rounds};
+use algorithm::lease::OwnerToken;
+use algorithm::node::NodeId;
+use algorithm::time::Timestamp;
+use algorithm::wake_order::Turn;
+use engine::driver::{Bell, Bells, Relay, World};
+use engine::interrupt::Alarm;
+use engine::rounds::{Purpose, Rounds};
+use engine::wait_registry::{Listening, Sleeper, Topic, Word};
+use os::sync::{Condvar, Mutex, lock};
+use os::waker::Waker;
+use protocol::hint::Hint;
+use protocol::session::Ticket;
+use protocol::subscription::Key;
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use sync::{Condvar, Mutex, lock};
 
 const NODES: usize = 3;
 const LOCKS: usize = 3;
@@ -117,19 +53,19 @@ const HINT: Hint = Hint { crowd: 0, has_waited: true };
 /// The nodes, what they have been asked, what they have said, and the driver's wake-up.
 #[derive(Default)]
 pub(crate) struct Wire {
-    state: Mutex<WireState>,
+    pub(crate) state: Mutex<WireState>,
     to_nodes: Condvar,
-    to_driver: Condvar,
+    pub(crate) to_driver: Condvar,
 }
 
 #[derive(Default)]
-struct WireState {
+pub(crate) struct WireState {
     /// By lock and node.
     is_free: [[bool; NODES]; LOCKS],
     is_subscribed: [[bool; NODES]; LOCKS],
     asked: VecDeque<(usize, usize)>,
     said: VecDeque<Said>,
-    woken: bool,
+    pub(crate) woken: bool,
     closed: bool,
 }
 
@@ -353,7 +289,7 @@ fn scene(locks: usize, cancels: bool) {
         shuttle::thread::spawn(move || serve(&wire))
     };
     let is_cancelled: Vec<_> = (0..locks).map(|_| Arc::new(AtomicBool::new(false))).collect();
-    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Alarm::new(&wire))).collect();
+    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Alarm::new(&Arc::new(Waker::of(&wire))))).collect();
     let waiting: Vec<_> = alarms
         .iter()
         .enumerate()

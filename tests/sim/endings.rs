@@ -1,9 +1,9 @@
 //! How a client ends its run: with nothing in flight, idle while releases are left, or by dropping its last handle.
 
-use crate::client::Client;
+use crate::api::client::Client;
+use crate::api::redlock::Redlock;
 use crate::kernel::{self, with};
 use crate::plan::MILLISECOND;
-use crate::redlock::Redlock;
 use std::time::Duration;
 
 /// What the threads of a client do when the storm is over.

@@ -3,12 +3,12 @@
 //! What a guard says is taken at its word, at the moment when it says it. Two of one resource must never be valid at the
 //! same moment of true time; what else is asked of them stands in [`judge`](crate::judge).
 
+use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
 use crate::listener::MOST_DELIVERED;
 use crate::machine::Node;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
-use crate::proto::fenced;
-use crate::proto::time::LeaseTime;
+use crate::protocol::fenced;
 use crate::world::World;
 use crate::{kernel, machine, plan};
 use std::time::Duration;

@@ -26,7 +26,7 @@
 
 use crate::holds::{Extending, Hold};
 use crate::plan::{self, Plan, SETTLED_AFTER};
-use crate::proto::{fenced, script};
+use crate::protocol::{fenced, script};
 use crate::world::World;
 use std::collections::BTreeMap;
 

@@ -11,6 +11,7 @@ use crate::world::{Event, World};
 use crossbeam_channel::{Receiver, TryRecvError};
 use shuttle::thread::{self, Thread};
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::time::Duration;
 
 thread_local! {
@@ -23,7 +24,7 @@ const ENDLESS: u64 = 5_000_000;
 /// What a task waits for, besides time.
 #[derive(Clone, Debug)]
 pub(crate) enum Reason {
-    Channel(Receiver<()>),
+    Channel { wake: Receiver<()>, cancelled: Receiver<Infallible> },
     Condvar(usize),
     Mutex(usize),
     Nothing,
@@ -251,7 +252,7 @@ impl World {
         let present = &mut self.tasks.all[task];
         present.generation += 1;
         let generation = present.generation;
-        self.tasks.channels += usize::from(matches!(reason, Reason::Channel(_)));
+        self.tasks.channels += usize::from(matches!(reason, Reason::Channel { .. }));
         self.tasks.all[task].state = State::Waiting { reason, until };
         if let Some(until) = until {
             if until <= self.now || self.clients[self.tasks.all[task].client].is_gone {
@@ -266,7 +267,7 @@ impl World {
 
     fn make_ready(&mut self, task: usize) {
         if let State::Waiting { reason, .. } = &self.tasks.all[task].state {
-            self.tasks.channels -= usize::from(matches!(reason, Reason::Channel(_)));
+            self.tasks.channels -= usize::from(matches!(reason, Reason::Channel { .. }));
             self.tasks.all[task].state = State::Ready;
             self.tasks.ready.push(task);
         }
@@ -338,8 +339,8 @@ impl World {
             return;
         }
         for task in 0..self.tasks.all.len() {
-            if let State::Waiting { reason: Reason::Channel(channel), .. } = &self.tasks.all[task].state
-                && channel.try_recv() != Err(TryRecvError::Empty)
+            if let State::Waiting { reason: Reason::Channel { wake, cancelled }, .. } = &self.tasks.all[task].state
+                && (wake.try_recv() != Err(TryRecvError::Empty) || cancelled.try_recv() != Err(TryRecvError::Empty))
             {
                 self.make_ready(task);
             }

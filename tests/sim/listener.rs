@@ -4,15 +4,15 @@
 //! so that more happens than one thread can deliver; then no call may deliver more than its share. Locks are told apart by
 //! their keys, of which each call for a lock has one of its own here.
 
-use crate::event::{
+use crate::events::event::{
     Acquired, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
     ReleaseFailed, Released, Repaired,
 };
-use crate::extension::Extension;
+use crate::events::extension::Extension;
+use crate::events::observer::Observer;
+use crate::events::release::Release;
 use crate::kernel::{sleep_until, with};
-use crate::observer::Observer;
 use crate::plan::SECOND;
-use crate::release::Release;
 use crate::world::World;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The machines: a client's clocks and pauses, and a node around the library's own embedded store.
 
-use crate::clock::LeaseClock;
+use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::judge::{self, Command};
+use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
-use crate::proto::resp::Reply;
-use crate::proto::time::{Clock, LeaseTime, Timestamp};
+use crate::protocol::resp::Reply;
 use crate::random::Random;
 use crate::refusals::Refusal;
 use crate::wire::End;

@@ -3,7 +3,7 @@
 //! # What is real
 //! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, relay, fleet,
 //! links, rounds, all of `proto/`. Its files are compiled here a second time, as modules of this crate, and only what
-//! touches the operating system has a stand-in (`library/`): locks and threads, the byte stream, poll, the wake-up, waits,
+//! touches the operating system has a stand-in (`os/`): locks and threads, the byte stream, poll, the wake-up, waits,
 //! entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a coroutine. The nodes
 //! are the library's own embedded store, which answers as real servers do (`tests/it/alike.rs`).
 //!
@@ -42,93 +42,26 @@
 //!   cargo test … planted -- --ignored --nocapture                          the table of planted faults
 //! ```
 //!
-//! # When the library gets a new file
-//! A file below `net/`, or in a folder of one that is named here, is found by itself, unless `net/` gets a new module: that
-//! is a line in `mod net` below. A new file at the top of `src/` is two lines, `#[path = "../../src/NAME.rs"]` and
-//! `mod NAME;`. One with a folder of its own goes into `mod folders`. What touches sockets, threads, clocks or entropy gets a
-//! stand-in in `library/`, with the names that the others use and no more. New arguments of `Engine`, `Client`
-//! and `Settings` are filled in by `open` in [`workload`]. New commands are told to [`judge`], in `executed`. Unit tests of
-//! the files that are included run here as well, without a simulation.
+//! # When the library changes
+//! The layers above `os/` are included as folders: a new file there is found by itself. A new call to the system goes into
+//! the library's `os/`, and its stand-in here into `os/`, with the names that the layers above use and no more. New arguments
+//! of `Engine`, `Client` and `Settings` are filled in by `open` in [`workload`]. [`judge`] is given new commands in `executed`.
+//! Unit tests of the files that are included run here as well, without a simulation.
 
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use quorumlock::proto;
+use quorumlock::{algorithm, protocol};
 
-// The library itself, file by file, as modules of this crate.
-#[path = "../../src/client.rs"]
-mod client;
-#[path = "../../src/clock.rs"]
-mod clock;
-#[path = "../../src/error.rs"]
-mod error;
-#[path = "../../src/event.rs"]
-mod event;
-#[path = "../../src/extension.rs"]
-mod extension;
-#[path = "../../src/forked.rs"]
-mod forked;
-#[path = "../../src/guard.rs"]
-mod guard;
-#[path = "../../src/keeper.rs"]
-mod keeper;
-#[path = "../../src/observer.rs"]
-mod observer;
-#[path = "../../src/queue.rs"]
-mod queue;
-#[path = "../../src/redlock.rs"]
-mod redlock;
-#[path = "../../src/release.rs"]
-mod release;
-#[path = "../../src/report.rs"]
-mod report;
-#[path = "../../src/status.rs"]
-mod status;
-#[path = "../../src/sys.rs"]
-mod sys;
-#[path = "../../src/watchdog.rs"]
-mod watchdog;
-
-// Its files that have folders of their own. Inside a module with a path, the compiler finds those.
-#[path = "../../src"]
-mod folders {
-    pub(crate) mod lease;
-    pub(crate) mod mutex;
-}
-use folders::{lease, mutex};
-
-#[path = "../../src/net"]
-mod net {
-    pub(crate) mod alarm;
-    mod connection;
-    mod ear;
-    pub(crate) mod endpoint;
-    pub(crate) mod engine;
-    mod fleet;
-    mod link;
-    pub(crate) mod listening;
-    pub(crate) mod news;
-    mod relay;
-    #[path = "../../tests/sim/library/resolve.rs"]
-    mod resolve;
-    mod rounds;
-    mod spin;
-    #[path = "../../tests/sim/library/stream.rs"]
-    mod stream;
-    #[path = "../../tests/sim/library/watch.rs"]
-    mod watch;
-}
+// The library itself, a layer each, as modules of this crate.
+#[path = "../../src/api/mod.rs"]
+mod api;
+#[path = "../../src/engine/mod.rs"]
+mod engine;
+#[path = "../../src/events/mod.rs"]
+mod events;
 
 // What stands in for the operating system.
-#[path = "library/sync.rs"]
-mod sync;
-#[path = "library/token.rs"]
-mod token;
-#[path = "library/wait.rs"]
-mod wait;
-#[path = "library/waker.rs"]
-mod waker;
-#[path = "library/wall.rs"]
-mod wall;
+mod os;
 
 mod campaign;
 mod endings;

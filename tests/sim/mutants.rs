@@ -26,12 +26,12 @@ struct Mutant {
 const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "quorum off by one",
-        file: "proto/vote.rs",
+        file: "algorithm/vote/mod.rs",
         edits: &[("self.nodes() / 2 + 1", "(self.nodes() / 2).max(1)")],
     },
     Mutant {
         name: "no undo",
-        file: "mutex.rs",
+        file: "api/mutex/mod.rs",
         edits: &[(
             "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
             "let _ = (nodes, claim);",
@@ -39,7 +39,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "undo before the SET",
-        file: "mutex.rs",
+        file: "api/mutex/mod.rs",
         edits: &[
             (
                 "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
@@ -53,7 +53,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "undo only where it was granted",
-        file: "proto/acquire.rs",
+        file: "algorithm/acquire/mod.rs",
         edits: &[(
             "let undo = reached.without(tally.refused());",
             "let undo = tally.granted();\n        let _ = reached;",
@@ -61,12 +61,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the greatest fence, and no raise",
-        file: "proto/fence.rs",
+        file: "algorithm/fence.rs",
         edits: &[("self.settled.len() >= quorum", "quorum > 0")],
     },
     Mutant {
         name: "validity from the decision",
-        file: "proto/acquire.rs",
+        file: "algorithm/acquire/mod.rs",
         edits: &[(
             "let lease = self.terms.ttl.lease_from(t0.lease);",
             "let lease = self.terms.ttl.lease_from(now.lease);",
@@ -74,17 +74,17 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a quorum too late still wins",
-        file: "proto/acquire.rs",
+        file: "algorithm/acquire/mod.rs",
         edits: &[("Outcome::Won if lease.is_valid(now.lease) =>", "Outcome::Won if lease.is_valid(t0.lease) =>")],
     },
     Mutant {
         name: "drift ignored",
-        file: "proto/lease.rs",
+        file: "algorithm/lease.rs",
         edits: &[("match whole.saturating_sub(drift) {", "match whole.saturating_sub(drift).max(whole) {")],
     },
     Mutant {
         name: "token reused in a retry",
-        file: "mutex.rs",
+        file: "api/mutex/mod.rs",
         edits: &[
             (
                 "    is_handed_on: bool,\n}",
@@ -99,7 +99,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "stale vote counted",
-        file: "net/rounds.rs",
+        file: "engine/rounds/mod.rs",
         edits: &[
             (
                 "(round.generation == ticket.generation && round.references > 0).then_some(round)\n    }\n\n    /// More",
@@ -118,7 +118,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "late reply shifted by one",
-        file: "proto/session.rs",
+        file: "protocol/session/mod.rs",
         edits: &[(
             "        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
             "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
@@ -126,7 +126,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a quorum of answers without a quorum of deletions is a loss",
-        file: "proto/vote.rs",
+        file: "algorithm/vote/mod.rs",
         edits: &[(
             "} else if may_hold < self.quorum() {",
             "} else if self.voted().len() - self.faulted.len() >= self.quorum()\n            && self.granted.len() + undecided < self.quorum()\n        {",
@@ -134,7 +134,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a timeout counts as a refusal",
-        file: "net/fleet.rs",
+        file: "engine/nodes/mod.rs",
         edits: &[(
             "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n            }\n        }\n    }\n\n    fn has_unsent",
             "let _ = fault;\n                self.rounds.vote(ticket, node, Vote::Refused, bells);\n            }\n        }\n    }\n\n    fn has_unsent",
@@ -142,15 +142,15 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an error reply counts as a refusal",
-        file: "proto/command.rs",
+        file: "protocol/command.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(Fault::of_error_reply(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
             "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
         )],
     },
     Mutant {
         name: "what a lost connection owes is forgotten",
-        file: "net/fleet.rs",
+        file: "engine/nodes/mod.rs",
         edits: &[(
             "Abandoned::Release => self.owe_abandoned(node, ticket, (fault, is_closed_in_use), bells),",
             "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);\n                }",
@@ -158,12 +158,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no release for a node that is away",
-        file: "net/fleet/requests.rs",
+        file: "engine/nodes/requests.rs",
         edits: &[("if wanted && link.may_hold(", "if false && wanted && link.may_hold(")],
     },
     Mutant {
         name: "what was written is forgotten on reconnect",
-        file: "net/link.rs",
+        file: "engine/node_connection/mod.rs",
         edits: &[(
             "        self.checked_at = now;\n        self.pending.reconnected();\n",
             "        self.checked_at = now;\n        self.wrote_at = None;\n        self.pending.reconnected();\n",
@@ -171,7 +171,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a wrong dialect is not asked again when a quorum has decided",
-        file: "net/fleet.rs",
+        file: "engine/nodes/mod.rs",
         edits: &[(
             "                Event::WrongDialect(again) => {\n",
             "                Event::WrongDialect(again) if self.rounds.is_decided(again.ticket()) => {\n                    self.rounds.unrefer(again.ticket());\n                }\n                Event::WrongDialect(again) => {\n",
@@ -179,7 +179,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a fenced release by an unknown hash is not asked again when a quorum has decided",
-        file: "net/fleet/fencing.rs",
+        file: "engine/nodes/fencing.rs",
         edits: &[("if !takes || !self.rounds.is_decided(ticket) =>", "if !self.rounds.is_decided(ticket) =>")],
     },
     Mutant {
@@ -196,7 +196,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "failed extension releases",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[(
             "            Found::Failed(causes) => {\n",
             "            Found::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, self.key_lasts(), |_| None);\n",
@@ -204,12 +204,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "extended after the end, by hand",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[("if count.is_extended() && old.is_valid(now) {", "if count.is_extended() {")],
     },
     Mutant {
         name: "extended after the end, by the watchdog",
-        file: "proto/renewal.rs",
+        file: "algorithm/renewal/mod.rs",
         edits: &[
             ("self.known(id).filter(|present| present.lease.is_valid(now))", "let _ = now;\n        self.known(id)"),
             (
@@ -221,7 +221,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "repair after expiry",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[(
             "        let now = engine.lease_now();\n        if count.is_extended() && old",
             "        let now = engine.lease_now();\n        if count.is_extended() && !old.is_valid(now) {\n            let repaired = engine.repair(&order, count.tally.absent());\n            self.claim.reached = self.claim.reached.union(repaired);\n        }\n        if count.is_extended() && old",
@@ -229,12 +229,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "an extension counts from its answer",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[("return if self.rely_on(start, ttl)", "return if self.rely_on(now, ttl)")],
     },
     Mutant {
         name: "a renewal counts from its answer",
-        file: "keeper.rs",
+        file: "engine/watchdog_thread/mod.rs",
         edits: &[(
             "let lease = ttl.lease_from(start);\n        let now = self.engine.lease_now();",
             "let now = self.engine.lease_now();\n        let lease = ttl.lease_from(now);",
@@ -242,7 +242,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a shortened lease is relied on",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[
             ("let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();", "let ends_sooner = false;"),
             ("if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {", "if false {"),
@@ -250,12 +250,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a renewal overtakes an extension by hand",
-        file: "keeper.rs",
+        file: "engine/watchdog_thread/mod.rs",
         edits: &[("if held.is_asked_by_hand() {", "if false {")],
     },
     Mutant {
         name: "watchdog after unlock",
-        file: "keeper.rs",
+        file: "engine/watchdog_thread/mod.rs",
         edits: &[
             ("let was_there = lock(&self.shared.schedule).remove(watched.id);", "let was_there = true;"),
             (
@@ -266,7 +266,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "repair after the release",
-        file: "keeper.rs",
+        file: "engine/watchdog_thread/mod.rs",
         edits: &[
             ("        if held.over {\n            return NodeSet::EMPTY;\n        }\n", ""),
             ("            counted?;\n", "            let _ = counted;\n"),
@@ -274,17 +274,17 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a clock that stands still in sleep",
-        file: "clock.rs",
+        file: "os/clock.rs",
         edits: &[("        ahead(steady, wall).abs_diff", "        false && ahead(steady, wall).abs_diff")],
     },
     Mutant {
         name: "a loss is told twice to an observer",
-        file: "keeper/watched.rs",
+        file: "engine/watchdog_thread/watched.rs",
         edits: &[("let loss_told = std::mem::replace(&mut held.loss_told, true);", "let loss_told = false;")],
     },
     Mutant {
         name: "what became of a dropped guard is not told",
-        file: "guard.rs",
+        file: "api/guard/mod.rs",
         edits: &[(
             "            is_observed.then(|| Farewell {",
             "            (is_observed && was_valid).then(|| Farewell {",
@@ -292,7 +292,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "keys that live ten times as long",
-        file: "proto/command.rs",
+        file: "protocol/command.rs",
         edits: &[(
             "resp::decimal(ttl_millis, &mut digits)]);\n}\n\n/// The vote",
             "resp::decimal(ttl_millis * 10, &mut digits)]);\n}\n\n/// The vote",
@@ -300,7 +300,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "attempts without a time limit",
-        file: "proto/acquire.rs",
+        file: "algorithm/acquire/mod.rs",
         edits: &[(
             "let answer = start.after(budget.min(self.terms.ttl.validity()))",
             "let answer = start.after((budget * 100).min(self.terms.ttl.validity()))",
@@ -308,7 +308,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "waits end by the lease clock",
-        file: "net/engine.rs",
+        file: "engine/calls.rs",
         edits: &[
             (
                 "/// The network of one client.\npub(crate) struct Engine {",
@@ -322,7 +322,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "nobody is asked to drive",
-        file: "net/relay.rs",
+        file: "engine/driver/mod.rs",
         edits: &[(
             "        self.appointed = Some(Bell(oldest as u8));\n        self.appointed",
             "        let _ = oldest;\n        None",
@@ -330,7 +330,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "what is left unsent is not polled for",
-        file: "net/connection.rs",
+        file: "engine/socket_state.rs",
         edits: &[
             ("writable: has_unsent })", "writable: has_unsent && false })"),
             ("&& *writable == has_unsent", "&& !*writable"),
@@ -338,12 +338,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "one thread delivers the events of all",
-        file: "net/news.rs",
+        file: "events/event_queue.rs",
         edits: &[("for _ in 0..most {", "loop {")],
     },
     Mutant {
         name: "restart not noticed",
-        file: "proto/quarantine.rs",
+        file: "algorithm/quarantine.rs",
         edits: &[(
             "(_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,",
             "(_, Met::Process(..)) => Duration::ZERO,",
@@ -351,21 +351,21 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "young stranger believed",
-        file: "proto/quarantine.rs",
-        edits: &[("self.term.saturating_sub(identity.uptime()),", "Duration::ZERO,")],
+        file: "algorithm/quarantine.rs",
+        edits: &[("self.term.saturating_sub(process.uptime),", "Duration::ZERO,")],
     },
     Mutant {
         name: "quarantine too short",
-        file: "proto/quarantine.rs",
+        file: "algorithm/quarantine.rs",
         edits: &[("self.end.max(Some(now.after(wait)))", "self.end.max(Some(now.after(wait / 2)))")],
     },
     Mutant {
         name: "quarantine ends with the wall clock",
-        file: "net/fleet/guarding.rs",
+        file: "engine/nodes/vote_filter.rs",
         edits: &[
             (
-                "link.quarantine.meet(&link.known, self.clock.now())",
-                "link.quarantine.meet(&link.known, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
+                "link.quarantine.meet(&link.known.process(), self.clock.now())",
+                "link.quarantine.meet(&link.known.process(), Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
             ),
             (
                 "if link.quarantine.end(self.clock.now())",
@@ -375,7 +375,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "the first flight of a restarted node counts",
-        file: "net/fleet.rs",
+        file: "engine/nodes/mod.rs",
         edits: &[
             ("                    self.meet(node);\n", "                    is_new = true;\n"),
             (
@@ -390,12 +390,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no release in quarantine",
-        file: "net/fleet/requests.rs",
+        file: "engine/nodes/requests.rs",
         edits: &[("if wanted && !link.is_closed() {", "if wanted && !link.is_closed() && !link.quarantine.is_on() {")],
     },
     Mutant {
         name: "a node is never asked again",
-        file: "proto/health.rs",
+        file: "algorithm/health.rs",
         edits: &[(
             "Some(fault) if now < self.not_before => Err(fault),",
             "Some(fault) if self.failures > 3 || now < self.not_before => Err(fault),",
@@ -403,7 +403,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "rounds leak when a connection is lost",
-        file: "net/fleet.rs",
+        file: "engine/nodes/mod.rs",
         edits: &[(
             "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);",
             "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);",
@@ -411,12 +411,12 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no thread sends what is left",
-        file: "net/relay/helper.rs",
+        file: "engine/driver/helper.rs",
         edits: &[("if !is_last || state.is_closing ||", "if is_last || !is_last || state.is_closing ||")],
     },
     Mutant {
         name: "the last handle does not wait for answers",
-        file: "net/engine.rs",
+        file: "engine/calls.rs",
         edits: &[(
             "        if self.waker.is_inherited() {\n            return;\n        }\n        self.relay.close();\n",
             "        self.relay.close();\n        if !self.waker.is_inherited() {\n            return;\n        }\n",
@@ -424,7 +424,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a release that did not run is forgotten",
-        file: "net/fleet/owed.rs",
+        file: "engine/nodes/owed.rs",
         edits: &[(
             "        self.links[node.index()].pending.refused(now);\n        self.owe(node, ticket);\n",
             "        self.links[node.index()].pending.refused(now);\n        self.rounds.unrefer(ticket);\n",

@@ -9,7 +9,7 @@
 mod closing;
 
 use crate::plan::PathPlan;
-use crate::proto::resp::Decoder;
+use crate::protocol::resp::Decoder;
 use crate::world::{Event, Phase, World};
 use quorumlock::embedded::store;
 use std::collections::VecDeque;

@@ -1,30 +1,30 @@
 //! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all faults
 //! have ended want the lock once more.
 
-use crate::client::{Client, Settings};
+use crate::algorithm::backoff::Backoff;
+use crate::algorithm::quarantine::Quarantine;
+use crate::api::client::{Client, Settings};
+use crate::api::guard::MutexGuard;
+use crate::api::mutex::Mutex;
+use crate::api::redlock::Redlock;
+use crate::api::wait::CancelHandle;
+use crate::api::watchdog::Watchdog;
 use crate::endings::{self, Ending};
-use crate::error::ErrorKind;
-use crate::extension::Extension;
+use crate::engine::calls::Engine;
+use crate::events::error::ErrorKind;
+use crate::events::extension::Extension;
+use crate::events::observer::Observer;
+use crate::events::release::Release;
+use crate::events::report::Reporter;
 use crate::fences;
-use crate::guard::MutexGuard;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
 use crate::listener::Listener;
 use crate::machine::MachineClock;
-use crate::mutex::Mutex;
-use crate::net::endpoint::Endpoint;
-use crate::net::engine::Engine;
-use crate::observer::Observer;
+use crate::os::fork::Generation;
 use crate::plan::{MILLISECOND, SECOND};
-use crate::proto::backoff::Backoff;
-use crate::proto::quarantine::Quarantine;
+use crate::protocol::endpoint::Endpoint;
 use crate::random::Random;
-use crate::redlock::Redlock;
-use crate::release::Release;
-use crate::report::Reporter;
-use crate::sys::Generation;
-use crate::wait::CancelHandle;
-use crate::watchdog::Watchdog;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,7 +150,12 @@ impl Worker {
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
             2 => {
-                let cancel = CancelHandle(self.random.magnitude(1, 20) as u32);
+                let (cancel, time) = (CancelHandle::new(), self.random.magnitude(10_000, SECOND));
+                let handle = cancel.clone();
+                kernel::spawn(kernel::current_client(), move || {
+                    sleep_until(with(|world| world.now) + time);
+                    handle.cancel();
+                });
                 ("a wait that is cancelled", None, mutex.lock_cancellable(&cancel).map(Some))
             }
             _ => {

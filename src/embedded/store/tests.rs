@@ -1,7 +1,7 @@
 //! Tests of the embedded node without sockets: tables of commands and replies.
 
 use super::*;
-use crate::proto::script;
+use crate::protocol::script;
 
 const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const NOW: Millis = 1_700_000_000_123;

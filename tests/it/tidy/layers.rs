@@ -14,46 +14,53 @@ use super::source::{Named, code, paths, test_modules, without_tests};
 /// A part of the tree within which imports are free of cycles, and which knows what it may import from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floor {
+    Algorithm,
+    Api,
     Binary,
+    /// `lib.rs`: names everything, as it is the table of contents.
     Contents,
+    Docs,
     Embedded,
+    Engine,
+    Events,
     Foreign,
-    Network,
+    Os,
     Protocol,
-    Root,
-    /// The one file of unsafe code outside `ffi/`. It knows nobody, so that all but the pure floor may use it.
-    System,
 }
 
 impl Floor {
-    /// The floor of a file, by its path below `src/`.
-    pub(crate) fn of(file: &str) -> Floor {
+    /// The floor of a file, by its path below `src/`; none for a file that stands in no layer.
+    pub(crate) fn of(file: &str) -> Option<Floor> {
         let top = file.split_once('/').map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
-        match top {
-            "bin" | "main" => Floor::Binary,
+        Some(match top {
+            "algorithm" => Floor::Algorithm,
+            "api" => Floor::Api,
+            "bin" => Floor::Binary,
+            "docs" => Floor::Docs,
             "embedded" => Floor::Embedded,
+            "engine" => Floor::Engine,
+            "events" => Floor::Events,
             "ffi" => Floor::Foreign,
             "lib" => Floor::Contents,
-            "net" => Floor::Network,
-            "proto" => Floor::Protocol,
-            "sync" | "sys" | "waker" => Floor::System,
-            _ => Floor::Root,
-        }
+            "os" => Floor::Os,
+            "protocol" => Floor::Protocol,
+            _ => return None,
+        })
     }
 
     /// Where the files of this floor may import from, besides the floor itself.
     fn below(self) -> &'static [Floor] {
+        use Floor::{Algorithm, Api, Docs, Embedded, Engine, Events, Foreign, Os, Protocol};
         match self {
-            Floor::Binary => &[],
-            Floor::Contents => {
-                &[Floor::Embedded, Floor::Foreign, Floor::Network, Floor::Protocol, Floor::Root, Floor::System]
-            }
-            Floor::Embedded => &[Floor::Protocol, Floor::Root, Floor::System],
-            // And what the crate root offers to everybody.
-            Floor::Foreign => &[Floor::System],
-            Floor::Network => &[Floor::Protocol, Floor::System],
-            Floor::Protocol | Floor::System => &[],
-            Floor::Root => &[Floor::Network, Floor::Protocol, Floor::System],
+            Floor::Algorithm | Floor::Binary | Floor::Docs => &[],
+            Floor::Api => &[Algorithm, Engine, Events, Os, Protocol],
+            Floor::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Foreign, Os, Protocol],
+            Floor::Embedded => &[Algorithm, Os, Protocol],
+            Floor::Engine => &[Algorithm, Events, Os, Protocol],
+            Floor::Events => &[Algorithm, Os, Protocol],
+            // And what the crate root offers to every program.
+            Floor::Foreign => &[Os],
+            Floor::Os | Floor::Protocol => &[Algorithm],
         }
     }
 }
@@ -71,7 +78,7 @@ impl Tree {
     pub(crate) fn read(files: &[(String, String)]) -> Tree {
         // A program in `bin/` is a crate of its own and sees of this one what every user sees.
         let tests = test_files(files);
-        let files = || files.iter().filter(|(file, _)| Floor::of(file) != Floor::Binary && !tests.contains(file));
+        let files = || files.iter().filter(|(file, _)| Floor::of(file) != Some(Floor::Binary) && !tests.contains(file));
         let modules: BTreeMap<String, String> =
             files().map(|(file, _)| (module_of(file).join("::"), file.clone())).collect();
         let named = files()
@@ -85,7 +92,8 @@ impl Tree {
         for (file, named) in &tree.named {
             // What the crate root offers is public, wherever it comes from.
             let is_public = |path: &[String]| path.first().is_some_and(|name| !tree.modules.contains_key(name));
-            let inside = named.iter().filter(|named| Floor::of(file) != Floor::Foreign || !is_public(&named.path));
+            let inside =
+                named.iter().filter(|named| Floor::of(file) != Some(Floor::Foreign) || !is_public(&named.path));
             let targets = inside.filter_map(|named| tree.target(&named.path, 8));
             let targets = targets.filter(|target| target != file).collect();
             tree.arrows.insert(file.clone(), targets);
@@ -97,9 +105,12 @@ impl Tree {
     pub(crate) fn upward(&self) -> Vec<String> {
         let mut findings = Vec::new();
         for (file, targets) in &self.arrows {
-            let floor = Floor::of(file);
-            for target in targets {
-                let other = Floor::of(target);
+            let Some(floor) = Floor::of(file) else {
+                findings.push(format!("{file} stands in no layer"));
+                continue;
+            };
+            let floors = targets.iter().filter_map(|target| Some((target, Floor::of(target)?)));
+            for (target, other) in floors {
                 if other != floor && !floor.below().contains(&other) {
                     findings.push(format!("{file} imports from {target}: {floor:?} must not know {other:?}"));
                 }
@@ -113,7 +124,7 @@ impl Tree {
         let mut findings: Vec<String> = Vec::new();
         let mut told: BTreeSet<&str> = BTreeSet::new();
         for file in self.arrows.keys() {
-            if told.contains(file.as_str()) || Floor::of(file) == Floor::Contents {
+            if told.contains(file.as_str()) || Floor::of(file) == Some(Floor::Contents) {
                 continue;
             }
             if let Some(circle) = self.way_back(file) {
@@ -136,7 +147,7 @@ impl Tree {
                     if target == file {
                         return Some(further);
                     }
-                    if Floor::of(target) != Floor::Contents && seen.insert(target) {
+                    if Floor::of(target) != Some(Floor::Contents) && seen.insert(target) {
                         longer.push(further);
                     }
                 }
@@ -199,54 +210,70 @@ fn tree(files: &[(&str, &str)]) -> Tree {
 #[test]
 fn a_planted_upward_import_is_found() {
     let found = |file, text| {
-        let others = ["lib.rs", "proto/mod.rs", "proto/resp.rs", "net/mod.rs", "net/link.rs", "error.rs", "clock.rs"];
+        let others = [
+            "lib.rs",
+            "algorithm/vote.rs",
+            "protocol/mod.rs",
+            "protocol/resp.rs",
+            "os/mod.rs",
+            "os/clock.rs",
+            "events/mod.rs",
+            "events/error.rs",
+            "engine/calls.rs",
+            "api/mutex.rs",
+        ];
         let others = others.iter().filter(|&&other| other != file);
-        let contents = |&other: &&'static str| (other, if other == "lib.rs" { "pub use error::Error;" } else { "" });
+        let contents =
+            |&other: &&'static str| (other, if other == "lib.rs" { "pub use events::error::Error;" } else { "" });
         let mut files: Vec<(&str, &str)> = others.map(contents).collect();
         files.extend([("embedded/mod.rs", ""), (file, text)]);
         files.dedup();
         tree(&files).upward().join("; ")
     };
     let allowed = [
-        ("lib.rs", "pub mod embedded; pub use embedded::Node; pub use error::Error;"),
-        ("net/engine.rs", "use super::link::Link; use crate::proto::resp;"),
-        ("clock.rs", "use crate::{net::link, proto}; // crate::embedded::Node\n"),
-        ("clock.rs", "#[cfg(test)] mod tests { use crate::embedded::Node; }"),
-        ("embedded/store.rs", "use crate::Error; use crate::proto::resp;"),
-        ("ffi/mod.rs", "use crate::{Error, sys::Generation}; fn f() -> crate::Error { todo!() }"),
-        ("bin/quorumlock.rs", "use quorumlock::net; use crate::net::link;"),
-        ("proto/vote.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::net::link\";"),
+        ("lib.rs", "pub mod embedded; pub use embedded::Node; pub use events::error::Error;"),
+        ("engine/nodes.rs", "use super::calls::Engine; use crate::protocol::resp; use crate::os::clock;"),
+        ("api/guard.rs", "use crate::{engine::calls, protocol::resp}; // crate::embedded::Node\n"),
+        ("os/poll.rs", "use crate::algorithm::vote; #[cfg(test)] mod tests { use crate::embedded::Node; }"),
+        ("embedded/store.rs", "use crate::protocol::resp; use crate::os::clock;"),
+        ("ffi/mod.rs", "use crate::{Error, os::clock}; fn f() -> crate::Error { todo!() }"),
+        ("bin/quorumlock.rs", "use quorumlock::engine; use crate::engine::calls;"),
+        ("protocol/session.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::engine::calls\";"),
     ];
     for (file, text) in allowed {
         assert_eq!(found(file, text), "", "{file}: {text}");
     }
     let planted = [
-        ("proto/vote.rs", "use crate::net::link::Link;"),
-        ("proto/vote.rs", "use super::super::net;"),
-        ("proto/vote.rs", "fn f() -> crate::Error { todo!() }"),
-        ("proto/vote.rs", "mod inner { use super::super::super::clock; }"),
-        ("net/engine.rs", "use crate::{proto::resp, clock::Clock};"),
-        ("clock.rs", "use crate::embedded::Node;"),
-        ("embedded/store.rs", "use crate::net::link;"),
-        ("ffi/mod.rs", "fn f() { crate::proto::resp::encode() }"),
-        ("ffi/mod.rs", "use crate::error::Error;"),
+        ("algorithm/lease.rs", "use crate::protocol::resp::Reply;"),
+        ("algorithm/lease.rs", "use super::super::os::clock;"),
+        ("protocol/session.rs", "use crate::engine::calls::Engine;"),
+        ("protocol/session.rs", "fn f() -> crate::Error { todo!() }"),
+        ("protocol/session.rs", "mod inner { use super::super::super::os::clock; }"),
+        ("os/poll.rs", "use crate::protocol::resp;"),
+        ("events/report.rs", "use crate::{protocol::resp, engine::calls::Engine};"),
+        ("engine/nodes.rs", "use crate::api::mutex;"),
+        ("api/guard.rs", "use crate::embedded::Node;"),
+        ("embedded/store.rs", "use crate::engine::calls;"),
+        ("ffi/mod.rs", "fn f() { crate::protocol::resp::encode() }"),
+        ("ffi/mod.rs", "use crate::events::error::Error;"),
     ];
     for (file, text) in planted {
         assert!(found(file, text).starts_with(&format!("{file} imports from ")), "{file}: {text}");
     }
+    assert_eq!(found("net.rs", ""), "net.rs stands in no layer");
 }
 
 #[test]
 fn files_of_tests_are_known() {
     let files = [
-        ("net/mod.rs", "#[cfg(test)]\nmod tests;"),
-        ("net/link.rs", "#[cfg(test)]\n#[path = \"link_tests.rs\"]\nmod tests;"),
-        ("net/link_tests.rs", "use crate::clock;"),
-        ("net/tests.rs", ""),
-        ("clock.rs", ""),
+        ("engine/mod.rs", "#[cfg(test)]\nmod tests;"),
+        ("engine/link.rs", "#[cfg(test)]\n#[path = \"link_tests.rs\"]\nmod tests;"),
+        ("engine/link_tests.rs", "use crate::api::clock;"),
+        ("engine/tests.rs", ""),
+        ("api/clock.rs", ""),
     ];
     let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
-    assert_eq!(test_files(&files), ["net/link_tests.rs", "net/tests.rs"]);
+    assert_eq!(test_files(&files), ["engine/link_tests.rs", "engine/tests.rs"]);
     assert!(Tree::read(&files).upward().is_empty());
 }
 
@@ -255,12 +282,12 @@ fn a_planted_cycle_is_found() {
     let cycles = |files: &[(&str, &str)]| tree(files).cycles().join("; ");
     assert_eq!(
         cycles(&[
-            ("proto/mod.rs", "pub mod a; pub mod b; pub mod c;"),
-            ("proto/a.rs", "use super::b::B;"),
-            ("proto/b.rs", "fn f() { crate::proto::c::go() }"),
-            ("proto/c.rs", "use crate::proto::a;"),
+            ("protocol/mod.rs", "pub mod a; pub mod b; pub mod c;"),
+            ("protocol/a.rs", "use super::b::B;"),
+            ("protocol/b.rs", "fn f() { crate::protocol::c::go() }"),
+            ("protocol/c.rs", "use crate::protocol::a;"),
         ]),
-        "proto/a.rs imports itself: proto/a.rs → proto/b.rs → proto/c.rs → proto/a.rs"
+        "protocol/a.rs imports itself: protocol/a.rs → protocol/b.rs → protocol/c.rs → protocol/a.rs"
     );
     // Through re-exports, by whatever name.
     assert_eq!(

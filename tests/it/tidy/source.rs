@@ -81,7 +81,7 @@ pub(crate) fn tokens(code: &str) -> Vec<&str> {
 /// A path as the code names it, and what it is told by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// From the crate's root: `crate::net::link` in any file, `super::link` in `net/engine.rs`, both as `net, link`.
+    /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in `net/engine.rs`, both as `net, link`.
     pub(crate) path: Vec<String>,
     /// The name that a `use` gives to it, for following re-exports. `*` for all that is there.
     pub(crate) alias: Option<String>,
@@ -117,7 +117,7 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
                 }
                 at = end;
             }
-            // `pub(in crate::net)` says who may see an item, not what the item needs.
+            // `pub(in crate::engine)` says who may see an item, not what the item needs.
             "in" if before == "(" => {
                 while at + 1 < tokens.len() && tokens[at + 1] != ")" {
                     at += 1;
@@ -345,20 +345,20 @@ fn paths_lead_from_the_root() {
         let named = paths(code, &module, &children);
         named.iter().map(|named| named.path.join("::")).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(found("use crate::proto::{resp, vote::{self, Tally as T}, *};"), {
-        "proto::resp proto::vote proto::vote::Tally proto::*"
+    assert_eq!(found("use crate::protocol::{resp, vote::{self, Tally as T}, *};"), {
+        "protocol::resp protocol::vote protocol::vote::Tally protocol::*"
     });
     assert_eq!(
         found("use std::{io, fmt}; use super::link::Link; use inner::A;"),
         "net::link::Link net::engine::inner::A"
     );
-    assert_eq!(found("fn f(x: crate::clock::Clock) { super::link::go(self::g()) }"), {
-        "clock::Clock net::link::go net::engine::g"
+    assert_eq!(found("fn f(x: crate::os::clock::Clock) { super::link::go(self::g()) }"), {
+        "os::clock::Clock net::link::go net::engine::g"
     });
     assert_eq!(found("mod a { use super::b; mod c { super::super::d(); } } super::e();"), {
         "net::engine::b net::engine::d net::e"
     });
     assert_eq!(found("pub(crate) fn f() -> impl Sized + use<'a> { std::crate_::x() }"), "");
-    assert_eq!(found("pub(in crate::redlock) fn f() { for x in crate::a::b() {} }"), "a::b");
+    assert_eq!(found("pub(in crate::api::redlock) fn f() { for x in crate::a::b() {} }"), "a::b");
     assert_eq!(found("use crate::{a::{b, c,}, d};"), "a::b a::c d");
 }

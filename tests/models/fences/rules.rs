@@ -1,7 +1,7 @@
 //! The rule, which is the library's, and what weaker ones do otherwise.
 
-use quorumlock::proto::fence::{Agreement, Fences};
-use quorumlock::proto::node::{NodeId, NodeSet};
+use quorumlock::algorithm::fence::{Agreement, Fences};
+use quorumlock::algorithm::node::{NodeId, NodeSet};
 
 /// When an attempt is won, and what is asked for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,97 +22,59 @@
     reason = "a test, and it uses a part of what it includes"
 )]
 
-use quorumlock::proto;
+use quorumlock::{algorithm, protocol};
 
-#[path = "../../../src/client.rs"]
-mod client;
-#[path = "../../../src/error.rs"]
-mod error;
-#[path = "../../../src/event.rs"]
-mod event;
-#[path = "../../../src/extension.rs"]
-mod extension;
-#[path = "../../../src/guard.rs"]
-mod guard;
-#[path = "../../../src/keeper.rs"]
-mod keeper;
-mod queue;
-#[path = "../../../src/release.rs"]
-mod release;
-mod report;
-mod sync;
+mod api {
+    #[path = "../../../../src/api/client.rs"]
+    pub(crate) mod client;
+    #[path = "../../../../src/api/forked.rs"]
+    pub(crate) mod forked;
+    #[path = "../../../../src/api/guard/mod.rs"]
+    pub(crate) mod guard;
+    pub(crate) mod lease;
+    #[path = "../../../../src/api/watchdog.rs"]
+    pub(crate) mod watchdog;
+}
+
+mod engine {
+    pub(crate) mod calls;
+    #[path = "../../../../src/engine/driver/mod.rs"]
+    pub(crate) mod driver;
+    pub(crate) mod local_queue;
+    #[path = "../../../../src/engine/rounds/mod.rs"]
+    pub(crate) mod rounds;
+    #[path = "../../../../src/engine/watchdog_thread/mod.rs"]
+    pub(crate) mod watchdog_thread;
+}
+
+#[path = "../../../src/events/mod.rs"]
+mod events;
+
+mod os {
+    #[path = "../../../../src/os/fork.rs"]
+    pub(crate) mod fork;
+    pub(crate) mod sync;
+}
+
 mod time;
-#[path = "../../../src/watchdog.rs"]
-mod watchdog;
 
-mod net {
-    pub(crate) mod engine;
-    pub(crate) mod news;
-    #[path = "../../../../src/net/relay.rs"]
-    mod relay;
-    #[path = "../../../../src/net/rounds.rs"]
-    mod rounds;
-}
-
-/// Nobody forks here.
-mod sys {
-    #[derive(Clone, Copy)]
-    pub(crate) struct Generation;
-
-    impl Generation {
-        pub(crate) fn is_past(self) -> bool {
-            false
-        }
-    }
-}
-
-mod forked {
-    pub(crate) fn check(_made_in: crate::sys::Generation) -> crate::error::Result<()> {
-        Ok(())
-    }
-}
-
-/// A lock at rest stays there.
-mod lease {
-    use crate::net::engine::Claim;
-    use crate::proto::lease::Lease as Validity;
-    use crate::proto::time::LeaseTime;
-    use std::sync::Arc;
-    use std::time::SystemTime;
-
-    pub struct Lease;
-
-    impl Lease {
-        pub(crate) fn detached(
-            _key: Arc<str>,
-            _claim: &Claim,
-            _ttl_millis: u64,
-            _lease: Validity,
-            _wall: SystemTime,
-            _now: LeaseTime,
-        ) -> Lease {
-            Lease
-        }
-    }
-}
-
-use client::{Client, Settings};
-use guard::MutexGuard;
-use keeper::Watched;
-use net::engine::{Engine, NODE_TIMEOUT, NODES, Network};
-use proto::backoff::Backoff;
-use proto::lease::{MAX_TTL, OwnerToken, Ttl};
-use proto::node::NodeSet;
-use proto::time::Timestamp;
-use queue::HoldId;
-use report::Reporter;
+use algorithm::backoff::Backoff;
+use algorithm::lease::{MAX_TTL, OwnerToken, Ttl};
+use algorithm::node::NodeSet;
+use algorithm::time::Timestamp;
+use api::client::{Client, Settings};
+use api::guard::MutexGuard;
+use api::watchdog::Watchdog;
+use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
+use engine::local_queue::HoldId;
+use engine::watchdog_thread::Watched;
+use events::report::Reporter;
+use os::fork::Generation;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::JoinHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sys::Generation;
-use watchdog::Watchdog;
 
 const TTL: Duration = Duration::from_millis(300);
 const PERIOD: Duration = Duration::from_millis(100);
@@ -179,7 +141,8 @@ impl Scene {
             unavailable_after: TTL,
             max_ttl: MAX_TTL,
         };
-        let client = Client::new(Engine::new(&network), settings, Reporter, Generation);
+        let client =
+            Client::new(Engine::new(&network), settings, Reporter::new(None, &[], ""), Generation::current().unwrap());
         let is_over = AtomicBool::new(false);
         let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
         let serve = |node| {
@@ -211,8 +174,8 @@ impl Scene {
             let token = OwnerToken::from_entropy([number; 20]);
             let claim = stage.network.take(&name, token, ttl, nodes);
             let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0.lease));
-            let renewal = watchdog.as_ref().map(|watchdog| (ttl, watchdog, HoldId));
-            let watched = client.keeper().watch(&key, &claim, lease, renewal);
+            let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
+            let watched = client.keeper().watch(&key, &claim, lease, extension);
             stage.network.listen(&name, watched.lost());
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
             let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });

@@ -9,7 +9,7 @@
 //! All threads of a model share one thread of the operating system, and change places only where shuttle's own types are
 //! called. So a thread-local variable is what they all see, and nobody comes between while it is borrowed.
 
-use quorumlock::proto::time::{LeaseTime, Readings, Timestamp};
+use quorumlock::algorithm::time::{LeaseTime, Readings, Timestamp};
 use shuttle::sync::{Mutex, MutexGuard};
 use shuttle::thread::{JoinHandle, ThreadId, current};
 use std::cell::RefCell;

@@ -1,0 +1,440 @@
+//! Taking the lock: attempt, undo, back off, and again, until it is won or there is reason to stop.
+//!
+//! ```text
+//!            ┌──────────────────────────────────────────────┐
+//!            ▼                                              │
+//!         Attempt ──► won in time ──► Done(Acquired)        │
+//!            │  │                       ▲                   │
+//!            │  └─► Raise ── won in time┘                   │
+//!            ▼        │                                     │
+//!          lost ◄─────┘                                     │
+//!            └────► Undo ──► stop? ──► Done(Held | …)       │
+//!                              │                            │
+//!                              └─────► Wait ──► woken ──────┘
+//!                                       └─────► cancelled ──► Done(Cancelled)
+//! ```
+//!
+//! [`Acquire`] is a value on the stack of the thread that wants the lock. It knows no socket, no clock and no entropy.
+//! How to drive it:
+//!
+//! 1. Call [`poll`](Acquire::poll) and do what it says.
+//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until the
+//!    tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes are
+//!    timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes are asked as
+//!    [`fenced`](crate::protocol::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come to.
+//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with those
+//!    of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then read the
+//!    clock and call [`raised`](Acquire::raised).
+//! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
+//! 5. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
+//!    [`prompted`](Acquire::prompted), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
+//!    be called at any other time but during an attempt.
+//! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
+
+use super::backoff::Backoff;
+use super::early_end::EarlyEnd;
+use super::fence::Agreement;
+use super::lease::{Lease, Ttl};
+use super::node::NodeSet;
+use super::time::{Readings, Timestamp};
+use super::vote::{Outcome, Tally};
+pub use super::wake_order::Turn;
+use std::time::Duration;
+
+/// How long others are left time to take a lock that was released: an attempt on nodes that are near, and as long again.
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// What those who were overtaken are given, more than by which one program is woken before another.
+const INSTANT: Duration = Duration::from_micros(300);
+
+/// How long to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// One attempt, no wait.
+    Once,
+    /// Until then at the latest.
+    Until(Timestamp),
+    /// As long as a quorum of nodes answers at least once in this time.
+    WhileAvailable(Duration),
+}
+
+/// What does not change from attempt to attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The time to live that is asked for.
+    pub ttl: Ttl,
+    /// How long each node has to answer.
+    pub node_timeout: Duration,
+    /// How long to try.
+    pub patience: Patience,
+    /// The delays between attempts.
+    pub backoff: Backoff,
+    /// How long faults that time does not cure must leave no quorum until they end the wait.
+    pub hopeless_after: Duration,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Make an attempt (step 2).
+    Attempt,
+    /// Raise the fence on the nodes that are behind (step 3).
+    Raise(Agreement),
+    /// Release what the lost attempt may have set on these nodes (step 4).
+    Undo(NodeSet),
+    /// Sleep until then at the latest (step 5).
+    Wait(Timestamp),
+    /// Stop (step 6).
+    Done(Verdict),
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The lock is ours for the time of this lease.
+    Acquired(Lease),
+    /// The wait was cancelled.
+    Cancelled,
+    /// Somebody else holds it.
+    Held,
+    /// It is held by a key that never expires.
+    NoExpiry,
+    /// A quorum granted, but only after the lease had ended.
+    TooLate,
+    /// Too few nodes can answer.
+    Unavailable,
+}
+
+/// What the waiting goes by, besides the count of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// When so many keys have ended by themselves that a quorum may be had; never, if nobody knows.
+    pub free_at: Timestamp,
+    /// Whether no release can happen without ending the wait.
+    pub is_attentive: bool,
+    /// Whether a majority of nodes refused for a key without expiry.
+    pub is_endless: bool,
+}
+
+impl Outlook {
+    /// Nothing is known.
+    pub const NONE: Outlook = Outlook { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
+}
+
+/// Taking the lock, step by step.
+#[derive(Clone, Debug)]
+pub struct Acquire {
+    terms: Terms,
+    state: State,
+    attempts: u32,
+    started: Timestamp,
+    /// How long the nodes of the last attempt had to answer at most.
+    budget: Duration,
+    /// Whether the last attempt that had its full time found the lock held.
+    held: bool,
+    /// What else the last attempt found out.
+    outlook: Outlook,
+    /// Whether the present attempt has a reason: something was heard, or the holder's time is up.
+    is_prompted: bool,
+    /// How many attempts in a row, after something was heard, got a part of it and no quorum.
+    splits: u32,
+    /// Whether the last attempt found the lock held, and its holder will be heard.
+    is_told: bool,
+    /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
+    available_at: Timestamp,
+    /// What may end the wait before its time.
+    early_end: EarlyEnd,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Attempting,
+    Raising { t0: Readings, agreement: Agreement, undo: NodeSet },
+    Lost { undo: NodeSet, then: After },
+    Waiting { until: Timestamp, last: Verdict },
+    Done(Verdict),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum After {
+    Stop(Verdict),
+    Wait { until: Timestamp, last: Verdict },
+}
+
+impl Acquire {
+    /// Begins at `now`.
+    pub fn new(terms: Terms, now: Timestamp) -> Acquire {
+        Acquire {
+            terms,
+            state: State::Attempting,
+            attempts: 0,
+            started: now,
+            budget: terms.node_timeout,
+            held: false,
+            outlook: Outlook::NONE,
+            is_prompted: false,
+            splits: 0,
+            is_told: false,
+            available_at: now,
+            early_end: EarlyEnd::default(),
+        }
+    }
+
+    /// What to do next.
+    pub fn poll(&mut self) -> Output {
+        match self.state {
+            State::Attempting => Output::Attempt,
+            State::Raising { agreement, .. } => Output::Raise(agreement),
+            State::Lost { undo, then } => {
+                self.state = match then {
+                    After::Stop(verdict) => State::Done(verdict),
+                    After::Wait { until, last } => State::Waiting { until, last },
+                };
+                if undo.is_empty() { self.poll() } else { Output::Undo(undo) }
+            }
+            State::Waiting { until, .. } => Output::Wait(until),
+            State::Done(verdict) => Output::Done(verdict),
+        }
+    }
+
+    /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
+    /// answer is of use. An attempt that has to connect to nodes first has another node timeout for that.
+    pub fn attempt_deadline(&mut self, t0: Timestamp, has_to_connect: bool) -> Timestamp {
+        self.budget = self.terms.node_timeout.saturating_mul(1 + u32::from(has_to_connect));
+        self.deadline_within(t0, self.budget)
+    }
+
+    /// Until when nodes that are asked at `start` may answer if they have so much time.
+    fn deadline_within(&self, start: Timestamp, budget: Duration) -> Timestamp {
+        let answer = start.after(budget.min(self.terms.ttl.validity()));
+        match self.terms.patience {
+            // Patience that had run out when the call was made still buys one attempt.
+            Patience::Until(deadline) if deadline > self.started => answer.min(deadline),
+            _ => answer,
+        }
+    }
+
+    /// Takes what else there is to know after an attempt, before [`attempted`](Acquire::attempted).
+    pub fn expects(&mut self, outlook: Outlook) {
+        self.outlook = outlook;
+    }
+
+    /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
+    /// the last counted reply was; `random` is drawn evenly from all of `u64`.
+    pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
+        // Nobody holds it, or it was not all released yet.
+        let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
+        let undo = reached.without(tally.refused());
+        self.early_end.note_faults(tally.is_hopeless(), t0.steady);
+        self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
+    }
+
+    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ, the
+    /// attempt is not over yet.
+    pub fn fenced(
+        &mut self,
+        t0: Readings,
+        tally: &Tally,
+        agreement: Option<Agreement>,
+        reached: NodeSet,
+        now: Readings,
+        random: u64,
+    ) {
+        match agreement.filter(|_| tally.acquisition() == Outcome::Won) {
+            Some(agreement)
+                if !agreement.stands(tally.quorum()) && self.terms.ttl.lease_from(t0.lease).is_valid(now.lease) =>
+            {
+                self.state = State::Raising { t0, agreement, undo: reached.without(tally.refused()) };
+            }
+            _ => self.attempted(t0, tally, reached, now, random),
+        }
+    }
+
+    /// Until when the nodes may answer to a raise that began at `now`.
+    pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
+        match self.state {
+            State::Raising { t0, .. } => {
+                self.deadline_within(now, self.terms.node_timeout).min(t0.steady.after(self.terms.ttl.validity()))
+            }
+            _ => now,
+        }
+    }
+
+    /// Takes the count of a raise. `now` is read after the last counted reply was.
+    pub fn raised(&mut self, tally: &Tally, now: Readings, random: u64) {
+        let State::Raising { t0, mut agreement, undo } = self.state else { return };
+        agreement.acknowledged(tally.granted());
+        let outcome = match agreement.stands(tally.quorum()) {
+            true => Outcome::Won,
+            // A node that has not our token any more has somebody else's, or had.
+            false if !tally.refused().is_empty() => Outcome::Held,
+            false => Outcome::Unavailable,
+        };
+        self.conclude((outcome, true), t0, undo, now, random);
+    }
+
+    /// Whether there is time to [`yield`](Acquire::yields), and for an attempt after that.
+    pub fn may_yield(&self, now: Timestamp) -> bool {
+        !matches!(self.terms.patience, Patience::Until(deadline) if deadline <= now.after(moments(u64::MAX) * 2))
+    }
+
+    /// Others should go first: before the first attempt, wait for a moment.
+    pub fn yields(&mut self, now: Timestamp, random: u64) {
+        self.state = State::Waiting { until: now.after(moments(random) * 2), last: Verdict::Held };
+    }
+
+    /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
+    /// first for certain, for an instant.
+    pub fn released(&mut self, turn: Turn, now: Timestamp, random: u64) {
+        let State::Waiting { until, last } = self.state else { return };
+        let moment = match turn {
+            Turn::After(in_front) => moments(random) * u32::from(in_front.min(4)),
+            Turn::Due => INSTANT.mul_f64(random as f64 / u64::MAX as f64),
+            Turn::Overdue => return self.prompted(now),
+        };
+        self.is_prompted = turn == Turn::Due;
+        self.state = State::Waiting { until: until.min(now.after(moment)), last };
+    }
+
+    /// Something has ended the wait before its time: the lock may be free.
+    pub fn prompted(&mut self, now: Timestamp) {
+        self.terms.backoff.reset();
+        self.is_prompted = true;
+        self.woken(now);
+    }
+
+    /// The wait is over.
+    pub fn woken(&mut self, now: Timestamp) {
+        if now >= self.outlook.free_at {
+            self.terms.backoff.reset();
+            self.is_prompted = true;
+        }
+        if let State::Waiting { last, .. } = self.state {
+            self.state = match self.terms.patience {
+                // Nobody gives up without having asked.
+                Patience::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
+                _ => State::Attempting,
+            };
+        }
+    }
+
+    /// The wait was cancelled. What a lost attempt has left behind is still undone first.
+    pub fn cancelled(&mut self) {
+        self.state = match self.state {
+            State::Attempting | State::Waiting { .. } => State::Done(Verdict::Cancelled),
+            State::Raising { undo, .. } | State::Lost { undo, then: After::Wait { .. } } => {
+                State::Lost { undo, then: After::Stop(Verdict::Cancelled) }
+            }
+            ended @ (State::Lost { then: After::Stop(_), .. } | State::Done(_)) => ended,
+        };
+    }
+
+    /// Whether the last attempt that had its full time found the lock held.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Whether the attempt just counted was lost.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.state, State::Lost { .. })
+    }
+
+    /// What may end the wait before its time.
+    pub fn early_end(&mut self) -> &mut EarlyEnd {
+        &mut self.early_end
+    }
+
+    /// How many attempts were made.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The attempt has come to this, and has got a part of the lock or may have. If it is lost, these nodes are to undo it.
+    fn conclude(
+        &mut self,
+        (outcome, is_split): (Outcome, bool),
+        t0: Readings,
+        undo: NodeSet,
+        now: Readings,
+        random: u64,
+    ) {
+        self.attempts = self.attempts.saturating_add(1);
+        let lease = self.terms.ttl.lease_from(t0.lease);
+        let lost = match outcome {
+            Outcome::Won if lease.is_valid(now.lease) => {
+                self.state = State::Done(Verdict::Acquired(lease));
+                return;
+            }
+            Outcome::Won => Verdict::TooLate,
+            Outcome::Held => Verdict::Held,
+            // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
+            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0.steady) => Verdict::Held,
+            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
+        };
+        self.held = lost == Verdict::Held;
+        if self.held {
+            self.available_at = now.steady;
+        }
+        self.early_end.note_key(self.held && self.outlook.is_endless, now.steady);
+        let was_prompted = std::mem::take(&mut self.is_prompted);
+        // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
+        self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
+        if is_split {
+            self.terms.backoff.widen(now.steady.since(t0.steady));
+        }
+        self.is_told = !is_split && self.outlook.is_attentive && !was_prompted;
+        self.state = State::Lost { undo, then: self.after_loss(lost, now.steady, random) };
+    }
+
+    fn is_cut_short(&self, t0: Timestamp) -> bool {
+        matches!(self.terms.patience, Patience::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
+    }
+
+    fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
+        let backoff = &mut self.terms.backoff;
+        let mut delay = if self.is_told { backoff.long_delay(random) } else { backoff.next_delay(random) };
+        if self.splits > 0 {
+            // It was free a moment ago, and nobody will tell when it is again.
+            delay = delay.min(moments(random) * self.splits.min(4));
+            self.is_prompted = self.splits < 4;
+        }
+        if self.terms.patience != Patience::Once {
+            if self.early_end.is_endless(now, self.terms.node_timeout) {
+                return After::Stop(Verdict::NoExpiry);
+            }
+            if lost == Verdict::Unavailable && self.early_end.is_hopeless(now, self.terms.hopeless_after) {
+                return After::Stop(lost);
+            }
+        }
+        match self.terms.patience {
+            Patience::Once => return After::Stop(lost),
+            Patience::Until(deadline) => {
+                let left = deadline.since(now);
+                if left.is_zero() {
+                    return After::Stop(lost);
+                }
+                // The last stretch is halved, and halved again: the longer the delays have grown, the worse it would be
+                // to sleep through a release just before the deadline. The last of all is slept to its end.
+                delay = delay.min((left / 2).max(self.terms.backoff.min())).min(left);
+            }
+            Patience::WhileAvailable(limit) => {
+                if lost != Verdict::Held && now.since(self.available_at) >= limit {
+                    return After::Stop(lost);
+                }
+            }
+        }
+        let mut until = now.after(delay);
+        if self.outlook.free_at > now {
+            until = until.min(self.outlook.free_at);
+        }
+        After::Wait { until, last: lost }
+    }
+}
+
+/// One moment, or up to half as long again.
+fn moments(random: u64) -> Duration {
+    MOMENT + MOMENT.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
+}
+
+#[cfg(test)]
+mod tests;

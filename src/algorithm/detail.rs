@@ -1,0 +1,30 @@
+//! What the message of a fault says beyond its cause: numbers of ours, and words of ours, never text from a server.
+//!
+//! Error replies are told apart by beginnings that servers are known to use. Some of them echo a user's name, so nothing
+//! is looked for behind the beginning.
+
+use std::time::Duration;
+
+/// What an operator needs to know besides the phase and the cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// The user may not run this command of ours, or not like this.
+    Command(&'static str),
+    /// The user may run this command of ours, and not on this key.
+    Key(&'static str),
+    /// A quarantine goes on for so long.
+    Left(Duration),
+    /// The time that was waited, and the setting that limits it, if one did.
+    Limit(Duration, Option<&'static str>),
+    /// Nothing more is known.
+    #[default]
+    None,
+    /// The server wants a password, and none is given.
+    PasswordMissing,
+    /// A password is given, and the server has none set.
+    PasswordUnset,
+    /// The server knows the password or the user not.
+    PasswordWrong,
+    /// A user is given, and the server has passwords only: Redis before 6.
+    UsersUnknown,
+}

@@ -1,0 +1,217 @@
+//! Why a node gave no usable answer.
+//!
+//! A fault is where it happened ([`Phase`]) and what it was ([`Cause`]). Neither ever carries text from a server: error
+//! replies echo what they were sent, owner tokens and passwords included, so they are classified by their first word
+//! against a list of words we know, and then forgotten.
+
+use super::detail::Detail;
+use super::node::NodeId;
+use super::protocol_error::ProtocolError;
+use std::fmt;
+
+/// What kept one node from giving a usable answer. Two faults are equal when phase and cause are.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// How far the node had come.
+    pub phase: Phase,
+    /// What went wrong there.
+    pub cause: Cause,
+    /// What its message says beyond that.
+    pub detail: Detail,
+}
+
+impl PartialEq for Fault {
+    fn eq(&self, other: &Fault) -> bool {
+        (self.phase, self.cause) == (other.phase, other.cause)
+    }
+}
+
+impl Eq for Fault {}
+
+impl Fault {
+    /// A fault of this cause in this phase.
+    pub const fn new(phase: Phase, cause: Cause) -> Fault {
+        Fault { phase, cause, detail: Detail::None }
+    }
+
+    /// The same fault, with something more to say.
+    #[must_use]
+    pub const fn with(self, detail: Detail) -> Fault {
+        Fault { detail, ..self }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.cause, self.phase)
+    }
+}
+
+/// How far a node had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Looking up its host name.
+    Resolve,
+    /// Opening the connection.
+    Connect,
+    /// Logging in and learning what kind of server it is.
+    Handshake,
+    /// Waiting for the answer to a command.
+    Reply,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Resolve => "resolve",
+            Phase::Connect => "connect",
+            Phase::Handshake => "handshake",
+            Phase::Reply => "reply",
+        })
+    }
+}
+
+/// What went wrong with one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The user or the password was refused, or one is needed and none was given.
+    Auth,
+    /// Too many of our commands are waiting for this node already; it gets no more until it catches up.
+    Backlog,
+    /// The node closed or reset the connection.
+    Closed,
+    /// The node is part of a Redis Cluster, which is not an independent master.
+    ClusterMode,
+    /// The database number of the URL does not exist on the node.
+    Database,
+    /// This URL leads to the same server as another one, which already has its vote: the node with this index.
+    Duplicate(NodeId),
+    /// The number of a fenced lock on this node is more than a day ahead of the node's clock or of this machine's clock. The
+    /// node does not count for this lock. If one node says so, its value is damaged, or was written with a wrong clock: set
+    /// the clocks right, or delete the key on this node. If all nodes say so, check the clock of this machine.
+    FenceAhead,
+    /// What stands under the key was not written by a fenced lock. It is left as it is.
+    Foreign,
+    /// The node is loading its data set.
+    Loading,
+    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it without one,
+    /// or stopped between setting it and giving it one.
+    NoExpiry,
+    /// The user may not run the command or touch the key (ACL).
+    NoPermission,
+    /// The node runs no scripts, or none for this user, and a fenced lock needs them.
+    NoScripts,
+    /// The node is a replica.
+    NotMaster,
+    /// The node is out of memory and evicts nothing.
+    OutOfMemory,
+    /// The node's bytes are not what a Redis server answers.
+    Protocol(ProtocolError),
+    /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
+    /// `max_ttl` has passed since that was found out, unless it is declared durable. See [`RestartGuard`](crate::RestartGuard).
+    Quarantined,
+    /// The node does not take writes.
+    ReadOnly,
+    /// Nothing listens at the address.
+    Refused,
+    /// Another error reply, by its first word if that is a known one.
+    Server(&'static str),
+    /// The operating system failed a call on the connection, by its error number.
+    System(i32),
+    /// No answer in time. Never a "no": the command may still run later.
+    TimedOut,
+    /// The node has reached its limit of clients.
+    TooManyClients,
+    /// The host name has no address.
+    UnknownHost,
+    /// No route leads to the address.
+    Unreachable,
+}
+
+impl Cause {
+    /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be changed
+    /// first. A replica counts, because it takes a fail-over to make a master of it.
+    ///
+    /// ```
+    /// use quorumlock::Cause;
+    ///
+    /// assert!(Cause::Auth.is_permanent() && Cause::NotMaster.is_permanent());
+    /// assert!(!Cause::TimedOut.is_permanent() && !Cause::OutOfMemory.is_permanent());
+    /// ```
+    pub fn is_permanent(self) -> bool {
+        matches!(
+            self,
+            Cause::Auth
+                | Cause::ClusterMode
+                | Cause::Database
+                | Cause::Duplicate(_)
+                | Cause::NoExpiry
+                | Cause::NoPermission
+                | Cause::NoScripts
+                | Cause::NotMaster
+                | Cause::ReadOnly
+                | Cause::Server("MASTERDOWN")
+        )
+    }
+
+    /// Whether an error reply of this cause to a release means that the node did not run it, and may run it later: the
+    /// condition that the error names passes.
+    pub(crate) fn is_not_run(self) -> bool {
+        match self {
+            Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
+            Cause::Server(word) => matches!(word, "BUSY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS"),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Auth => "login refused",
+            Cause::Backlog => "too many commands wait for an answer",
+            Cause::Closed => "connection closed",
+            Cause::ClusterMode => "runs in cluster mode",
+            Cause::Database => "no such database on this server",
+            Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
+            Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
+            Cause::Foreign => "the key holds something else than a fenced lock",
+            Cause::Loading => "loading its data",
+            Cause::NoExpiry => "the key has no expiry",
+            Cause::NoPermission => "permission denied",
+            Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
+            Cause::NotMaster => "not a master",
+            Cause::OutOfMemory => "out of memory (maxmemory)",
+            Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
+            Cause::Quarantined => "restarted or was a replica, does not vote yet",
+            Cause::ReadOnly => "read-only",
+            Cause::Refused => "connection refused",
+            Cause::Server("BUSY") => "busy with a script (BUSY)",
+            Cause::Server("DENIED") => "protected mode: connections from other machines are refused (DENIED)",
+            Cause::Server("MASTERDOWN") => "a replica without its master (MASTERDOWN)",
+            Cause::Server("MISCONF") => "cannot write to disk, and refuses writes (MISCONF)",
+            Cause::Server("NOREPLICAS") => "too few replicas, and refuses writes (NOREPLICAS)",
+            Cause::Server(word) => return write!(f, "error reply {word}"),
+            Cause::System(number) => return write!(f, "system error {number}"),
+            Cause::TimedOut => "timed out",
+            Cause::TooManyClients => "too many clients (maxclients)",
+            Cause::UnknownHost => "unknown host name",
+            Cause::Unreachable => "unreachable",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_reads_as_a_clause() {
+        let fault = Fault::new(Phase::Reply, Cause::TimedOut);
+        assert_eq!(fault.to_string(), "timed out (reply)");
+        let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(2)));
+        assert_eq!(fault.to_string(), "same server as node 2 (handshake)");
+    }
+}

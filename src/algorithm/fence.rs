@@ -1,0 +1,278 @@
+//! Fencing tokens: one number from many independent nodes, that grows with every acquisition.
+//!
+//! ```text
+//!   attempt ── acquire ──► every node: free? fence := max(fence + 1, floor), taken ──► that fence
+//!                          m := the greatest fence among the replies R, |R| ≥ q
+//!      q of R answered m ────────────────────────────────────────────► won with m, in one round trip
+//!      otherwise ── raise ──► the others of R: still ours? fence := max(fence, m) ──► acknowledged
+//!                          q of R answered m or acknowledged ────────► won with m
+//!                          not any more possible ────────────────────► lost, and undone
+//! ```
+//!
+//! A node's fence never falls, and while a node's key holds our token, nobody but us changes it. Why that is enough, for any
+//! delay, loss and reordering of messages, any number of clients and any clocks, as long as no node forgets:
+//!
+//! 1. Let A have won with `m`, by the nodes Q of R that answered `m` or acknowledged. On each of them the fence was
+//!    exactly `m` at some time while the key held A's token: it was at most `m`, because `m` is the greatest of R, and was
+//!    raised to `m` if it was less. This is why a node *outside* R does not count: its fence may have been greater, and
+//!    somebody may have won with it.
+//! 2. Let B have won too. Two quorums have a node in common. There one of them came first; say A. Before the node was B's,
+//!    A's token had to go, and A's raise is done only while its token is there. So the fence was `m` before B took the node, and
+//!    B was answered `m + 1` at least. This is why the raise must compare the token.
+//! 3. B counted that answer, because the node is one of B's R. So B's fence is greater than A's: no two are the same.
+//! 4. If A had won before B began, A came first on every common node. So fences grow in the order of holding.
+//!
+//! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease that ended too early or too
+//! late, by whatever clock, gives nobody a fence twice. A key that is set again on a node that had lost it (SPEC §4.6)
+//! changes nothing in this: the winner's fence is known by then, and the node's does not fall by it. The test
+//! `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code as the rule.
+//!
+//! The floor is the client's wall clock in microseconds, so that a node that comes back without its data, or a key that was
+//! not used for longer than it is kept, goes on above what it had given out, and so that nodes usually agree at once. The
+//! node takes no floor that lies more than a minute before its own clock.
+//!
+//! A fence that is far ahead of all clocks is damage, or was written with a wrong clock. If it counted, all nodes would be
+//! raised to it, and one value on one node would use up the numbers of all. So a node whose fence is more than [`LEAD_LIMIT`]
+//! beyond the attempt's floor is left out of R: its vote is the fault [`Cause::FenceAhead`]. The nodes themselves refuse
+//! to give out such a fence or to be raised to it, by their own clocks, and write nothing then. Both are sound, because the
+//! proof holds for every R.
+//!
+//! [`Cause::FenceAhead`]: super::fault::Cause::FenceAhead
+
+use super::node::{NodeId, NodeSet};
+use std::fmt;
+use std::num::NonZeroU64;
+
+/// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
+pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// A number that was given to one acquisition of a fenced lock: greater than that of every acquisition before it, and given
+/// out once.
+///
+/// Send it along with everything that is written under the lock, and let whoever stores that refuse a smaller one than it
+/// has seen: [`FenceGuard`](crate::FenceGuard) does that within a process and shows how a database does. It fits into a
+/// signed 64-bit integer, and into a double without loss: it is less than 2⁵³.
+///
+/// ```
+/// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+/// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+/// let mutex = redlock.mutex("orders/42").fenced();
+/// let first = mutex.lock()?.fence();
+/// let second = mutex.lock()?.fence();
+/// assert!(second > first);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// The greatest: what a server counts in is exact up to here. To 2⁵³ it could add one in vain.
+    pub const GREATEST: FencingToken = FencingToken((1 << 53) - 1);
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Whether this is further beyond an attempt's floor than a clock explains.
+    pub(crate) fn is_ahead_of(self, floor: FencingToken) -> bool {
+        self.0 > floor.0.saturating_add(LEAD_LIMIT)
+    }
+
+    /// The token that a node answers with these digits: a number from 1 on, written without leading zeros.
+    pub(crate) fn from_digits(digits: &[u8]) -> Option<FencingToken> {
+        let is_canonical = matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(digits).ok().filter(|_| is_canonical)?.parse().ok()?;
+        Some(FencingToken(number)).filter(|token| *token <= FencingToken::GREATEST)
+    }
+}
+
+impl From<u64> for FencingToken {
+    fn from(number: u64) -> FencingToken {
+        FencingToken(number)
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> u64 {
+        token.0
+    }
+}
+
+/// For a column of a database, which is signed. It fits: every number that a lock gives is less than 2⁵³. One that was made of
+/// a `u64` beyond the range becomes the greatest.
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> i64 {
+        i64::try_from(token.0).unwrap_or(i64::MAX)
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The fence of a lock, if it has one, in no more space than a number: locks are held by the thousand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fencing(Option<NonZeroU64>);
+
+impl Fencing {
+    /// The fence.
+    pub fn token(self) -> Option<FencingToken> {
+        self.0.map(|number| FencingToken(number.get()))
+    }
+}
+
+impl From<Option<FencingToken>> for Fencing {
+    /// No node gives out a zero, and no floor need be one.
+    fn from(token: Option<FencingToken>) -> Fencing {
+        Fencing(token.map(|token| NonZeroU64::new(token.0).unwrap_or(NonZeroU64::MIN)))
+    }
+}
+
+/// The fences that an attempt was answered: R.
+#[derive(Clone, Debug, Default)]
+pub struct Fences {
+    answered: Vec<(NodeId, FencingToken)>,
+}
+
+impl Fences {
+    /// Forgets all answers, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.answered.clear();
+    }
+
+    /// A node's key is the attempt's, with this fence. Only the first answer of a node counts.
+    pub fn record(&mut self, node: NodeId, fence: FencingToken) {
+        if self.answered.iter().all(|&(other, _)| other != node) {
+            self.answered.push((node, fence));
+        }
+    }
+
+    /// What the answers up to now come to; none without an answer. Later answers do not count for this agreement.
+    pub fn agreement(&self) -> Option<Agreement> {
+        let fence = self.answered.iter().map(|&(_, fence)| fence).max()?;
+        let nodes = |agrees: bool| {
+            let chosen = self.answered.iter().filter(|&&(_, other)| (other == fence) == agrees);
+            chosen.map(|&(node, _)| node).collect()
+        };
+        Some(Agreement { fence, settled: nodes(true), behind: nodes(false) })
+    }
+}
+
+/// The fence that an attempt will have if it is won, and who has it already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    fence: FencingToken,
+    settled: NodeSet,
+    behind: NodeSet,
+}
+
+impl Agreement {
+    /// The greatest fence among the answers.
+    pub fn fence(&self) -> FencingToken {
+        self.fence
+    }
+
+    /// The nodes that answered it, or acknowledged that they were raised to it.
+    pub fn settled(&self) -> NodeSet {
+        self.settled
+    }
+
+    /// The nodes that answered less: to be raised, and no other.
+    pub fn behind(&self) -> NodeSet {
+        self.behind
+    }
+
+    /// These nodes have acknowledged that the key was still ours and is raised. Those that were not to be raised do not count.
+    pub fn acknowledged(&mut self, nodes: NodeSet) {
+        let raised = self.behind.without(self.behind.without(nodes));
+        self.settled = self.settled.union(raised);
+        self.behind = self.behind.without(raised);
+    }
+
+    /// Whether the fence stands: a quorum has it.
+    pub fn stands(&self, quorum: usize) -> bool {
+        self.settled.len() >= quorum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(indices: &[usize]) -> NodeSet {
+        indices.iter().copied().map(NodeId::new).collect()
+    }
+
+    fn fences(answers: &[u64]) -> Fences {
+        let mut fences = Fences::default();
+        for (index, &fence) in answers.iter().enumerate() {
+            fences.record(NodeId::new(index), fence.into());
+        }
+        fences
+    }
+
+    #[test]
+    fn the_greatest_is_the_fence_and_the_others_are_to_be_raised() {
+        assert_eq!(Fences::default().agreement(), None);
+        let mut agreement = fences(&[7, 9, 8]).agreement().unwrap();
+        assert_eq!(
+            (agreement.fence().get(), agreement.settled(), agreement.behind()),
+            (9, nodes(&[1]), nodes(&[0, 2]))
+        );
+        assert!(!agreement.stands(2));
+        // One that was not counted.
+        agreement.acknowledged(nodes(&[4]));
+        assert!(!agreement.stands(2) && agreement.behind() == nodes(&[0, 2]));
+        agreement.acknowledged(nodes(&[2]));
+        assert!(agreement.stands(2) && !agreement.stands(3) && agreement.behind() == nodes(&[0]));
+        assert!(fences(&[5, 5]).agreement().unwrap().stands(2), "nobody is to be raised");
+    }
+
+    #[test]
+    fn the_first_answer_of_a_node_counts_and_a_cleared_round_has_none() {
+        let mut fences = fences(&[7]);
+        fences.record(NodeId::new(0), 9.into());
+        assert_eq!(fences.agreement().unwrap().fence().get(), 7);
+        fences.clear();
+        assert_eq!(fences.agreement(), None);
+    }
+
+    #[test]
+    fn only_exact_numbers_are_fences() {
+        for (digits, number) in [("1", Some(1)), ("9007199254740991", Some((1 << 53) - 1)), ("9007199254740992", None)]
+        {
+            assert_eq!(FencingToken::from_digits(digits.as_bytes()).map(FencingToken::get), number, "{digits}");
+        }
+        for digits in ["", "0", "01", "+1", "-1", "1.0", "1e15", " 1", "1 ", "x", "99999999999999999999"] {
+            assert_eq!(FencingToken::from_digits(digits.as_bytes()), None, "{digits}");
+        }
+    }
+
+    #[test]
+    fn more_than_a_day_beyond_the_floor_is_too_far_ahead() {
+        let floor = FencingToken(1_700_000_000_000_000);
+        for (fence, is_ahead) in [
+            (1, false),
+            (floor.0 + LEAD_LIMIT, false),
+            (floor.0 + LEAD_LIMIT + 1, true),
+            (FencingToken::GREATEST.0, true),
+        ] {
+            assert_eq!(FencingToken(fence).is_ahead_of(floor), is_ahead, "{fence}");
+        }
+        assert!(!FencingToken::GREATEST.is_ahead_of(FencingToken(u64::MAX)));
+    }
+
+    #[test]
+    fn a_token_is_a_number_to_everybody_else() {
+        let token = FencingToken::from(42);
+        assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
+        assert_eq!([token, FencingToken::GREATEST].map(i64::from), [42, (1 << 53) - 1]);
+        assert_eq!(i64::from(FencingToken(u64::MAX)), i64::MAX, "the order is kept");
+        assert_eq!([Some(token), None].map(|token| Fencing::from(token).token()), [Some(token), None]);
+        assert_eq!(Fencing::from(Some(FencingToken(0))).token(), Some(FencingToken(1)), "it is fenced all the same");
+        assert_eq!(size_of::<Fencing>(), 8);
+    }
+}

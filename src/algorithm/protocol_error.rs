@@ -1,0 +1,48 @@
+//! The ways in which bytes from a node can break the protocol.
+
+use std::fmt;
+
+/// Why bytes are not RESP2. Says what rule was broken and never quotes the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// An array of more than [`MAX_ARRAY`](crate::protocol::resp::MAX_ARRAY) elements.
+    ArrayTooLong,
+    /// A bulk string of more than [`MAX_BULK`](crate::protocol::resp::MAX_BULK) bytes.
+    BulkTooLong,
+    /// A number or length with anything but an optional minus and digits, or out of range.
+    BadNumber,
+    /// A line of more than [`MAX_LINE`](crate::protocol::resp::MAX_LINE) bytes.
+    LineTooLong,
+    /// CR without LF, LF without CR, or no CRLF after a bulk string.
+    MissingCrlf,
+    /// A reply of more than [`MAX_REPLY`](crate::protocol::resp::MAX_REPLY) bytes.
+    ReplyTooLong,
+    /// Arrays nested deeper than [`MAX_DEPTH`](crate::protocol::resp::MAX_DEPTH).
+    TooDeep,
+    /// A type that this command does not answer with.
+    UnexpectedReply,
+    /// A first byte that no RESP2 type has.
+    UnknownType,
+    /// A reply without a request.
+    Unrequested,
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ProtocolError::ArrayTooLong => "array too long",
+            ProtocolError::BulkTooLong => "bulk string too long",
+            ProtocolError::BadNumber => "malformed number",
+            ProtocolError::LineTooLong => "line too long",
+            ProtocolError::MissingCrlf => "misplaced line end",
+            ProtocolError::ReplyTooLong => "reply too long",
+            ProtocolError::TooDeep => "arrays nested too deep",
+            ProtocolError::UnexpectedReply => "unexpected type of reply",
+            ProtocolError::UnknownType => "not a RESP2 reply",
+            ProtocolError::Unrequested => "a reply without a request",
+        })
+    }
+}
+
+impl std::error::Error for ProtocolError {}

@@ -1,0 +1,404 @@
+//! Tests of the schedule of extensions: whole lives, limits, and every order of events against a model.
+
+use super::*;
+use crate::algorithm::lease::MAX_TTL;
+use proptest::prelude::*;
+
+/// At a drift of nothing but the 2 ms that are always taken off.
+fn ttl(millis: u64) -> Ttl {
+    Ttl::new(Duration::from_millis(millis), 0.0, MAX_TTL).unwrap()
+}
+
+fn at(millis: u64) -> LeaseTime {
+    LeaseTime::ORIGIN.after(Duration::from_millis(millis))
+}
+
+/// A schedule with one lease of 900 ms, valid for 898 ms, that began at once.
+fn single(terms: Terms) -> (Renewals, Id) {
+    let mut renewals = Renewals::new();
+    let id = renewals.insert(terms, at(0), ttl(900).lease_from(at(0)), at(1));
+    (renewals, id)
+}
+
+fn due(renewals: &mut Renewals, now: u64) -> Vec<Id> {
+    let mut due = Vec::new();
+    renewals.due(at(now), usize::MAX, &mut due);
+    due
+}
+
+fn ended(renewals: &mut Renewals, now: u64) -> Vec<Id> {
+    let mut ended = Vec::new();
+    renewals.ended(at(now), &mut ended);
+    ended
+}
+
+/// A try that is won at once.
+fn renew(renewals: &mut Renewals, id: Id, now: u64) {
+    assert_eq!(due(renewals, now), [id]);
+    let lease = ttl(900).lease_from(at(now));
+    assert_eq!(renewals.renewed(id, at(now), lease, at(now)), Some(lease));
+}
+
+/// When a lease is tried, in milliseconds, if every try fails after a while.
+fn failing(renewals: &mut Renewals, id: Id, end: LeaseTime, after: Duration) -> Vec<u64> {
+    let mut tries = Vec::new();
+    while renewals.next_at() < end {
+        let (now, mut due) = (renewals.next_at(), Vec::new());
+        tries.push(now.since(LeaseTime::ORIGIN).as_millis() as u64);
+        renewals.due(now, usize::MAX, &mut due);
+        assert_eq!(due, [id]);
+        assert!(renewals.failed(id, now.after(after)));
+    }
+    tries
+}
+
+#[test]
+fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    for third in 1..100 {
+        assert_eq!(renewals.next_at(), at(third * 300));
+        assert_eq!(due(&mut renewals, third * 300 - 1), []);
+        renew(&mut renewals, id, third * 300);
+    }
+    assert!(renewals.remove(id));
+    assert!(!renewals.remove(id));
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
+    assert_eq!((due(&mut renewals, 1_000_000), ended(&mut renewals, 1_000_000)), (vec![], vec![]));
+}
+
+#[test]
+fn a_failed_try_is_repeated_more_and_more_often_until_the_end() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let tries = failing(&mut renewals, id, at(898), Duration::from_millis(50));
+    assert_eq!(tries, [300, 487, 627, 732, 811, 871]);
+    assert_eq!(ended(&mut renewals, 897), []);
+    assert_eq!(ended(&mut renewals, 898), [id]);
+    assert_eq!(ended(&mut renewals, 899), []);
+    assert!(!renewals.failed(id, at(899)));
+}
+
+#[test]
+fn a_long_lease_is_tried_about_twenty_times_more() {
+    let mut renewals = Renewals::new();
+    let id = renewals.insert(Terms::of(ttl(30_000)), at(0), ttl(30_000).lease_from(at(0)), at(0));
+    let tries = failing(&mut renewals, id, at(29_998), Duration::ZERO);
+    assert!((20..=30).contains(&tries.len()), "{tries:?}");
+    assert_eq!(tries[..4], [10_000, 14_999, 18_749, 21_561]);
+    assert!(tries.windows(2).all(|pair| pair[1] - pair[0] >= 9), "sooner than a node may be asked again: {tries:?}");
+    assert!(tries.last() > Some(&29_980), "{tries:?}");
+}
+
+#[test]
+fn no_try_begins_within_the_margin_but_one_begins_right_before_it() {
+    let terms = Terms { margin: Duration::from_millis(100), ..Terms::of(ttl(900)) };
+    let (mut renewals, id) = single(terms);
+    let tries = failing(&mut renewals, id, at(898), Duration::ZERO);
+    assert_eq!((tries[0], tries[1], tries.last()), (300, 424, Some(&798)));
+    assert!(tries.iter().all(|&now| now <= 798), "{tries:?}");
+}
+
+#[test]
+fn a_success_after_failures_goes_back_to_the_period() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    assert_eq!(due(&mut renewals, 300), [id]);
+    renewals.failed(id, at(350));
+    renew(&mut renewals, id, 487);
+    assert_eq!(renewals.next_at(), at(787));
+}
+
+#[test]
+fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
+    let (mut renewals, id) = single(Terms { at_most: Some(2), ..Terms::of(ttl(900)) });
+    assert_eq!(due(&mut renewals, 300), [id]);
+    // What failed does not count.
+    renewals.failed(id, at(300));
+    renew(&mut renewals, id, 500);
+    renew(&mut renewals, id, 800);
+    assert_eq!(renewals.next_at(), at(800 + 898));
+    assert_eq!((due(&mut renewals, 1697), ended(&mut renewals, 1697)), (vec![], vec![]));
+    assert_eq!(ended(&mut renewals, 1698), [id]);
+
+    let (mut renewals, id) = single(Terms { at_most: Some(0), ..Terms::of(ttl(900)) });
+    assert_eq!((renewals.next_at(), due(&mut renewals, 800)), (at(898), vec![]));
+    assert_eq!(ended(&mut renewals, 898), [id]);
+
+    let (mut renewals, id) = single(Terms { until: Some(at(600)), ..Terms::of(ttl(900)) });
+    renew(&mut renewals, id, 300);
+    assert_eq!((due(&mut renewals, 1100), renewals.next_at()), (vec![], at(1198)));
+    // It was due before its limit, and nobody looked.
+    let (mut renewals, id) = single(Terms { until: Some(at(600)), ..Terms::of(ttl(900)) });
+    assert_eq!(due(&mut renewals, 600), []);
+    assert_eq!((due(&mut renewals, 700), ended(&mut renewals, 898)), (vec![], vec![id]));
+}
+
+#[test]
+fn an_answer_after_the_end_renews_nothing_even_if_nobody_was_told_yet() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    assert_eq!(due(&mut renewals, 300), [id]);
+    assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
+    assert_eq!(renewals.extended(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
+    assert_eq!(renewals.next_at(), at(898));
+    assert_eq!(ended(&mut renewals, 898), [id]);
+    assert!(!renewals.remove(id), "it was told");
+}
+
+#[test]
+fn an_ended_lease_is_not_extended_by_whoever_comes_late() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    assert_eq!(due(&mut renewals, 898), []);
+    assert_eq!(renewals.next_at(), at(898));
+    assert_eq!(ended(&mut renewals, 5_000), [id]);
+}
+
+#[test]
+fn removal_wins_over_an_answer_and_its_slot_gets_a_new_name() {
+    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    assert_eq!(due(&mut renewals, 300), [id]);
+    assert!(renewals.remove(id));
+    let next = renewals.insert(Terms::of(ttl(900)), at(310), ttl(900).lease_from(at(310)), at(310));
+    assert_eq!(next.slot, id.slot);
+    assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(320)), None);
+    assert!(!renewals.failed(id, at(320)) && !renewals.remove(id));
+    assert_eq!(renewals.next_at(), at(610));
+    assert_eq!(due(&mut renewals, 610), [next]);
+}
+
+#[test]
+fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
+    let (mut renewals, id) = single(Terms { at_most: Some(1), ..Terms::of(ttl(900)) });
+    let longer = ttl(9_000).lease_from(at(100));
+    assert_eq!(renewals.extended(id, at(100), longer, at(101)), Some(longer));
+    assert_eq!(renewals.next_at(), at(400));
+    assert_eq!(due(&mut renewals, 400), [id]);
+    // By hand once more, sent later than the one in flight, whose answer comes last.
+    let latest = ttl(5_000).lease_from(at(410));
+    assert_eq!(renewals.extended(id, at(410), latest, at(420)), Some(latest));
+    assert_eq!(renewals.renewed(id, at(400), ttl(900).lease_from(at(400)), at(430)), Some(latest));
+    assert_eq!(renewals.next_at(), at(410 + 4_998), "the one automatic extension is used up");
+}
+
+/// A clock may show the same time twice. While somebody extends by hand, nothing is sent automatically: so what is in flight
+/// was sent before.
+#[test]
+fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
+    for (automatic, by_hand) in [(900, 300), (900, 5_000)] {
+        for is_answered_last in [true, false] {
+            let (mut renewals, id) = single(Terms::of(ttl(900)));
+            assert_eq!(due(&mut renewals, 300), [id]);
+            let (automatic, by_hand) = (ttl(automatic).lease_from(at(300)), ttl(by_hand).lease_from(at(300)));
+            if is_answered_last {
+                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(automatic));
+                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
+            } else {
+                assert_eq!(renewals.extended(id, at(300), by_hand, at(301)), Some(by_hand));
+                assert_eq!(renewals.renewed(id, at(300), automatic, at(301)), Some(by_hand));
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_terms_do_no_harm() {
+    for period in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
+        let (renewals, _) = single(Terms { period, margin: Duration::MAX, ..Terms::of(ttl(900)) });
+        assert!((at(10)..=at(449)).contains(&renewals.next_at()), "{period:?}");
+    }
+    let mut renewals = Renewals::new();
+    let id = renewals.insert(Terms::of(ttl(3)), at(0), ttl(3).lease_from(at(0)), at(0));
+    assert_eq!(renewals.next_at(), LeaseTime::from_nanos(500_000));
+    assert_eq!(due(&mut renewals, 0), []);
+    assert_eq!(ended(&mut renewals, 1), [id]);
+    let never = ttl(900).lease_from(LeaseTime::NEVER);
+    let id = renewals.insert(Terms::of(ttl(900)), LeaseTime::NEVER, never, LeaseTime::NEVER);
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
+    let mut told = Vec::new();
+    renewals.ended(LeaseTime::NEVER, &mut told);
+    assert_eq!(told, [id]);
+}
+
+#[test]
+fn ten_thousand_leases_go_out_in_one_batch_and_allocate_once() {
+    const LEASES: usize = 10_000;
+    let mut renewals = Renewals::new();
+    let mut ids = Vec::new();
+    for number in 0..LEASES as u64 {
+        let start = at(number % 7);
+        ids.push(renewals.insert(Terms::of(ttl(900)), start, ttl(900).lease_from(start), at(7)));
+    }
+    let capacity = |renewals: &Renewals| (renewals.slots.capacity(), renewals.unused.capacity());
+    let before = capacity(&renewals);
+    for third in 1..10 {
+        let now = third * 307;
+        let mut batch = due(&mut renewals, now);
+        batch.sort_unstable_by_key(|id| id.slot);
+        assert_eq!(batch, ids);
+        assert_eq!(due(&mut renewals, now), []);
+        for id in batch {
+            assert!(renewals.renewed(id, at(now), ttl(900).lease_from(at(now)), at(now + 1)).is_some());
+        }
+    }
+    assert_eq!(capacity(&renewals), before);
+    // In parts, if the driver wants no more at a time.
+    let mut part = Vec::new();
+    for size in [4_000, 4_000, 2_000, 0] {
+        part.clear();
+        renewals.due(at(3_100), 4_000, &mut part);
+        assert_eq!(part.len(), size);
+    }
+    assert_eq!(ended(&mut renewals, 5_000).len(), LEASES);
+    assert_eq!(renewals.next_at(), LeaseTime::NEVER);
+}
+
+/// What may happen, and to which of the leases so far.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Due { limit: usize },
+    Ended,
+    Extended { which: usize, millis: u64, ago: u64 },
+    Failed { which: usize },
+    Insert { millis: u64, at_most: Option<u32>, until: Option<u64> },
+    Pass { millis: u64 },
+    Remove { which: usize },
+    Renewed { which: usize, millis: u64, ago: u64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let which = 0..12_usize;
+    let millis = prop_oneof![3..50_u64, 100..2_000_u64];
+    let ago = 0..60_u64;
+    let step = prop_oneof![
+        3 => prop_oneof![Just(usize::MAX), 0..3_usize].prop_map(|limit| Step::Due { limit }),
+        2 => Just(Step::Ended),
+        1 => (which.clone(), millis.clone(), ago.clone()).prop_map(|(which, millis, ago)| Step::Extended { which, millis, ago }),
+        2 => which.clone().prop_map(|which| Step::Failed { which }),
+        3 => (millis.clone(), prop::option::of(0..3_u32), prop::option::of(0..3_000_u64))
+            .prop_map(|(millis, at_most, until)| Step::Insert { millis, at_most, until }),
+        4 => prop_oneof![0..20_u64, 0..900_u64].prop_map(|millis| Step::Pass { millis }),
+        1 => which.clone().prop_map(|which| Step::Remove { which }),
+        4 => (which, millis, ago).prop_map(|(which, millis, ago)| Step::Renewed { which, millis, ago }),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+/// What is known of a lease without any schedule.
+struct Known {
+    id: Id,
+    alive: bool,
+    start: LeaseTime,
+    end: LeaseTime,
+    in_flight: bool,
+    failed: bool,
+    terms: Terms,
+    batches: u32,
+    failures: u32,
+}
+
+impl Known {
+    fn take(&mut self, start: LeaseTime, lease: Lease, is_by_hand: bool) {
+        if start > self.start || (start == self.start && is_by_hand) {
+            (self.start, self.end) = (start, lease.end());
+        }
+        self.failed = false;
+    }
+}
+
+proptest! {
+    /// In whatever order things happen: nothing is due before its time, beyond its limits, twice or after its removal; an
+    /// end is told once, at the first look at or after it; and nobody who sleeps until `next_at` misses anything.
+    #[test]
+    fn every_life_is_in_order(steps in steps()) {
+        let mut renewals = Renewals::new();
+        let mut leases: Vec<Known> = Vec::new();
+        let mut now = at(1_000);
+        for step in steps {
+            let which = match step {
+                Step::Extended { which, .. } | Step::Failed { which } | Step::Remove { which } | Step::Renewed { which, .. } => {
+                    if leases.is_empty() { continue }
+                    which % leases.len()
+                }
+                _ => 0,
+            };
+            match step {
+                Step::Pass { millis } => now = now.after(Duration::from_millis(millis)),
+                Step::Insert { millis, at_most, until } => {
+                    let terms = Terms { at_most, until: until.map(at), ..Terms::of(ttl(millis)) };
+                    let lease = ttl(millis).lease_from(now);
+                    let id = renewals.insert(terms, now, lease, now);
+                    prop_assert!(leases.iter().all(|known| known.id != id), "a name is given once");
+                    leases.push(Known {
+                        id, alive: true, start: now, end: lease.end(), in_flight: false, failed: false, terms, batches: 0, failures: 0,
+                    });
+                }
+                Step::Due { limit } => {
+                    let mut due = Vec::new();
+                    renewals.due(now, limit, &mut due);
+                    prop_assert!(due.len() <= limit);
+                    for id in due {
+                        let known = leases.iter_mut().find(|known| known.id == id).unwrap();
+                        prop_assert!(known.alive && !known.in_flight && now < known.end);
+                        prop_assert!(known.terms.until.is_none_or(|until| now < until));
+                        prop_assert!(known.terms.at_most.is_none_or(|most| known.batches - known.failures < most));
+                        let half = known.end.since(known.start) / 2;
+                        let period = known.terms.period.max(SHORTEST_DELAY).min(half);
+                        prop_assert!(known.failed || now >= known.start.after(period), "before its time");
+                        known.in_flight = true;
+                        known.batches += 1;
+                    }
+                }
+                Step::Ended => {
+                    let mut ended = Vec::new();
+                    renewals.ended(now, &mut ended);
+                    for known in &mut leases {
+                        let expected = usize::from(known.alive && known.end <= now);
+                        prop_assert_eq!(ended.iter().filter(|id| **id == known.id).count(), expected);
+                        known.alive &= expected == 0;
+                    }
+                }
+                Step::Failed { .. } => {
+                    let known = &mut leases[which];
+                    prop_assert_eq!(renewals.failed(known.id, now), known.alive);
+                    known.failures += u32::from(known.alive && known.in_flight);
+                    known.failed |= known.in_flight;
+                    known.in_flight = false;
+                }
+                Step::Remove { .. } => {
+                    let known = &mut leases[which];
+                    prop_assert_eq!(renewals.remove(known.id), known.alive);
+                    known.alive = false;
+                }
+                Step::Renewed { millis, ago, .. } | Step::Extended { millis, ago, .. } => {
+                    let known = &mut leases[which];
+                    let start = now.before(Duration::from_millis(ago));
+                    let lease = ttl(millis).lease_from(start);
+                    let answers = matches!(step, Step::Renewed { .. });
+                    let counts = if answers {
+                        // The driver tells of an answer only to what it sent.
+                        if !known.in_flight { continue }
+                        renewals.renewed(known.id, start, lease, now)
+                    } else {
+                        renewals.extended(known.id, start, lease, now)
+                    };
+                    prop_assert_eq!(counts.is_some(), known.alive && now < known.end);
+                    if let Some(counts) = counts {
+                        known.take(start, lease, !answers);
+                        prop_assert_eq!(counts.end(), known.end);
+                        known.in_flight &= !answers;
+                    }
+                }
+            }
+            for known in &leases {
+                prop_assert_eq!(renewals.is_in_flight(known.id), known.alive && known.in_flight);
+            }
+            let first_end = leases.iter().filter(|known| known.alive).map(|known| known.end).min();
+            prop_assert!(renewals.next_at() <= first_end.unwrap_or(LeaseTime::NEVER));
+            // Before that moment there is nothing to do.
+            let before = renewals.next_at().before(Duration::from_nanos(1)).min(now);
+            let (mut early, mut copy) = (Vec::new(), renewals.clone());
+            if before < renewals.next_at() {
+                copy.due(before, usize::MAX, &mut early);
+                copy.ended(before, &mut early);
+                prop_assert!(early.is_empty(), "{:?} is due before {:?}", early, renewals.next_at());
+            }
+        }
+    }
+}

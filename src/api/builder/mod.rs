@@ -1,0 +1,421 @@
+//! The settings of a client, checked when it is built.
+
+use crate::algorithm::backoff::Backoff;
+use crate::algorithm::lease::MAX_TTL;
+use crate::algorithm::node::MAX_NODES;
+use crate::algorithm::quarantine::{Quarantine, RestartGuard};
+use crate::algorithm::time::Clock;
+use crate::api::client::{Client, Settings};
+use crate::api::node::Node;
+use crate::api::redlock::Redlock;
+use crate::engine::calls::Engine;
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::observer::Observer;
+use crate::events::report::Reporter;
+use crate::os::clock::SystemClock;
+use crate::os::fork::Generation;
+use crate::protocol::endpoint::Endpoint;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time for a node to answer, by default: far more than a healthy one in the same region needs, far less than a caller
+/// notices.
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Part of a time to live that clocks may disagree by, by default: one in a hundred.
+const DRIFT_FACTOR: f64 = 0.01;
+const RETRY_MIN: Duration = Duration::from_millis(2);
+const RETRY_MAX: Duration = Duration::from_millis(250);
+/// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
+const SPIN: Duration = Duration::from_micros(100);
+const LONGEST_SPIN: Duration = Duration::from_millis(10);
+/// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
+const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks disagree.
+const FENCE_MARGIN: Duration = Duration::from_secs(120);
+const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
+/// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
+///
+/// ```
+/// use quorumlock::Redlock;
+/// use std::time::Duration;
+///
+/// // None of these has to be there for the client to be built.
+/// let redlock = Redlock::builder()
+///     .node("redis://10.0.0.1:6379")
+///     .node("redis://:secret@10.0.0.2:6379/2")
+///     .node("redis://user:secret@10.0.0.3")
+///     .node_timeout(Duration::from_millis(30))
+///     .prefix("locks/")
+///     .build()?;
+///
+/// // The key of this one is "locks/orders/42".
+/// let mutex = redlock.mutex("orders/42");
+/// assert_eq!(mutex.resource(), "orders/42");
+/// # Ok::<(), quorumlock::Error>(())
+/// ```
+///
+/// A client that really locks, on a node inside the process:
+///
+/// ```
+/// use quorumlock::{Redlock, embedded::EmbeddedNode};
+///
+/// let node = EmbeddedNode::start()?;
+/// let redlock = Redlock::builder().node(node.url()).build()?;
+/// let guard = redlock.mutex("orders/42").lock()?;
+/// assert_eq!(node.keys(), ["orders/42"]);
+/// # drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    nodes: Vec<Node>,
+    prefix: String,
+    node_timeout: Duration,
+    drift_factor: f64,
+    retry_min: Duration,
+    retry_max: Duration,
+    unavailable_after: Duration,
+    max_ttl: Duration,
+    restart_guard: RestartGuard,
+    durable: bool,
+    fence_retention: Duration,
+    spin: Option<Duration>,
+    wake_ups: bool,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Redlock {
+    /// Starts to name the nodes and settings of a client.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    fn new() -> Builder {
+        Builder {
+            nodes: Vec::new(),
+            prefix: String::new(),
+            node_timeout: NODE_TIMEOUT,
+            drift_factor: DRIFT_FACTOR,
+            retry_min: RETRY_MIN,
+            retry_max: RETRY_MAX,
+            unavailable_after: UNAVAILABLE_AFTER,
+            max_ttl: MAX_TTL,
+            restart_guard: RestartGuard::default(),
+            durable: false,
+            fence_retention: FENCE_RETENTION,
+            spin: None,
+            wake_ups: true,
+            observer: None,
+        }
+    }
+
+    /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
+    ///
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
+    /// path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is 6379
+    /// unless it is named. `valkey://` means the same as `redis://`. `?durable=true` declares the node
+    /// [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`; no other parameter is known.
+    ///
+    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound quorum;
+    /// one makes the single-instance lock, which is as available as that one server. The limit is 64.
+    #[must_use]
+    pub fn node(mut self, node: impl Into<Node>) -> Builder {
+        self.nodes.push(node.into());
+        self
+    }
+
+    /// Adds several nodes, each as by [`node`](Builder::node).
+    #[must_use]
+    pub fn nodes<I: IntoIterator<Item = impl Into<Node>>>(mut self, nodes: I) -> Builder {
+        self.nodes.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that uses
+    /// the same key excludes this one and is excluded by it.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long each node has to answer one attempt, and no attempt takes longer, with two exceptions. One that has to connect
+    /// to nodes first, because fewer than a quorum are connected, has the same time again for connections and handshakes; that
+    /// of a [fenced](crate::Mutex::fenced) lock may need a second round trip. Default: 100 ms. At least 1 ms.
+    ///
+    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than that, no
+    /// attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the lease.
+    #[must_use]
+    pub fn node_timeout(mut self, timeout: Duration) -> Builder {
+        self.node_timeout = timeout;
+        self
+    }
+
+    /// The part of a time to live by which clocks of servers and clients may disagree. Default: 0.01. At least 0,
+    /// less than 1. A lease is shorter than its time to live by this part and 2 ms (Redlock's clock drift).
+    #[must_use]
+    pub fn drift_factor(mut self, factor: f64) -> Builder {
+        self.drift_factor = factor;
+        self
+    }
+
+    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default: 2 ms
+    /// and 250 ms. Delays are random, and grow while the lock stays held; at once, where a [release](Builder::wake_ups) would
+    /// be heard of. The shortest is more than zero.
+    #[must_use]
+    pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
+        self.retry_min = shortest;
+        self.retry_max = longest;
+        self
+    }
+
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::forever`](crate::Wait::forever) go on when no quorum of
+    /// nodes answers. Default: 3 s. Waits with a limit of their own go on until that, unless so many nodes have
+    /// [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
+    #[must_use]
+    pub fn unavailable_after(mut self, time: Duration) -> Builder {
+        self.unavailable_after = time;
+        self
+    }
+
+    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
+    ///
+    /// **This is also how long a restarted node does not count** ([`restart_guard`](Builder::restart_guard)), so all clients of
+    /// the nodes must set the same. A lock with a longer time to live fails at its first use, as
+    /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a [`Watchdog`](crate::Watchdog)
+    /// extends its lock.
+    #[must_use]
+    pub fn max_ttl(mut self, ttl: Duration) -> Builder {
+        self.max_ttl = ttl;
+        self
+    }
+
+    /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartGuard::Observed`].
+    ///
+    /// By default a node that this client has met, and that was restarted since, does not count until
+    /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count, nothing can be
+    /// locked by clients that have met them. Nodes that write every change to disk can be declared
+    /// [`durable`](Builder::durable): they count at once.
+    ///
+    /// ```
+    /// use quorumlock::{Redlock, embedded::EmbeddedNode};
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let node = EmbeddedNode::start()?;
+    /// let redlock = Redlock::builder().node(node.url()).max_ttl(Duration::from_millis(300)).build()?;
+    /// let mutex = redlock.mutex("orders/42").ttl(Duration::from_millis(200));
+    /// mutex.lock()?.unlock()?;
+    ///
+    /// // It comes back without its keys. Whatever it has forgotten ends within 300 ms, and then it counts.
+    /// node.kill();
+    /// node.revive()?;
+    /// let revived = Instant::now();
+    /// mutex.lock()?.unlock()?;
+    /// assert!(revived.elapsed() >= Duration::from_millis(300));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn restart_guard(mut self, guard: RestartGuard) -> Builder {
+        self.restart_guard = guard;
+        self
+    }
+
+    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no. What
+    /// [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
+    ///
+    /// ```
+    /// use quorumlock::Redlock;
+    ///
+    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3?durable=false"];
+    /// let redlock = Redlock::builder().nodes(urls).durable(true).build()?;
+    /// let durable: Vec<bool> = redlock.nodes()?.iter().map(|node| node.is_durable()).collect();
+    /// assert_eq!(durable, [true, true, false]);
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    #[must_use]
+    pub fn durable(mut self, durable: bool) -> Builder {
+        self.durable = durable;
+        self
+    }
+
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or released.
+    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366 days. Give
+    /// all clients the same: the last one that uses a key says how long it stays.
+    ///
+    /// The key holds the last fence. Without it, the next one is told by the wall clocks of client and server, and grows all
+    /// the same unless they disagree, or have been set back, by more than the time that the lock was not used for. Two minutes are
+    /// what a fence can be ahead of a server's clock, and a minute for the clocks of servers and clients among themselves.
+    #[must_use]
+    pub fn fence_retention(mut self, time: Duration) -> Builder {
+        self.fence_retention = time;
+        self
+    }
+
+    /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps. Zero
+    /// is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
+    ///
+    /// Servers that are near answer sooner than a thread can be put to sleep and woken. It is left when it does not pay:
+    /// when answers take longer, or as soon as several threads use the client. On a machine whose processors are all busy,
+    /// switch it off. At most 10 ms.
+    #[must_use]
+    pub fn spin(mut self, time: Duration) -> Builder {
+        self.spin = Some(time);
+        self
+    }
+
+    /// Whether those who wait for a lock are woken when another program releases it. Default: yes.
+    ///
+    /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key, and whoever waits subscribes to
+    /// that: on a connection of its own to each node, one for all locks that are waited for. It is closed when nobody waits any
+    /// more; after a wait that was won, with the first attempt, extension or release a tenth of a second later. A hint ends a wait early and nothing else; where hints are refused or lost, waits end by
+    /// [`retry_delay`](Builder::retry_delay). While hints can be heard, a thread that waits asks the servers seldom.
+    ///
+    /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
+    /// `+publish +subscribe +unsubscribe &quorumlock:*`; one that may do neither is told to the
+    /// [`Observer`](crate::Observer::wake_ups_refused) once, and locks as well.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::Redlock;
+    /// use std::{thread, time::Duration};
+    ///
+    /// // Two programs, with delays between attempts that would show.
+    /// let client = || Redlock::builder().node(node.url()).retry_delay(Duration::from_secs(60), Duration::from_secs(60)).build();
+    /// let (ours, theirs) = (client()?, client()?);
+    ///
+    /// let held = theirs.mutex("orders/42").lock()?;
+    /// let waiting = thread::spawn(move || ours.mutex("orders/42").lock_timeout(Duration::from_secs(50)));
+    /// thread::sleep(Duration::from_millis(100));
+    /// drop(held);
+    /// assert!(waiting.join().unwrap()?.is_some(), "it was told, and did not wait for a minute");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn wake_ups(mut self, wake_ups: bool) -> Builder {
+        self.wake_ups = wake_ups;
+        self
+    }
+
+    /// Who is told what happens to the locks and nodes of the client: see [`Observer`] for when and where. Default: nobody.
+    /// Replaces an earlier one. To keep a handle on it, give an `Arc` of it.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Builder {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Builds the client. This connects to no node, and does not fail because one is down.
+    ///
+    /// # Errors
+    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out of
+    /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
+    pub fn build(self) -> Result<Redlock> {
+        self.build_on(Arc::new(SystemClock))
+    }
+
+    /// [`build`](Builder::build), with another clock: a test has its own.
+    pub(crate) fn build_on(self, clock: Arc<dyn Clock>) -> Result<Redlock> {
+        let endpoints = self.endpoints()?;
+        self.check()?;
+        let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
+        let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
+        let made_in = Generation::current().map_err(|error| Error::system("register a fork handler", &error))?;
+        let declared =
+            |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
+        let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
+        let record = |(endpoint, &durable): (Endpoint, &bool)| {
+            let quarantine = Quarantine::new(self.restart_guard, self.max_ttl);
+            if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
+        };
+        let records = endpoints.into_iter().zip(&durable).map(record).collect();
+        let (spin, news) = (self.spinning(), report.news());
+        let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
+        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups, retention)
+            .map_err(|error| Error::system("open a descriptor", &error))?;
+        Ok(Redlock::new(Client::new(
+            engine,
+            Settings {
+                nodes,
+                durable,
+                prefix: self.prefix,
+                node_timeout: self.node_timeout,
+                drift_factor: self.drift_factor,
+                backoff: Backoff::new(self.retry_min, self.retry_max),
+                unavailable_after: self.unavailable_after,
+                max_ttl: self.max_ttl,
+            },
+            report,
+            made_in,
+        )))
+    }
+
+    fn spinning(&self) -> Duration {
+        let has_company = || std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+        self.spin.unwrap_or_else(|| if has_company() { SPIN } else { Duration::ZERO })
+    }
+
+    fn endpoints(&self) -> Result<Vec<Endpoint>> {
+        if self.nodes.is_empty() {
+            return Err(config("no node: name at least one with Builder::node"));
+        }
+        if self.nodes.len() > MAX_NODES {
+            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
+        }
+        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
+            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
+                return Err(config(format!(
+                    "node {index} is node {first} again ({endpoint}): one server has one vote"
+                )));
+            }
+            endpoints.push(endpoint);
+        }
+        Ok(endpoints)
+    }
+
+    fn check(&self) -> Result<()> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=LONGEST).contains(&self.node_timeout) {
+            return Err(config("node_timeout must be at least 1 ms"));
+        }
+        if !(0.0..1.0).contains(&self.drift_factor) {
+            return Err(config("drift_factor must be at least 0 and less than 1"));
+        }
+        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST {
+            return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
+        }
+        if !(millisecond..=LONGEST).contains(&self.max_ttl) {
+            return Err(config("max_ttl must be between 1 ms and 366 days"));
+        }
+        if self.fence_retention > LONGEST {
+            return Err(config("fence_retention must be at most 366 days"));
+        }
+        if self.spin.is_some_and(|spin| spin > LONGEST_SPIN) {
+            return Err(config("spin must be at most 10 ms"));
+        }
+        Ok(())
+    }
+}
+
+/// Shows the settings without the nodes, whose URLs hold passwords.
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("nodes", &self.nodes.len())
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+fn config(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::Config, message)
+}
+
+#[cfg(test)]
+mod tests;

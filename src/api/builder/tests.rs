@@ -1,0 +1,65 @@
+//! Which settings are refused, and what is not shown of them.
+
+use super::*;
+
+fn refusal(builder: Builder) -> String {
+    let error = builder.build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    error.to_string()
+}
+
+#[test]
+fn unusable_settings_are_refused_by_name() {
+    let one = || Builder::new().node("redis://h");
+    let table = [
+        (Builder::new(), "no node"),
+        (one().node("nonsense"), "node 1: not a node URL"),
+        (one().node("redis://:hunter2@h:6379/3"), "node 1 is node 0 again (h:6379)"),
+        (Builder::new().nodes((1..=65).map(|port| format!("redis://h:{port}"))), "65 nodes"),
+        (one().node_timeout(Duration::ZERO), "node_timeout"),
+        (one().node_timeout(Duration::MAX), "node_timeout"),
+        (one().spin(Duration::from_millis(11)), "spin"),
+        (one().drift_factor(-0.1), "drift_factor"),
+        (one().drift_factor(1.0), "drift_factor"),
+        (one().drift_factor(f64::NAN), "drift_factor"),
+        (one().retry_delay(Duration::ZERO, RETRY_MAX), "retry_delay"),
+        (one().retry_delay(RETRY_MAX, RETRY_MIN), "retry_delay"),
+        (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
+        (one().max_ttl(Duration::ZERO), "max_ttl"),
+        (one().max_ttl(Duration::MAX), "max_ttl"),
+        (one().fence_retention(Duration::MAX), "fence_retention"),
+    ];
+    for (builder, words) in table {
+        let message = refusal(builder);
+        assert!(message.contains(words) && !message.contains("hunter2"), "{message}");
+    }
+}
+
+#[test]
+fn building_connects_to_nobody() {
+    let nodes = (1..=64).map(|port| format!("redis://203.0.113.1:{port}"));
+    assert!(Builder::new().nodes(nodes).build().is_ok());
+}
+
+#[test]
+fn the_builder_does_not_show_passwords() {
+    let builder = Builder::new().node("redis://:hunter2@h");
+    assert!(!format!("{builder:?} {:?}", builder.clone().build().unwrap()).contains("hunter2"));
+}
+
+#[test]
+fn what_is_declared_of_one_node_counts_over_what_is_declared_of_all() {
+    let durable = |all: bool| {
+        let nodes = [
+            Node::new("redis://a"),
+            Node::new("redis://b?durable=true"),
+            Node::new("redis://c?durable=false"),
+            Node::new("redis://d?durable=true").durable(false),
+            Node::new("redis://e?durable=false").durable(true),
+        ];
+        let status = Builder::new().durable(all).nodes(nodes).build().unwrap().nodes().unwrap();
+        status.iter().map(crate::api::node_status::NodeStatus::is_durable).collect::<Vec<_>>()
+    };
+    assert_eq!(durable(false), [false, true, false, false, true]);
+    assert_eq!(durable(true), [true, true, false, false, true]);
+}

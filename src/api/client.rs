@@ -1,0 +1,206 @@
+//! What every handle of one client shares: the engine, the queues of waiting threads, the settings.
+//!
+//! In a child made by `fork`, none of it may be touched ([`forked`](crate::api::forked)).
+
+use crate::algorithm::backoff::Backoff;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::lease::{Ttl, TtlError};
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Human;
+use crate::api::forked;
+use crate::engine::calls::{Count, Engine};
+use crate::engine::local_queue::{Queues, Trouble};
+use crate::engine::watchdog_thread::Keeper;
+use crate::events::error::{Error, ErrorKind, NodeFault, Result};
+use crate::events::report::Reporter;
+use crate::os::fork::Generation;
+use crate::protocol::fenced;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A handle on what is shared. Cloning is cheap.
+#[derive(Clone)]
+pub(crate) struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    made_in: Generation,
+    engine: Arc<Engine>,
+    queues: Arc<Queues>,
+    keeper: Keeper,
+    report: Reporter,
+    settings: Settings,
+}
+
+/// What the builder has checked.
+pub(crate) struct Settings {
+    pub(crate) nodes: Vec<String>,
+    /// Which of them are declared durable.
+    pub(crate) durable: Vec<bool>,
+    pub(crate) prefix: String,
+    pub(crate) node_timeout: Duration,
+    pub(crate) drift_factor: f64,
+    pub(crate) backoff: Backoff,
+    pub(crate) unavailable_after: Duration,
+    pub(crate) max_ttl: Duration,
+}
+
+impl Client {
+    pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, made_in: Generation) -> Client {
+        let engine = Arc::new(engine);
+        let queues = Arc::new(Queues::default());
+        let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
+        Client { shared: Arc::new(Shared { made_in, engine, queues, keeper, report, settings }) }
+    }
+
+    /// Whether this process is a child of the one that built the client, and must not touch it.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.shared.made_in.is_past()
+    }
+
+    /// Refuses to work in a child. To be asked before anything else that is here.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        forked::check(self.shared.made_in)
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.shared.engine
+    }
+
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.shared.queues
+    }
+
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.shared.keeper
+    }
+
+    /// Who tells the observer. To be called with no mutex held.
+    pub(crate) fn report(&self) -> &Reporter {
+        &self.shared.report
+    }
+
+    /// Starts the thread that extends locks, unless it runs.
+    pub(crate) fn start_keeper(&self) -> Result<()> {
+        self.keeper().start().map_err(|error| Error::system("start the watchdog's thread", &error))
+    }
+
+    /// Checks a time to live against the settings.
+    pub(crate) fn checked_ttl(&self, ttl: Duration) -> Result<Ttl> {
+        let settings = self.settings();
+        Ttl::new(ttl, settings.drift_factor, settings.max_ttl).map_err(|error| {
+            let why = match error {
+                TtlError::TooShort => "is shorter than 1 ms".to_owned(),
+                TtlError::TooLong => format!(
+                    "is longer than max_ttl ({}): raise max_ttl to {} in every client of these nodes, or let a watchdog \
+                     extend the lock",
+                    Human(settings.max_ttl),
+                    Human(ttl)
+                ),
+                TtlError::EatenByDrift => {
+                    "is no longer than the allowance for clock drift (drift_factor and 2 ms)".to_owned()
+                }
+            };
+            Error::new(ErrorKind::Config, format!("a time to live of {} {why}", Human(ttl)))
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The name of the resource that a key is of.
+    pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
+        fenced::resource(&key[self.settings().prefix.len()..])
+    }
+
+    /// The faults of a count, with the addresses of their nodes.
+    pub(crate) fn trouble(&self, count: &Count) -> Trouble {
+        let cause =
+            |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
+        let tally = &count.tally;
+        Trouble {
+            answered: tally.granted().union(tally.refused()).union(tally.absent()),
+            asked: count.reached,
+            hopeless_since: None,
+            causes: count.faults.iter().map(cause).collect(),
+        }
+    }
+
+    /// Waits for the releases that nodes have not run.
+    pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
+        self.check_process()?;
+        let unsettled = self.engine().settle(timeout);
+        self.report().tell_news();
+        if unsettled.is_empty() { Ok(()) } else { Err(self.unsettled(timeout, unsettled)) }
+    }
+
+    /// The error that these nodes have not run all releases in time.
+    pub(crate) fn unsettled(&self, timeout: Duration, unsettled: Vec<(NodeId, Fault)>) -> Error {
+        let nodes = &self.settings().nodes;
+        let message = format!(
+            "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time to \
+             live",
+            Human(timeout),
+            unsettled.len(),
+            nodes.len()
+        );
+        let cause = |(node, fault): (NodeId, Fault)| NodeFault::new(nodes[node.index()].clone(), fault);
+        let causes = unsettled.into_iter().map(cause).collect();
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes.len(), causes)
+    }
+
+    /// The error that too few nodes could answer. `action` names what could not be done.
+    pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
+        self.unavailable_for(&format!("{action} {resource:?}"), trouble)
+    }
+
+    /// [`unavailable`](Client::unavailable), where no resource is concerned.
+    pub(crate) fn unavailable_for(&self, action: &str, trouble: Trouble) -> Error {
+        let Settings { nodes, max_ttl, .. } = self.settings();
+        let Trouble { answered, asked, causes, .. } = trouble;
+        let voting = self.engine().voting();
+        let other = |(index, address): (usize, &String)| {
+            let node = NodeId::new(index);
+            if causes.iter().any(|cause| cause.address() == address) {
+                return None;
+            }
+            let word = match () {
+                () if answered.contains(node) => "answered",
+                () if asked.contains(node) => "asked, answer not awaited",
+                () if voting.contains(node) => "healthy, not asked",
+                () => "not asked",
+            };
+            Some(format!("{address}: {word}"))
+        };
+        let others = nodes.iter().enumerate().filter_map(other).collect();
+        Error::unavailable(action, nodes.len(), *max_ttl, causes, others)
+    }
+
+    /// The error that a lock is held by a key that has no expiry on these nodes.
+    pub(crate) fn no_expiry(&self, key: &str, endless: NodeSet) -> Error {
+        let addresses = &self.settings().nodes;
+        let message = format!(
+            "cannot lock {:?}: its key {key:?} has no expiry on {} of {} nodes, and is never freed; unless a program that \
+             holds the lock will delete it, delete the key",
+            self.resource(key),
+            endless.len(),
+            addresses.len()
+        );
+        let fault = Fault::new(Phase::Reply, Cause::NoExpiry);
+        let causes = endless.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
+        Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
+    }
+}
+
+impl Drop for Client {
+    /// In a child, what is shared outlives every handle. Threads that the child does not have were perhaps changing it, so
+    /// it cannot be freed; its own drop would wait for such a thread, and for mutexes.
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            self.shared.engine.let_go();
+            std::mem::forget(Arc::clone(&self.shared));
+        }
+    }
+}

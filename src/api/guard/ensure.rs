@@ -1,0 +1,34 @@
+//! The look at a lock before a step that must not be done twice.
+
+use super::MutexGuard;
+use crate::events::error::{Error, Result};
+use std::time::Duration;
+
+impl MutexGuard {
+    /// An error unless the lock may be relied on for at least this long: the look before every step that must not be done
+    /// twice. Give it the longest time that the step may take.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_secs(5)).lock()?;
+    /// guard.ensure(Duration::from_secs(2))?;
+    /// assert!(guard.ensure(Duration::from_secs(6)).is_err(), "it does not last that long");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when [`remaining`](MutexGuard::remaining) is less or zero, or the loss of the
+    /// lock has been [told](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as before.
+    pub fn ensure(&self, at_least: Duration) -> Result<()> {
+        self.client.check_process()?;
+        let remaining = self.remaining();
+        let is_lost = remaining.is_zero() || self.watched.get().is_some_and(|watched| watched.is_over());
+        if !is_lost && remaining >= at_least {
+            return Ok(());
+        }
+        Err(Error::lease_lost(self.resource(), (!is_lost).then_some((remaining, at_least))))
+    }
+}

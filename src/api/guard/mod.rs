@@ -1,0 +1,426 @@
+//! A held lock: how long it may be relied on, and how it is let go.
+
+mod ensure;
+
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::{Lease, Ttl};
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::LeaseTime;
+use crate::api::client::Client;
+use crate::api::lease::Lease as LeaseAtRest;
+use crate::engine::calls::{Claim, Order};
+use crate::engine::local_queue::HoldId;
+use crate::engine::watchdog_thread::{Left, Watched};
+use crate::events::error::{NodeFault, Result};
+use crate::events::event::LossReason;
+use crate::events::event_queue::Farewell;
+use crate::events::extension::Extension;
+use crate::events::release::Release;
+use crossbeam_channel::Receiver;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+/// A lock that was taken, until it is released or its lease ends.
+///
+/// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop time:
+/// when the lease ends, somebody else may take the lock, whether this guard is still there or not.
+///
+/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. What a
+/// connection does not take at once, and what is owed to a node that is down, a short-lived thread sends, until the lock has
+/// ended by itself. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were; of
+/// a dropped guard only the [`Observer`](crate::Observer) is told. A guard may be sent to another thread and dropped there.
+///
+/// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and dropping
+/// it releases nothing.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct MutexGuard {
+    client: Client,
+    key: Arc<str>,
+    claim: Claim,
+    /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
+    lease: Lease,
+    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has been
+    /// released, or detached.
+    held_for: Option<NonZeroU64>,
+    /// The longest time to live that any node may have been asked for, in milliseconds.
+    longest: NonZeroU64,
+    watched: OnceLock<Arc<Watched>>,
+}
+
+impl MutexGuard {
+    pub(crate) fn new(
+        client: Client,
+        key: Arc<str>,
+        claim: Claim,
+        (lease, ttl): (Lease, Ttl),
+        watched: Option<Arc<Watched>>,
+    ) -> MutexGuard {
+        let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
+        let longest = ttl.longest();
+        MutexGuard { client, key, claim, lease, held_for: Some(longest), longest, watched }
+    }
+
+    /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
+    ///
+    /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and goes
+    /// on while the machine sleeps.
+    pub fn remaining(&self) -> Duration {
+        if self.client.is_inherited() {
+            return Duration::ZERO;
+        }
+        self.lease().remaining(self.client.engine().lease_now())
+    }
+
+    /// The name of the resource.
+    pub fn resource(&self) -> &str {
+        self.client.resource(&self.key)
+    }
+
+    /// The number that this acquisition has been given, greater than that of every acquisition before it: send it along
+    /// with everything that is written under the lock, see [`FencingToken`]. None unless the mutex is
+    /// [`fenced`](crate::Mutex::fenced); the guard of such a mutex has it as [`fence`](crate::FencedGuard::fence), without the
+    /// `Option`.
+    ///
+    /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.claim.fence.token()
+    }
+
+    /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::Release;
+    /// use std::{thread, time::Duration};
+    ///
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// assert_eq!(guard.unlock()?, Release::Released);
+    ///
+    /// // Work that took longer than the lock lasted.
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(20)).lock()?;
+    /// thread::sleep(Duration::from_millis(25));
+    /// assert!(guard.remaining().is_zero());
+    /// assert_eq!(guard.unlock()?, Release::Expired);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered in time to tell whether a quorum has freed
+    /// the lock, or none can have held it any more. The release has been sent
+    /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
+    /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
+    pub fn unlock(mut self) -> Result<Release> {
+        self.client.check_process()?;
+        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
+        let mut was_valid = false;
+        let count = self.client.engine().release(self.key.as_bytes(), &claim, self.key_lasts(), |now| {
+            was_valid = lease.is_valid(now.lease);
+            self.held_for = None;
+            self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
+        });
+        let context = Farewell { key: Arc::clone(&self.key), was_valid, loss_told };
+        self.client.report().unlocked(&context, &count.tally, &count.faults);
+        Release::of(count.tally.release(), was_valid).ok_or_else(|| {
+            self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count))
+        })
+    }
+
+    /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those of
+    /// other nodes that answer, for the node timeout at most.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::Extension;
+    /// use std::time::Duration;
+    ///
+    /// let mut guard = redlock.mutex("orders/42").ttl(Duration::from_secs(5)).lock()?;
+    /// match guard.extend(Duration::from_secs(60))? {
+    ///     Extension::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
+    ///     Extension::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
+    ///     Extension::Lost => println!("stop: somebody else may hold it"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a lease
+    /// that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum answers.
+    /// Nodes that have lost the key, because they were restarted, say, get it again.
+    ///
+    /// # Errors
+    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live; [`Forked`](crate::ErrorKind::Forked).
+    pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
+        self.client.check_process()?;
+        let ttl = self.client.checked_ttl(ttl)?;
+        let found = self.extend_by(ttl);
+        let is_told_here = if let Found::Lost(reason) = &found { self.lose(*reason) } else { true };
+        // Threads of this client that wait for it may have to wait less, or longer.
+        let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
+        self.client.queues().hold_until(&self.key, hold, self.lease().end(), now);
+        let report = self.client.report();
+        Ok(match found {
+            Found::Extended(repaired) => {
+                report.extended(&self.key, ttl.duration(), false, repaired);
+                Extension::Extended
+            }
+            Found::Failed(causes) => {
+                report.extension_failed(&self.key, || self.remaining(), &causes);
+                Extension::Failed(causes)
+            }
+            Found::Lost(reason) => {
+                if is_told_here {
+                    report.lost(&self.key, reason);
+                }
+                Extension::Lost
+            }
+        })
+    }
+
+    /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
+    /// so many nodes say that it is not ours any more that no quorum can hold it. The message comes before the end of the validity; how long
+    /// before, [`Watchdog::margin`](crate::Watchdog::margin) says. Without a watchdog it comes at the end.
+    ///
+    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is gone.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(50)).lock()?;
+    /// assert!(guard.lost()?.recv_timeout(Duration::from_secs(1)).is_ok(), "nobody extends it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it cannot be
+    /// started; [`Forked`](crate::ErrorKind::Forked). To a channel that was there before the fork, no message comes in the
+    /// child.
+    pub fn lost(&self) -> Result<Receiver<()>> {
+        Ok(self.watch()?.lost())
+    }
+
+    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost) brings its message, and
+    /// at once if that time has passed. For event loops, which have no use for a channel.
+    ///
+    /// It is called on the watchdog's thread, or on the one in whose [`extend`](MutexGuard::extend) the loss was found out,
+    /// while no lock of this library is held; what an [`Observer`](crate::Observer) has to mind goes for it as well. A panic
+    /// in it is caught and dropped. If the guard goes first, it is dropped and not called; on another thread it may just
+    /// then be running.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::{io::{Read, Write, pipe}, time::Duration};
+    ///
+    /// // What `poll` sees: one end of a pipe becomes readable.
+    /// let (mut reader, mut writer) = pipe()?;
+    /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(50)).lock()?;
+    /// guard.on_lost(move || drop(writer.write_all(b"!")))?;
+    /// reader.read_exact(&mut [0])?;
+    /// assert!(guard.remaining().is_zero());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`lost`](MutexGuard::lost); then it is not called.
+    pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.watch()?.on_lost(Box::new(callback));
+        Ok(())
+    }
+
+    /// Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it. Sends
+    /// nothing. The lock stays held until the lease is [attached](crate::Redlock::attach) and released, or its time is up.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let mutex = redlock.mutex("orders/42");
+    /// let lease = mutex.lock()?.detach();
+    /// assert!(mutex.try_lock()?.is_none(), "nobody has it, and it is held");
+    ///
+    /// let guard = mutex.attach(lease)?;
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way, a quorum of answers is
+    /// waited for, for the node timeout at most. A lock that was told to be [`lost`](MutexGuard::lost) stays lost: its lease
+    /// has ended. The channel is disconnected.
+    ///
+    /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client has
+    /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
+    /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
+    /// longer there than that.
+    ///
+    /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
+    pub fn detach(mut self) -> LeaseAtRest {
+        let client = self.client.clone();
+        let lease = match self.watched.get() {
+            _ if client.is_inherited() => Lease::until(LeaseTime::ORIGIN),
+            Some(watched) => client.keeper().part(watched),
+            None => self.lease,
+        };
+        let wall = SystemTime::now();
+        let now = client.engine().readings();
+        // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
+        if !client.is_inherited() {
+            client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
+        }
+        let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
+        LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
+    }
+
+    /// Sees to it that the loss of the lock is told.
+    fn watch(&self) -> Result<&Arc<Watched>> {
+        self.client.check_process()?;
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched);
+        }
+        self.client.start_keeper()?;
+        let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
+        Ok(self.watched.get_or_init(watch))
+    }
+
+    fn extend_by(&mut self, ttl: Ttl) -> Found {
+        const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
+        let begun = match self.watched.get() {
+            Some(watched) => self.client.keeper().ask(watched, ttl),
+            None => self.client.engine().lease_now(),
+        };
+        let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
+        if is_over || !self.lease().is_valid(begun) {
+            return ENDED;
+        }
+        let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
+        if ends_sooner && !self.rely_on(begun, ttl) {
+            return ENDED;
+        }
+        // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
+        self.longest = self.longest.max(ttl.longest());
+        let (engine, old) = (self.client.engine(), self.lease());
+        let order = Order {
+            key: self.key.as_bytes(),
+            token: &self.claim.token,
+            ttl_millis: ttl.millis(),
+            fence: self.claim.fence.token(),
+        };
+        // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
+        let is_long = old.remaining(begun) > engine.node_timeout() * 2;
+        let (start, count) = engine.extend(&order, is_long);
+        let now = engine.lease_now();
+        if count.is_extended() && old.is_valid(now) {
+            let repaired = engine.repair(&order, count.tally.absent());
+            self.claim.reached = self.claim.reached.union(repaired);
+            return if self.rely_on(start, ttl) { Found::Extended(repaired) } else { ENDED };
+        }
+        if count.is_lost() {
+            return Found::Lost(LossReason::KeyGone);
+        }
+        // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
+        if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
+            return ENDED;
+        }
+        if let Some(watched) = self.watched.get() {
+            watched.asked(start, ttl);
+        }
+        if self.lease().is_valid(now) { Found::Failed(self.client.trouble(&count).causes) } else { ENDED }
+    }
+
+    fn lease(&self) -> Lease {
+        self.watched.get().map_or(self.lease, |watched| watched.lease())
+    }
+
+    /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
+    fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
+        self.held_for = Some(ttl.longest());
+        match self.watched.get() {
+            Some(watched) => self.client.keeper().extended(watched, start, ttl),
+            None => {
+                self.lease = ttl.lease_from(start);
+                true
+            }
+        }
+    }
+
+    /// The lock is lost. True when the observer is to be told of it from here.
+    fn lose(&mut self, reason: LossReason) -> bool {
+        match self.watched.get() {
+            Some(watched) if reason == LossReason::KeyGone => {
+                let is_untold = self.client.keeper().lose(watched);
+                watched.call_back();
+                is_untold
+            }
+            // Whoever watches it tells its end.
+            Some(_) => false,
+            None => std::mem::replace(&mut self.lease, Lease::LOST) != Lease::LOST,
+        }
+    }
+
+    /// For how long the key can live on any node from now on.
+    fn key_lasts(&self) -> Duration {
+        Duration::from_millis(self.longest.get())
+    }
+
+    /// Sees to it that nothing more is sent for this lock, and gives what is held.
+    fn leave_watch(&self) -> (Left, Claim) {
+        match self.watched.get() {
+            Some(watched) => {
+                let left = self.client.keeper().leave(watched);
+                let reached = self.claim.reached.union(left.reached);
+                (left, Claim { reached, ..self.claim })
+            }
+            None => {
+                let loss_told = self.lease == Lease::LOST;
+                (Left { lease: self.lease, reached: self.claim.reached, loss_told }, self.claim)
+            }
+        }
+    }
+}
+
+/// What came of an extension.
+enum Found {
+    /// The key is being set again on these nodes.
+    Extended(NodeSet),
+    Failed(Vec<NodeFault>),
+    Lost(LossReason),
+}
+
+impl Drop for MutexGuard {
+    fn drop(&mut self) {
+        if self.client.is_inherited() {
+            // The lock is the parent's. The watch goes with its channel, which somebody was perhaps waiting at.
+            return std::mem::forget(self.watched.take());
+        }
+        if self.held_for.is_none() {
+            return;
+        }
+        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
+        let (client, key) = (&self.client, &self.key);
+        let is_observed = client.report().is_listening();
+        let mut is_loss_found = false;
+        client.engine().post_release(key.as_bytes(), &claim, self.key_lasts(), |now| {
+            client.queues().release(key, HoldId::of(&claim.token), now.steady);
+            let was_valid = lease.is_valid(now.lease);
+            is_loss_found = !was_valid && !loss_told;
+            is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })
+        });
+        if is_loss_found {
+            client.report().without_share().lost(key, LossReason::LeaseEnded);
+        }
+        client.report().tell_news();
+    }
+}
+
+/// Shows the resource and the time left, never the owner token.
+impl fmt::Debug for MutexGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MutexGuard")
+            .field("resource", &self.resource())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

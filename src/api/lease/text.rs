@@ -1,0 +1,287 @@
+//! A lease as one line of text, and back.
+//!
+//! ```text
+//!   quorumlock-lease:1:orders/42:10000:1709210096789:a7…0f
+//!                    │ key       │     │             owner token, 40 hexadecimal digits
+//!                    version     │     end, milliseconds since 1970 by the wall clock
+//!                                time to live, milliseconds
+//! ```
+//!
+//! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a file
+//! would mind: what the key has besides letters, digits and `-._~/` is percent-encoded. There is exactly one text for a
+//! lease, and reading is strict: a text that was cut short or put together wrongly is refused, not guessed at. The token
+//! stands last, because its length is known: no beginning of a text is a text. What is refused is never quoted.
+
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::OwnerToken;
+use crate::events::error::{Error, ErrorKind, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// What every version begins with.
+const NAME: &str = "quorumlock-lease";
+/// The version that is written of a plain lock, and of a fenced one. They are the only ones that are read.
+const PLAIN: &str = "1";
+const FENCED: &str = "2";
+/// The last millisecond of the year 9999: an end that every system can represent.
+pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
+
+/// A [`Lease`](crate::Lease) as text: **a secret**, because whoever reads it can extend and release the lock.
+///
+/// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way out. Hand it over by a pipe,
+/// a file or an environment variable that only the receiver can read, and not by a command line, which every user of the
+/// machine can see. Its memory is overwritten before it is given back.
+pub struct SecretText(String);
+
+impl SecretText {
+    /// The text: one line of printable ASCII without blanks, and without a line feed.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for SecretText {
+    fn drop(&mut self) {
+        let mut bytes = std::mem::take(&mut self.0).into_bytes();
+        bytes.fill(0);
+        // Nobody reads them any more. That is no reason to leave it out.
+        std::hint::black_box(&bytes);
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretText(…)")
+    }
+}
+
+/// What the text of a lease says.
+#[cfg_attr(test, derive(Debug, PartialEq))]
+pub(super) struct Content {
+    pub(super) key: Arc<str>,
+    pub(super) ttl_millis: u64,
+    /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
+    pub(super) end_millis: u64,
+    /// Of a fenced lock.
+    pub(super) fence: Option<FencingToken>,
+    pub(super) token: OwnerToken,
+}
+
+impl Content {
+    pub(super) fn to_text(&self) -> SecretText {
+        let version = if self.fence.is_some() { FENCED } else { PLAIN };
+        let mut text = format!("{NAME}:{version}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
+        if let Some(fence) = self.fence {
+            text += &format!("{fence}:");
+        }
+        let digits = self.token.digits();
+        // The token is not left behind where the text has moved from.
+        text.reserve_exact(digits.len());
+        text.extend(digits.map(char::from));
+        SecretText(text)
+    }
+
+    /// # Errors
+    /// [`Config`](ErrorKind::Config), without a word of the text.
+    pub(super) fn from_text(text: &str) -> Result<Content> {
+        let mut fields = text.split(':');
+        if fields.next() != Some(NAME) {
+            return Err(refusal("not the text of a lease"));
+        }
+        let is_fenced = match fields.next() {
+            Some(PLAIN) => false,
+            Some(FENCED) => true,
+            Some(other) if number(other).is_some() => {
+                return Err(refusal("the text of a lease, but in a version that is not known here"));
+            }
+            _ => return Err(refusal("not the text of a lease")),
+        };
+        let mut field = || fields.next().unwrap_or_default();
+        let (key, ttl, end) = (field(), field(), field());
+        let fence = is_fenced.then(&mut field);
+        let token = field();
+        if fields.next().is_some() {
+            return Err(refusal("more than the text of a lease"));
+        }
+        let damaged = |part| move || refusal(part);
+        Ok(Content {
+            key: decoded(key).ok_or_else(damaged("a damaged text of a lease: its key"))?.into(),
+            ttl_millis: number(ttl).ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
+            end_millis: number(end)
+                .filter(|&millis| millis <= LATEST_END_MILLIS)
+                .ok_or_else(damaged("a damaged text of a lease: its end"))?,
+            fence: fence
+                .map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")))
+                .transpose()?,
+            token: OwnerToken::from_digits(token.as_bytes())
+                .ok_or_else(damaged("a damaged text of a lease: its owner token"))?,
+        })
+    }
+}
+
+fn refusal(message: &'static str) -> Error {
+    Error::new(ErrorKind::Config, message)
+}
+
+/// A number as it is written here: digits, the first of them no zero that could be left out.
+fn number(field: &str) -> Option<u64> {
+    let is_plain = field.bytes().all(|byte| byte.is_ascii_digit()) && (field == "0" || !field.starts_with('0'));
+    if is_plain { field.parse().ok() } else { None }
+}
+
+/// A fence as servers give them out.
+fn token_of(field: &str) -> Option<FencingToken> {
+    number(field).filter(|number| *number > 0).map(FencingToken::from).filter(|fence| *fence <= FencingToken::GREATEST)
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte)
+}
+
+fn encoded(key: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        if is_plain(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let digits = [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+            encoded.extend(['%', digits[0], digits[1]]);
+        }
+    }
+    encoded
+}
+
+/// The key that is encoded so, if there is one.
+fn decoded(field: &str) -> Option<String> {
+    let mut key = Vec::with_capacity(field.len());
+    let mut bytes = field.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            key.push(byte);
+            continue;
+        }
+        let mut half = || char::from(bytes.next()?).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        key.push(half()? << 4 | half()?);
+    }
+    let key = String::from_utf8(key).ok()?;
+    // What is encoded in any other way than ours was not written by us.
+    (!key.is_empty() && encoded(&key) == field).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
+
+    const FENCED_TEXT: &str = "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:a70000000000000000000000000000000000000f";
+
+    fn message(text: &str) -> String {
+        let error = Content::from_text(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert_eq!(format!("{error:?}"), format!("Config: {error}"));
+        error.to_string()
+    }
+
+    #[test]
+    fn a_text_is_what_the_picture_shows() {
+        let content = Content::from_text(TEXT).unwrap();
+        assert_eq!((&*content.key, content.ttl_millis, content.end_millis), ("orders/42", 10_000, 1_709_210_096_789));
+        assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
+        assert_eq!(content.to_text().expose(), TEXT);
+        assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
+        assert_eq!(content.fence, None);
+        let content = Content::from_text(FENCED_TEXT).unwrap();
+        assert_eq!((&*content.key, content.fence), ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into())));
+        assert_eq!(content.to_text().expose(), FENCED_TEXT);
+    }
+
+    #[test]
+    fn what_was_not_written_so_is_refused_in_words_that_tell_nothing() {
+        let with = |from: &str, to: &str| {
+            assert!(TEXT.contains(from));
+            TEXT.replace(from, to)
+        };
+        let table = [
+            (String::new(), "not the text"),
+            ("hunter2".to_owned(), "not the text"),
+            (format!(" {TEXT}"), "not the text"),
+            (with("lease", "Lease"), "not the text"),
+            (with(":1:", ":one:"), "not the text"),
+            (with(":1:", ":01:"), "not the text"),
+            (with(":1:", ":3:"), "a version that is not known"),
+            ("quorumlock-lease:3".to_owned(), "a version that is not known"),
+            (with(":1:", ":2:"), "its fence"),
+            (FENCED_TEXT.replace(":2:", ":1:"), "more than"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":9007199254740992:"), "its fence"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":0:"), "its fence"),
+            (FENCED_TEXT.replace(":1709210086789000:", ":01:"), "its fence"),
+            ("quorumlock-lease:10:anything:at all".to_owned(), "a version that is not known"),
+            (format!("{TEXT}:"), "more than"),
+            (with("orders/42", ""), "its key"),
+            (with("orders/42", "orders 42"), "its key"),
+            (with("orders/42", "orders%2F42"), "its key"),
+            (with("orders/42", "orders%c3%a9"), "its key"),
+            (with("orders/42", "orders%C3"), "its key"),
+            (with("orders/42", "orders%C"), "its key"),
+            (with("orders/42", "orders%+1"), "its key"),
+            (with("orders/42", "ordérs"), "its key"),
+            (with("10000", "010000"), "its time to live"),
+            (with("10000", "+10000"), "its time to live"),
+            (with("10000", "18446744073709551616"), "its time to live"),
+            (with("1709210096789", ""), "its end"),
+            (with("1709210096789", "-1"), "its end"),
+            (with("1709210096789", "253402300800000"), "its end"),
+            (format!("{TEXT}\n"), "its owner token"),
+            (with("a7", "A7"), "its owner token"),
+        ];
+        for (text, words) in table {
+            let message = message(&text);
+            assert!(message.contains(words), "{text}: {message}");
+            assert!(!message.contains("hunter2") && !message.contains("orders") && !message.contains("a70000"));
+        }
+    }
+
+    #[test]
+    fn no_beginning_of_a_text_is_a_text() {
+        for text in [TEXT, FENCED_TEXT] {
+            assert!((0..text.len()).all(|length| Content::from_text(&text[..length]).is_err()));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_lease_comes_back_as_it_was(
+            key in any::<String>().prop_filter("a key is not empty", |key| !key.is_empty()),
+            ttl_millis: u64,
+            end_millis in 0..=LATEST_END_MILLIS,
+            fence in proptest::option::of(1..=FencingToken::GREATEST.get()),
+            entropy: [u8; OwnerToken::ENTROPY],
+        ) {
+            let token = OwnerToken::from_entropy(entropy);
+            let content = Content { key: key.into(), ttl_millis, end_millis, fence: fence.map(FencingToken::from), token };
+            let text = content.to_text();
+            prop_assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
+            prop_assert_eq!(Content::from_text(text.expose()).unwrap(), content);
+        }
+
+        #[test]
+        fn whatever_is_read_never_panics_and_is_refused_or_means_one_thing(text in any::<String>()) {
+            prop_assert!(Content::from_text(&text).is_err());
+        }
+
+        #[test]
+        fn a_text_that_was_tampered_with_is_refused_or_means_one_thing(
+            is_fenced: bool, at in 0..TEXT.len(), length in 0..4usize, instead in "[ -~é\n]{0,4}",
+        ) {
+            let whole = if is_fenced { FENCED_TEXT } else { TEXT };
+            let text = format!("{}{instead}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);
+            if let Ok(content) = Content::from_text(&text) {
+                let again = content.to_text();
+                prop_assert_eq!(again.expose(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What a program names: builder, client, mutex, guard, lease, wait, watchdog, and the status of nodes.
+
+pub(crate) mod builder;
+pub(crate) mod client;
+pub(crate) mod fence_checker;
+pub(crate) mod forked;
+pub(crate) mod guard;
+pub(crate) mod lease;
+pub(crate) mod mutex;
+pub(crate) mod node;
+pub(crate) mod node_status;
+pub(crate) mod redlock;
+pub(crate) mod wait;
+pub(crate) mod watchdog;

@@ -1,0 +1,74 @@
+//! Going on with a lock that is held already: a guard is made of a lease, and no node is asked.
+//!
+//! What was taken by another client has its keys on nodes that this one may never have spoken to. So the lock counts as
+//! being on all of them, and each is told of its release, now or when it is back.
+
+use super::Mutex;
+use crate::api::guard::MutexGuard;
+use crate::api::lease::Lease;
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::HoldId;
+use crate::events::error::{Error, ErrorKind, Result};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+impl Mutex {
+    /// Goes on with a lock that is held: makes a guard of a lease, to extend and release it. Asks no node and does not wait. A
+    /// [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's [`ttl`](Mutex::ttl); its limits count from now.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// # let text = redlock.mutex("reports/2024-02").lock()?.detach().into_text();
+    /// # let line = text.expose();
+    /// use quorumlock::{ErrorKind, Lease, Watchdog};
+    ///
+    /// let mutex = redlock.mutex("reports/2024-02").watchdog(Watchdog::new());
+    /// let lease: Lease = line.parse()?;
+    /// match mutex.attach(lease) {
+    ///     Ok(guard) => println!("ours for {:?}, and longer", guard.remaining()),
+    ///     Err(error) if error.kind() == ErrorKind::LeaseLost => println!("it came too late"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// How long the lease lasts is told by its end alone, see [`Lease`](crate::Lease). To be certain,
+    /// [`extend`](MutexGuard::extend) it next.
+    ///
+    /// Connections to nodes that there are none to yet are begun to be made, and nobody waits for them. If the guard is
+    /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only releases
+    /// and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which wait.
+    ///
+    /// # Errors
+    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of another
+    /// resource or prefix, or its time to live is not within the settings of this client, or those of the mutex cannot be
+    /// used. [`Forked`](ErrorKind::Forked) in a child of the process that built the client. Nothing is sent, the lease is
+    /// used up, and the lock, if it was still held, runs out.
+    pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
+        let (client, key) = (&self.client, &self.key);
+        client.check_process()?;
+        let own = self.prepare()?;
+        if lease.key() != &**key || lease.fencing_token().is_some() != self.is_fenced {
+            let message = format!("the lease of {:?} cannot be attached to {key:?}", lease.key());
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        let ttl = client.checked_ttl(lease.ttl())?;
+        let now = client.engine().readings();
+        let validity = lease.validity(ttl, now.lease, SystemTime::now());
+        if !validity.is_valid(now.lease) {
+            return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {key:?} has ended")));
+        }
+        let claim = client.engine().adopt(lease.token(), lease.fencing_token());
+        let hold = HoldId::of(&claim.token);
+        client.queues().hold(key, hold, validity, now);
+        let watch = |dog: &Watchdog| {
+            client.keeper().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
+        };
+        let watched = self.watchdog.as_ref().map(watch);
+        let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
+        let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), watched);
+        client.report().tell_news();
+        Ok(guard)
+    }
+}

@@ -1,0 +1,135 @@
+//! Fenced locks: those that give a number to each acquisition.
+//!
+//! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than its
+//! lock. So that no plain lock gets there by its name, such names are refused.
+
+use super::fenced_mutex::FencedMutex;
+use super::waiter::Vigil;
+use super::{Acquisition, Mutex};
+use crate::algorithm::acquire::Acquire;
+use crate::algorithm::fence::{Agreement, FencingToken};
+use crate::algorithm::time::Readings;
+use crate::engine::calls::{Claim, Count, Order};
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::os::wall;
+use crate::protocol::fenced;
+
+impl Mutex {
+    /// Gives every acquisition a number, greater than that of every acquisition before it:
+    /// [`FencedGuard::fence`](crate::FencedGuard::fence). Default: no number, and a lock that other libraries
+    /// understand.
+    ///
+    /// A lease can end while its holder is stopped and does not know. When it goes on it still writes, and no lock can keep it
+    /// from that; but the resource can, if every write brings its number and smaller ones than it has seen are refused:
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::FenceGuard;
+    ///
+    /// // In front of whatever must not be written twice.
+    /// let fence = FenceGuard::new();
+    ///
+    /// let mutex = redlock.mutex("orders/42").fenced();
+    /// let slow = mutex.lock()?.fence();
+    /// // Its lease ends, and somebody else takes the lock and writes.
+    /// let quick = mutex.lock()?.fence();
+    /// assert!(fence.check("orders/42", quick).is_ok());
+    /// // Then the first goes on.
+    /// assert!(fence.check("orders/42", slow).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written.
+    /// If nodes do forget, the numbers go on from the wall clocks: they are microseconds since 1970, or more. One acquisition
+    /// takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or this
+    /// machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
+    ///
+    /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was written with a
+    /// wrong clock. Such a node does not count for this lock ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is
+    /// written there; the others go on, and their numbers stay as they are. The key ends with its retention, or delete it on
+    /// that node. **A machine whose own wall clock is more than a day behind takes no fenced lock that others use:** to it, all
+    /// nodes are ahead.
+    ///
+    /// **A fenced lock and a plain lock of the same name are two different locks: neither keeps anybody out of the other.** All
+    /// programs that use a resource must agree on which it is. The key of a fenced lock is the prefix, `quorumlock-fence:`
+    /// and the name, and no other library understands it. The name of a plain lock must not begin with that.
+    ///
+    /// Nodes need scripts: one that runs none, or none for this user, does not count
+    /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A key that
+    /// holds something else is left as it is ([`Cause::Foreign`](crate::Cause::Foreign)). To extend and to release write the
+    /// key anew: unlike plain locks, a node whose memory is full does neither. Keys stay on the nodes for
+    /// [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
+    #[must_use]
+    pub fn fenced(mut self) -> FencedMutex {
+        // A fenced mutex that was made a `Mutex` again is fenced once.
+        if !self.is_fenced {
+            let (prefix, resource) = self.key.split_at(self.client.settings().prefix.len());
+            self.key = format!("{prefix}{}{resource}", fenced::MARK).into();
+            self.is_fenced = true;
+        }
+        FencedMutex::new(self)
+    }
+
+    /// Refuses a plain lock whose key would be that of a fenced one.
+    pub(super) fn check_key_space(&self) -> Result<()> {
+        if !self.is_fenced && self.key[self.client.settings().prefix.len()..].starts_with(fenced::MARK) {
+            let message =
+                format!("a resource name that begins with {:?}: such keys are those of fenced locks", fenced::MARK);
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        Ok(())
+    }
+}
+
+impl Acquisition<'_> {
+    /// Makes one attempt, and hands the machine what came of it.
+    pub(super) fn attempt_fenced(
+        &self,
+        machine: &mut Acquire,
+        vigil: Option<&Vigil<'_>>,
+        now: &mut Readings,
+    ) -> Result<(Claim, Count)> {
+        let (engine, token) = (self.mutex.client.engine(), super::draw()?);
+        let floor = wall_clock();
+        let ttl_millis = self.ttl.millis();
+        let order = Order { key: self.mutex.key.as_bytes(), token: &token, ttl_millis, fence: Some(floor) };
+        let (mut claim, count, agreement) =
+            engine.acquire_fenced(&order, floor, vigil.map(Vigil::listener), |t0, connects| {
+                machine.attempt_deadline(t0, connects)
+            });
+        if let Some(agreement) = &agreement {
+            claim.fence = Some(agreement.fence()).into();
+        }
+        let jitter = super::jitter(&count);
+        *now = engine.readings();
+        if let Some(vigil) = vigil {
+            machine.expects(vigil.outlook(&count));
+        }
+        machine.fenced(claim.t0, &count.tally, agreement, claim.reached, *now, jitter);
+        Ok((claim, count))
+    }
+
+    /// Raises the fence on the nodes that are behind, and hands the machine what came of it.
+    pub(super) fn raise(
+        &self,
+        machine: &mut Acquire,
+        claim: Claim,
+        agreement: &Agreement,
+        now: &mut Readings,
+    ) -> (Claim, Count) {
+        let engine = self.mutex.client.engine();
+        let deadline = |start| machine.raise_deadline(start);
+        let count = engine.raise(self.mutex.key.as_bytes(), &claim, agreement, deadline);
+        let jitter = super::jitter(&count);
+        *now = engine.readings();
+        machine.raised(&count.tally, *now, jitter);
+        (claim, count)
+    }
+}
+
+/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
+fn wall_clock() -> FencingToken {
+    let time = wall::since_epoch().as_micros();
+    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
+}

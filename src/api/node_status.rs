@@ -1,0 +1,169 @@
+//! What a client knows of its nodes at present: for an operator who wonders, and for a health check.
+
+use crate::algorithm::fault::Cause;
+use crate::algorithm::time::Human;
+use crate::engine::nodes::status::{Look, Snapshot};
+use crate::events::error::{Explained, NodeFault};
+use crate::protocol::server_info::Role;
+use std::fmt;
+use std::time::Duration;
+
+/// How one node looks to a client: from [`Redlock::nodes`](crate::Redlock::nodes). It is a copy, and does not change.
+#[derive(Clone)]
+pub struct NodeStatus {
+    address: String,
+    is_declared_durable: bool,
+    snapshot: Snapshot,
+}
+
+/// What a node is to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing delays, for ever.
+    Down(Cause),
+    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have forgotten
+    /// locks: see [`RestartGuard`](crate::RestartGuard).
+    Quarantined {
+        /// How long that goes on, unless the node is restarted again.
+        remaining: Duration,
+    },
+    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same server as another node; or
+    /// it answered the last attempt with an error that does not pass by itself, such as out of memory, no permission or too
+    /// few replicas. It is tried again, in case that changes. An error that passes, as while a script runs for long, is
+    /// [`Down`](NodeState::Down).
+    Rejected(Cause),
+    /// Nothing was heard of it. Connections are made when a lock is wanted.
+    Unknown,
+    /// It votes.
+    Voting,
+}
+
+impl NodeStatus {
+    pub(crate) fn new(address: String, is_declared_durable: bool, snapshot: Snapshot) -> NodeStatus {
+        NodeStatus { address, is_declared_durable, snapshot }
+    }
+
+    /// The node's address: `host:port`, or `unix:` and a path. Never its password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What it is to this client, as of the last time that it was asked something.
+    pub fn state(&self) -> NodeState {
+        match self.snapshot.look {
+            Look::Down(fault) => NodeState::Down(fault.cause),
+            Look::Quarantined(remaining) => NodeState::Quarantined { remaining },
+            Look::Rejected(fault) => NodeState::Rejected(fault.cause),
+            Look::Unknown => NodeState::Unknown,
+            Look::Voting => NodeState::Voting,
+        }
+    }
+
+    /// How long it has been up, or down, or in quarantine: since the client found out. For one that nothing was heard of, since
+    /// the client was built.
+    pub fn state_age(&self) -> Duration {
+        self.snapshot.time
+    }
+
+    /// Whether there is a connection to it now. A node that votes may have none: servers close idle ones, and it is made
+    /// again when the node is next asked.
+    pub fn is_connected(&self) -> bool {
+        self.snapshot.is_connected
+    }
+
+    /// Whether it is declared [`durable`](crate::Node::durable) and has not contradicted that: a node whose `INFO` says
+    /// `aof_enabled:0` is not durable.
+    pub fn is_durable(&self) -> bool {
+        self.is_declared_durable && !self.appends_nothing()
+    }
+
+    fn appends_nothing(&self) -> bool {
+        self.snapshot.identity.aof_enabled() == Some(false)
+    }
+
+    /// What server it is, such as `Redis 7.0.15` or `Valkey 9.1.2`; none when it was not met yet or withholds it.
+    pub fn server(&self) -> Option<String> {
+        self.snapshot.identity.server()
+    }
+
+    /// The first eight digits of its run id, which is another one after each restart. None when it was not met yet or
+    /// withholds it (an ACL without `INFO`): **the restarts of a node that withholds it are not noticed.**
+    pub fn run_id(&self) -> Option<String> {
+        self.snapshot.identity.run_id().map(|id| id.to_string())
+    }
+
+    /// Whether it is a master, as it should be; none when it was not met yet or withholds it.
+    pub fn role(&self) -> Option<Role> {
+        self.snapshot.identity.role()
+    }
+
+    /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is not
+    /// `noeviction`. Such a node may forget a lock while it is held, and says nothing.
+    pub fn eviction(&self) -> Option<&'static str> {
+        self.snapshot.identity.eviction()
+    }
+
+    /// How it failed last, if it ever did, however long ago.
+    pub fn last_fault(&self) -> Option<NodeFault> {
+        self.snapshot.last_fault.map(|fault| NodeFault::new(self.address.clone(), fault))
+    }
+}
+
+/// One line: the address, what it is, for how long, and why.
+impl fmt::Display for NodeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (state, explanation) = match self.snapshot.look {
+            Look::Down(fault) => ("down", Explained(fault).to_string()),
+            Look::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
+            Look::Rejected(fault) => ("rejected", Explained(fault).to_string()),
+            Look::Unknown => ("unknown", String::new()),
+            Look::Voting if self.is_connected() => ("voting", String::new()),
+            Look::Voting => ("voting", "not connected".to_owned()),
+        };
+        write!(f, "{}: {state} for {}", self.address, Human(self.state_age()))?;
+        if !explanation.is_empty() {
+            write!(f, ", {explanation}")?;
+        }
+        if let Some(server) = self.server() {
+            write!(f, ", {server}")?;
+        }
+        if let Some(policy) = self.eviction() {
+            write!(f, ", may evict locks ({policy})")?;
+        }
+        if self.is_declared_durable && self.appends_nothing() {
+            f.write_str(", declared durable but appends nothing to disk (aof_enabled:0)")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeState::Down(cause) => write!(f, "down, {cause}"),
+            NodeState::Quarantined { remaining } => write!(f, "in quarantine, {} left", Human(*remaining)),
+            NodeState::Rejected(cause) => write!(f, "rejected, {cause}"),
+            NodeState::Unknown => f.write_str("unknown"),
+            NodeState::Voting => f.write_str("voting"),
+        }
+    }
+}
+
+/// Shows all that can be asked for.
+impl fmt::Debug for NodeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeStatus")
+            .field("address", &self.address)
+            .field("state", &self.state())
+            .field("state_age", &self.state_age())
+            .field("is_connected", &self.is_connected())
+            .field("is_durable", &self.is_durable())
+            .field("server", &self.server())
+            .field("run_id", &self.run_id())
+            .field("role", &self.role())
+            .field("eviction", &self.eviction())
+            .field("last_fault", &self.last_fault())
+            .finish()
+    }
+}

@@ -1,0 +1,173 @@
+//! The client: the nodes of one quorum, shared by all threads that lock on it.
+
+use crate::api::client::Client;
+use crate::api::guard::MutexGuard;
+use crate::api::lease::Lease;
+use crate::api::mutex::Mutex;
+use crate::api::node_status::NodeStatus;
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::fenced;
+use std::fmt;
+use std::time::Duration;
+
+/// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
+///
+/// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a program
+/// usually has one client and clones it into its threads. The connections are made when first needed, or by
+/// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the last of
+/// these waits for the answers to releases, for the node timeout at most. There is no background thread, unless a lock has a
+/// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and another one sends
+/// the releases that are left when no thread is in a call: what a connection did not take at once, and what a node could
+/// not run.
+#[derive(Clone)]
+pub struct Redlock {
+    pub(crate) client: Client,
+}
+
+impl Redlock {
+    /// The lock of a resource. Makes no connection; a name that cannot be used is reported when it is locked.
+    ///
+    /// A name has 1 to 4096 bytes. Mutexes of the same name are the same lock, in this process and in every other one that
+    /// uses the same nodes and prefix.
+    pub fn mutex(&self, resource: impl AsRef<str>) -> Mutex {
+        Mutex::new(self.client.clone(), resource.as_ref())
+    }
+
+    /// Goes on with a lock that is held, in whatever thread, process or program it was taken: makes a guard of its lease. Asks
+    /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// let lease = guard.detach();
+    ///
+    /// // Another client, of the same nodes.
+    /// # let another = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let guard = another.attach(lease)?;
+    /// assert_eq!(guard.resource(), "orders/42");
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Mutex::attach`].
+    pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
+        let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
+            let message = format!("the lease of {:?} does not have the prefix of this client", lease.key());
+            return Err(Error::new(ErrorKind::Config, message));
+        };
+        let mutex = match lease.fencing_token() {
+            Some(_) => self.mutex(fenced::resource(name)).fenced().into(),
+            None => self.mutex(name),
+        };
+        mutex.ttl(lease.ttl()).attach(lease)
+    }
+
+    /// Makes all connections, and says what each node is. Optional: without it, the first lock makes them.
+    ///
+    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and the first
+    /// lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection to are asked whether
+    /// they still are masters, so those that hang are found out.
+    ///
+    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is down is not waited for, nor
+    /// is one that has failed a moment ago asked again before its back-off is over. What only a lock can show is not seen:
+    /// missing permissions, a full memory.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::{NodeState, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().node(node.url()).build()?;
+    /// for node in redlock.connect(Duration::from_secs(1))? {
+    ///     assert_eq!(node.state(), NodeState::Voting, "{node}");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at each of the
+    /// others; [`nodes`](Redlock::nodes) gives the statuses all the same. [`Forked`](ErrorKind::Forked) in a child of the
+    /// process that built the client.
+    pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
+        self.client.check_process()?;
+        let count = self.client.engine().check(timeout);
+        self.client.report().tell_news();
+        if count.is_won() {
+            self.nodes()
+        } else {
+            Err(self.client.unavailable_for("connect", self.client.trouble(&count)))
+        }
+    }
+
+    /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and
+    /// waits for nothing: it is what the client has found out while it was used, and which connections have been closed since.
+    /// A server that was killed a moment ago is still shown as voting, and as
+    /// [not connected](NodeStatus::is_connected): an idle connection may have ended for other reasons.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// use quorumlock::{NodeState, Redlock};
+    ///
+    /// let redlock = Redlock::builder().node(node.url()).build()?;
+    /// assert_eq!(redlock.nodes()?[0].state(), NodeState::Unknown);
+    /// redlock.mutex("orders/42").lock()?.unlock()?;
+    ///
+    /// for node in redlock.nodes()? {
+    ///     println!("{node}");
+    ///     assert_eq!(node.state(), NodeState::Voting);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    pub fn nodes(&self) -> Result<Vec<NodeStatus>> {
+        self.client.check_process()?;
+        let settings = self.client.settings();
+        let named = settings.nodes.iter().zip(&settings.durable);
+        let status = named
+            .zip(self.client.engine().status())
+            .map(|((address, &is_durable), snapshot)| NodeStatus::new(address.clone(), is_durable, snapshot));
+        let status = status.collect();
+        self.client.report().tell_news();
+        Ok(status)
+    }
+
+    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped guards and
+    /// lost attempts that are not sent or not answered yet, and those that are sent again because a node was down or could
+    /// not run them. Closes nothing: the client can be used on.
+    ///
+    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those locks
+    /// stay held for their time to live. Dropping the last handle waits by itself, but for the node timeout at most, and not
+    /// for nodes that are down.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// drop(redlock.mutex("orders/42").lock()?);
+    /// redlock.close(Duration::from_secs(1))?;
+    /// assert!(node.keys().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such node.
+    /// They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        self.client.close(timeout)
+    }
+
+    pub(crate) fn new(client: Client) -> Redlock {
+        Redlock { client }
+    }
+}
+
+impl fmt::Debug for Redlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redlock").field("nodes", &self.client.settings().nodes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,251 @@
+//! How long to wait for a lock, and who may end the wait.
+
+use crate::api::forked;
+use crate::engine::interrupt::Alarm;
+use crate::events::error::Result;
+use crate::os::channel;
+use crate::os::fork::Generation;
+use crate::os::sync::{Mutex, lock};
+use crossbeam_channel::{Receiver, Sender, bounded, never};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often somebody who waits for sockets looks at the channel that may cancel his wait.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
+///
+/// Waits, like all other limits but those of leases, go by a steady clock: setting the machine's wall clock changes none of
+/// them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
+///
+/// ```
+/// use quorumlock::{CancelHandle, Wait};
+/// use std::time::Duration;
+///
+/// let shutdown = CancelHandle::new();
+/// let wait = Wait::timeout(Duration::from_secs(5)).cancelled_by(&shutdown);
+/// # drop(wait);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Wait {
+    pub(crate) limit: Limit,
+    cancel: Cancel,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Deadline(Instant),
+    Never,
+    Timeout(Duration),
+}
+
+#[derive(Clone, Debug)]
+enum Cancel {
+    Channel(Receiver<()>),
+    Handle(CancelHandle),
+    Never,
+}
+
+impl Wait {
+    /// Waits for as long as the resource is held; when no quorum of nodes answers, for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after).
+    pub fn forever() -> Wait {
+        Wait { limit: Limit::Never, cancel: Cancel::Never }
+    }
+
+    /// Waits for this long at most, counted from the call that waits. Zero makes one attempt.
+    pub fn timeout(timeout: Duration) -> Wait {
+        Wait { limit: Limit::Timeout(timeout), cancel: Cancel::Never }
+    }
+
+    /// Waits until then at the latest. A time in the past makes one attempt.
+    pub fn deadline(deadline: Instant) -> Wait {
+        Wait { limit: Limit::Deadline(deadline), cancel: Cancel::Never }
+    }
+
+    /// Lets a handle end the wait. Replaces an earlier handle or channel.
+    #[must_use]
+    pub fn cancelled_by(mut self, handle: &CancelHandle) -> Wait {
+        self.cancel = Cancel::Handle(handle.clone());
+        self
+    }
+
+    /// Lets a channel end the wait, by a message, which is taken, or by its last sender going away. Replaces an earlier
+    /// handle or channel.
+    #[must_use]
+    pub fn cancelled_by_channel(mut self, receiver: Receiver<()>) -> Wait {
+        self.cancel = Cancel::Channel(receiver);
+        self
+    }
+
+    /// Refuses a handle that this process has inherited from its parent: nobody can be sure to wait on it.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        match &self.cancel {
+            Cancel::Handle(CancelHandle(shared)) => shared.made_in.map_or(Ok(()), forked::check),
+            Cancel::Channel(_) | Cancel::Never => Ok(()),
+        }
+    }
+
+    /// Whether the wait has been cancelled. Takes the message, if a channel brings one.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match &self.cancel {
+            Cancel::Channel(receiver) => !matches!(receiver.try_recv(), Err(crossbeam_channel::TryRecvError::Empty)),
+            Cancel::Handle(handle) => handle.is_cancelled(),
+            Cancel::Never => false,
+        }
+    }
+
+    /// Lets the alarm be rung when the wait is cancelled, for as long as what this gives is there. A channel rings none.
+    pub(crate) fn rings<'w>(&'w self, alarm: &Arc<Alarm>) -> Ringing<'w> {
+        let handle = match &self.cancel {
+            Cancel::Handle(handle) => Some(handle),
+            Cancel::Channel(_) | Cancel::Never => None,
+        };
+        if let Some(handle) = handle {
+            lock(&handle.0.alarms).push(Arc::clone(alarm));
+        }
+        Ringing { handle, alarm: Arc::clone(alarm) }
+    }
+
+    /// How long to wait at most before asking whether the wait is [cancelled](Wait::is_cancelled): of a channel nobody is
+    /// told who waits for sockets.
+    pub(crate) fn glance(&self) -> Duration {
+        if let Cancel::Channel(_) = self.cancel { GLANCE } else { Duration::MAX }
+    }
+
+    /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
+    pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
+        let (by_channel, by_handle) = match &self.cancel {
+            Cancel::Channel(receiver) => (receiver.clone(), never()),
+            Cancel::Handle(handle) => (never(), handle.0.cancelled.clone()),
+            Cancel::Never => (never(), never()),
+        };
+        channel::sleep(wake, &by_channel, &by_handle, time)
+    }
+}
+
+/// An alarm that is rung when a wait is cancelled.
+pub(crate) struct Ringing<'w> {
+    handle: Option<&'w CancelHandle>,
+    alarm: Arc<Alarm>,
+}
+
+impl Drop for Ringing<'_> {
+    fn drop(&mut self) {
+        if let Some(handle) = self.handle {
+            let mut alarms = lock(&handle.0.alarms);
+            if let Some(index) = alarms.iter().position(|alarm| Arc::ptr_eq(alarm, &self.alarm)) {
+                alarms.swap_remove(index);
+            }
+        }
+    }
+}
+
+/// Ends waits from another thread: every wait that was given this handle or a clone of it, now and later.
+///
+/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key behind.
+/// Dropping a handle cancels nothing.
+///
+/// A child made by `fork` needs handles of its own: a wait that is given one of the parent's is refused as
+/// [`Forked`](crate::ErrorKind::Forked), and cancelling one in the child cancels no wait of the parent.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// None when it could not be found out.
+    made_in: Option<Generation>,
+    is_cancelled: AtomicBool,
+    /// Dropped to cancel: a channel without a sender tells everyone who listens.
+    sender: Mutex<Option<Sender<Infallible>>>,
+    cancelled: Receiver<Infallible>,
+    /// Of those who wait and cannot listen to a channel.
+    alarms: Mutex<Vec<Arc<Alarm>>>,
+}
+
+impl CancelHandle {
+    /// A handle that has not cancelled anything.
+    pub fn new() -> CancelHandle {
+        let (sender, cancelled) = bounded(0);
+        let (made_in, is_cancelled) = (Generation::current().ok(), AtomicBool::new(false));
+        let (sender, alarms) = (Mutex::new(Some(sender)), Mutex::default());
+        CancelHandle(Arc::new(Shared { made_in, is_cancelled, sender, cancelled, alarms }))
+    }
+
+    /// Ends the waits. Doing it twice does no harm.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::Release);
+        if !self.is_inherited() {
+            lock(&self.0.sender).take();
+            lock(&self.0.alarms).iter().for_each(|alarm| alarm.ring());
+        }
+    }
+
+    /// Whether [`cancel`](CancelHandle::cancel) has been called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::Acquire)
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.0.made_in.is_some_and(Generation::is_past)
+    }
+}
+
+impl Drop for CancelHandle {
+    /// In a child, the channel is left as it is: threads that the child does not have were perhaps waiting at it.
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            std::mem::forget(Arc::clone(&self.0));
+        }
+    }
+}
+
+impl Default for CancelHandle {
+    fn default() -> CancelHandle {
+        CancelHandle::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_cancels_every_wait_it_was_given_to() {
+        let handle = CancelHandle::new();
+        let waits =
+            [Wait::forever().cancelled_by(&handle), Wait::timeout(Duration::ZERO).cancelled_by(&handle.clone())];
+        assert!(waits.iter().all(|wait| !wait.is_cancelled() && !wait.sleep(&never(), Duration::ZERO)));
+        handle.cancel();
+        handle.cancel();
+        assert!(waits.iter().all(|wait| wait.is_cancelled() && wait.sleep(&never(), Duration::MAX)));
+    }
+
+    #[test]
+    fn a_dropped_handle_cancels_nothing() {
+        let wait = Wait::forever().cancelled_by(&CancelHandle::new());
+        assert!(!wait.is_cancelled());
+        assert!(!wait.sleep(&never(), Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_channel_cancels_by_a_message_or_by_its_end() {
+        let (sender, receiver) = bounded(1);
+        let wait = Wait::forever().cancelled_by_channel(receiver);
+        assert!(!wait.is_cancelled());
+        sender.send(()).unwrap();
+        assert!(wait.is_cancelled());
+        assert!(!wait.is_cancelled(), "the message was taken");
+        drop(sender);
+        assert!(wait.is_cancelled() && wait.sleep(&never(), Duration::MAX));
+    }
+
+    #[test]
+    fn a_wake_up_is_not_a_cancellation() {
+        let (sender, wake) = bounded(1);
+        sender.send(()).unwrap();
+        assert!(!Wait::forever().sleep(&wake, Duration::MAX));
+    }
+}

@@ -1,0 +1,130 @@
+//! How locks are extended automatically: the settings.
+
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::renewal::Terms;
+use crate::algorithm::time::{Human, LeaseTime};
+use crate::engine::local_queue::HoldId;
+use crate::engine::watchdog_thread::AutomaticExtension;
+use crate::events::error::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+/// The part of its validity before whose end a lease is told to be lost, by default: a tenth, so that its holder has time
+/// to stop.
+const MARGIN: u32 = 10;
+/// Longest margin by default.
+const LONGEST_MARGIN: Duration = Duration::from_secs(1);
+
+/// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they are told to be lost. Given
+/// to [`Mutex::watchdog`](crate::Mutex::watchdog).
+///
+/// One thread for each client, started when it is first needed, extends all its locks, all that are due in one batch. It
+/// blocks all signals and ends with the client. An extension that fails is tried again, several times before the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watchdog {
+    period: Option<Duration>,
+    margin: Option<Duration>,
+    at_most: Option<u32>,
+    at_most_for: Option<Duration>,
+}
+
+impl Watchdog {
+    /// Extends every lock after a third of its time to live, for as long as its guard lives.
+    pub fn new() -> Watchdog {
+        Watchdog::default()
+    }
+
+    /// How long after an extension the next one follows. Default: a third of the time to live. At most half of the validity
+    /// is waited, whatever stands here, so that there is time to try again.
+    #[must_use]
+    pub fn period(mut self, period: Duration) -> Watchdog {
+        self.period = Some(period);
+        self
+    }
+
+    /// How long before the end of its validity a lock that could not be extended is told to be lost, so that its holder can
+    /// stop in time. Default: a tenth of the validity, at most 1 s. Less than half of the validity. When it has been told,
+    /// nothing extends the lock any more.
+    #[must_use]
+    pub fn margin(mut self, margin: Duration) -> Watchdog {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// How often a lock is extended automatically. After the last time it runs out, and is told to be lost. Default: without
+    /// limit. Extensions by hand do not count.
+    #[must_use]
+    pub fn at_most(mut self, extensions: u32) -> Watchdog {
+        self.at_most = Some(extensions);
+        self
+    }
+
+    /// For how long a lock is extended automatically, counted from when it was taken. Default: without limit.
+    #[must_use]
+    pub fn at_most_for(mut self, time: Duration) -> Watchdog {
+        self.at_most_for = Some(time);
+        self
+    }
+
+    /// Checks the settings for locks of this time to live.
+    pub(crate) fn check(&self, ttl: Ttl) -> Result<()> {
+        if self.period.is_some_and(|period| period.is_zero()) {
+            return Err(Error::new(ErrorKind::Config, "a watchdog's period must be more than zero"));
+        }
+        if self.margin.is_some_and(|margin| margin >= ttl.validity() / 2) {
+            let message = format!(
+                "a watchdog's margin of {} is not less than half of the validity of a lock of {}",
+                Human(self.margin.unwrap_or_default()),
+                Human(ttl.duration())
+            );
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        Ok(())
+    }
+
+    /// How the watchdog's thread extends a lock that was taken at `start`.
+    pub(crate) fn extension_of(&self, ttl: Ttl, start: LeaseTime, hold: HoldId) -> AutomaticExtension {
+        AutomaticExtension { ttl, hold, terms: self.terms(ttl, start), margin: self.margin_for(ttl) }
+    }
+
+    /// How long before the end of a lease it is told to be lost.
+    pub(crate) fn margin_for(&self, ttl: Ttl) -> Duration {
+        self.margin.unwrap_or_else(|| (ttl.validity() / MARGIN).min(LONGEST_MARGIN))
+    }
+
+    /// When a lock that was taken at `start` is to be extended.
+    fn terms(&self, ttl: Ttl, start: LeaseTime) -> Terms {
+        let default = Terms::of(ttl);
+        Terms {
+            period: self.period.unwrap_or(default.period),
+            at_most: self.at_most,
+            until: self.at_most_for.map(|time| start.after(time)),
+            ..default
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::lease::MAX_TTL;
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::new(Duration::from_millis(millis), 0.01, MAX_TTL).unwrap()
+    }
+
+    #[test]
+    fn a_margin_is_a_tenth_of_the_validity_and_no_longer_than_a_second() {
+        assert_eq!(Watchdog::new().margin_for(ttl(1000)), Duration::from_micros(98_800));
+        assert_eq!(Watchdog::new().margin_for(ttl(60_000)), Duration::from_secs(1));
+        assert_eq!(Watchdog::new().margin(Duration::ZERO).margin_for(ttl(1000)), Duration::ZERO);
+    }
+
+    #[test]
+    fn settings_that_leave_no_time_are_refused() {
+        assert!(Watchdog::new().check(ttl(3)).is_ok());
+        let refusal = |watchdog: Watchdog| watchdog.check(ttl(1000)).unwrap_err().to_string();
+        assert!(refusal(Watchdog::new().period(Duration::ZERO)).contains("period"));
+        assert!(refusal(Watchdog::new().margin(Duration::from_millis(494))).contains("margin"));
+        assert!(Watchdog::new().margin(Duration::from_millis(493)).check(ttl(1000)).is_ok());
+    }
+}

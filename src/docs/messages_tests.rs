@@ -1,0 +1,312 @@
+//! The table of every failure message, as an operator reads it: rendered by the code and compared with the page that the
+//! documentation shows. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
+
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::node::NodeId;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::engine::nodes::status::{Look, Snapshot};
+use crate::events::error::{Error, NodeFault};
+use crate::ffi::event_tests;
+use crate::os::fork::Generation;
+use crate::protocol::endpoint::EndpointError;
+use crate::protocol::server_info::Identity;
+use crate::{CancelHandle, Lease, Mutex, NodeStatus, Redlock, Wait, Watchdog};
+use std::fmt::{Display, Write};
+use std::path::Path;
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const TIMEOUT: Detail = Detail::Limit(Duration::from_millis(100), Some("node_timeout"));
+
+/// What can be wrong with one node, and what to do about it.
+fn node_faults() -> Vec<(Fault, &'static str)> {
+    use Phase::{Connect, Handshake, Reply, Resolve};
+    let fault = Fault::new;
+    let denied = |detail| fault(Reply, Cause::NoPermission).with(detail);
+    let server = |word| (fault(Reply, Cause::Server(word)), "Check the server; the word is that of its error reply");
+    let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
+    let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
+    let protocol =
+        |error| (fault(Reply, Cause::Protocol(error)), "Check which program answers there: it violates RESP2");
+    vec![
+        (timed_out(Resolve), "Check the DNS"),
+        (timed_out(Connect), "Check the node, the network and firewalls; raise `node_timeout` for a far node"),
+        (timed_out(Handshake), "What listens there does not answer: a hung server, or no Redis server"),
+        (timed_out(Reply), "Check the node, or raise `node_timeout`. The command may still run later"),
+        (
+            fault(Reply, Cause::TimedOut).with(Detail::Limit(Duration::from_millis(40), None)),
+            "The attempt had less time than `node_timeout`: its time to live is short",
+        ),
+        (fault(Connect, Cause::TimedOut), "Check the node and the network"),
+        (fault(Resolve, Cause::UnknownHost), "Correct the host name in the URL, or the DNS"),
+        (fault(Connect, Cause::Refused), "Start the server, or correct the address"),
+        (fault(Connect, Cause::Unreachable), "Check the network"),
+        (fault(Connect, Cause::Closed), "Check the server's log, and the devices on the way to it"),
+        (fault(Handshake, Cause::Closed), "Name a port without TLS, and a server instead of a proxy"),
+        (fault(Reply, Cause::Closed), "The server ended, or something between ended the connection; it is made again"),
+        (fault(Connect, Cause::System(24)), "Raise the limit that the operating system names"),
+        (fault(Handshake, Cause::Protocol(ProtocolError::UnknownType)), "Name a Redis or Valkey server"),
+        protocol(ProtocolError::ArrayTooLong),
+        protocol(ProtocolError::BadNumber),
+        protocol(ProtocolError::BulkTooLong),
+        protocol(ProtocolError::LineTooLong),
+        protocol(ProtocolError::MissingCrlf),
+        protocol(ProtocolError::ReplyTooLong),
+        protocol(ProtocolError::TooDeep),
+        protocol(ProtocolError::UnexpectedReply),
+        protocol(ProtocolError::UnknownType),
+        protocol(ProtocolError::Unrequested),
+        (auth(Detail::PasswordMissing), "Put the password into the URL: `redis://:password@host`"),
+        (auth(Detail::PasswordWrong), "Correct user and password in the URL"),
+        (auth(Detail::PasswordUnset), "Take the password out of the URL, or set it on the server"),
+        (auth(Detail::UsersUnknown), "Take the user out of the URL"),
+        (auth(Detail::None), "Correct user and password in the URL"),
+        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: `docs::operations`"),
+        (
+            denied(Detail::Command("EVAL with GET and DEL, DELIFEQ or DELEX")),
+            "Allow one way of releasing in the user's ACL",
+        ),
+        (denied(Detail::Command("EVAL with GET and PEXPIRE, or SET")), "Allow one way of extending in the user's ACL"),
+        (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
+        (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
+        (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
+        (denied(Detail::Command("PUBLISH")), "Allow it, or switch `wake_ups` off"),
+        (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `wake_ups` off"),
+        (denied(Detail::None), "Check the user's ACL"),
+        (fault(Reply, Cause::NoScripts), "Allow `EVAL`, or name a node that has scripts"),
+        (fault(Reply, Cause::Foreign), "Find out what stands under the key, and delete it"),
+        (fault(Reply, Cause::NoExpiry), "Delete the key, unless a program that holds the lock will"),
+        (fault(Reply, Cause::FenceAhead), "Correct the clocks; delete the key only where no writer uses its fence"),
+        (fault(Handshake, Cause::Database), "Correct the number in the URL, or raise `databases` on the server"),
+        (fault(Handshake, Cause::NotMaster), "Name a master"),
+        (fault(Reply, Cause::ReadOnly), "Name a master: this is a replica, or became one"),
+        (fault(Handshake, Cause::ClusterMode), "Name an independent master"),
+        (fault(Handshake, Cause::Duplicate(NodeId::new(0))), "Two URLs lead to one server: name another server"),
+        (
+            fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
+            "Wait, or declare the node durable if it is: `docs::operations`",
+        ),
+        (fault(Reply, Cause::Loading), "Wait"),
+        (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory` or free memory"),
+        (fault(Handshake, Cause::TooManyClients), "Raise `maxclients`, or find what does not close connections"),
+        (fault(Reply, Cause::Backlog), "The node does not keep up, or hangs"),
+        (fault(Reply, Cause::Server("BUSY")), "Wait for the script, or `SCRIPT KILL` it"),
+        (
+            fault(Handshake, Cause::Server("DENIED")),
+            "Set a password and `protected-mode no`, or bind to the right address",
+        ),
+        (fault(Reply, Cause::Server("MASTERDOWN")), "Name a master"),
+        (fault(Reply, Cause::Server("MISCONF")), "Check the server's disk: it cannot save"),
+        (fault(Reply, Cause::Server("NOREPLICAS")), "Check its replicas, or lower `min-replicas-to-write`"),
+        server("ERR"),
+        server("unrecognised"),
+    ]
+}
+
+fn url_errors() -> [EndpointError; 16] {
+    use EndpointError::*;
+    [
+        BadDatabase,
+        BadDurable,
+        BadEncoding,
+        BadHost,
+        BadPort,
+        Blank,
+        NoHost,
+        NoPassword,
+        NoPath,
+        NoScheme,
+        RepeatedParameter,
+        Tls,
+        Unencoded('#'),
+        UnixUnsupported,
+        UnknownParameter,
+        UnsupportedScheme,
+    ]
+}
+
+fn client() -> Redlock {
+    Redlock::builder().nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"]).build().unwrap()
+}
+
+/// Errors that no node is asked for.
+fn errors() -> Vec<Error> {
+    let client = client();
+    let order = || client.mutex("orders/42");
+    let refused = |mutex: Mutex| mutex.try_lock().unwrap_err();
+    let built = |builder: crate::Builder| builder.build().unwrap_err();
+    let one = || Redlock::builder().node("redis://10.0.0.1");
+    let lease = |text: &str| text.parse::<Lease>();
+    let text = |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
+    let cancelled = CancelHandle::new();
+    cancelled.cancel();
+    let far = 253_402_300_799_999;
+    let mut errors = vec![
+        built(Redlock::builder()),
+        built(Redlock::builder().nodes((1..=65).map(|port| format!("redis://10.0.0.1:{port}")))),
+        built(one().node("redis://:secret@10.0.0.1:6379/3")),
+        built(one().node_timeout(Duration::ZERO)),
+        built(one().drift_factor(1.0)),
+        built(one().retry_delay(Duration::ZERO, MINUTE)),
+        built(one().max_ttl(Duration::ZERO)),
+        built(one().fence_retention(Duration::MAX)),
+        built(one().spin(MINUTE)),
+        refused(client.mutex("")),
+        refused(client.mutex("quorumlock-fence:x")),
+        refused(order().ttl(Duration::ZERO)),
+        refused(order().ttl(Duration::from_millis(2))),
+        refused(order().ttl(MINUTE * 90)),
+        refused(order().watchdog(Watchdog::new().period(Duration::ZERO))),
+        refused(order().watchdog(Watchdog::new().margin(MINUTE))),
+        lease("nonsense").unwrap_err(),
+    ];
+    if let (Ok(ended), Ok(other)) = (lease(&text("orders/42", 1)), lease(&text("other", far))) {
+        errors.push(client.attach(ended).unwrap_err());
+        let prefixed = Redlock::builder().node("redis://10.0.0.1").prefix("shop:").build().unwrap();
+        errors.push(prefixed.attach(lease(&text("other", far)).unwrap()).unwrap_err());
+        errors.push(order().attach(other).unwrap_err());
+    }
+    errors.push(Error::lease_lost("orders/42", None));
+    errors.push(Error::lease_lost("orders/42", Some((Duration::from_millis(1200), Duration::from_secs(2)))));
+    errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
+    errors.push(Error::entropy());
+    let full = std::io::Error::from_raw_os_error(24);
+    let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
+    errors.extend(actions.map(|action| Error::system(action, &full)));
+    errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err());
+    errors.push(crate::api::forked::check(Generation::of_a_parent()).unwrap_err());
+    errors
+}
+
+/// Errors that too few nodes answered.
+fn unavailable() -> Vec<Error> {
+    let Redlock { client } = client();
+    let node = |last: u8, fault| NodeFault::new(format!("10.0.0.{last}:6379"), fault);
+    let (refused, slow) =
+        (Fault::new(Phase::Connect, Cause::Refused), Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT));
+    let restarted = Fault::new(Phase::Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300)));
+    let other = |word: &str| vec![format!("10.0.0.3:6379: {word}")];
+    let error = |what, causes, others| Error::unavailable(what, 3, MINUTE, causes, others);
+    vec![
+        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("healthy, not asked")),
+        error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("not asked")),
+        error("lock \"orders/42\"", vec![node(1, restarted), node(2, restarted)], other("answered")),
+        error(
+            "confirm the release of \"orders/42\"",
+            vec![node(1, slow), node(2, slow)],
+            other("asked, answer not awaited"),
+        ),
+        error("lock \"orders/42\"", Vec::new(), other("answered")),
+        client.no_expiry("orders/42", [NodeId::new(0), NodeId::new(2)].into_iter().collect()),
+        client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
+    ]
+}
+
+fn looks() -> Vec<NodeStatus> {
+    let status = |look, is_durable, said: &[u8]| {
+        let mut identity = Identity::default();
+        identity.learn(said);
+        let time = Duration::from_millis(3200);
+        let snapshot = Snapshot { look, time, is_connected: true, identity, last_fault: None };
+        NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
+    };
+    let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
+    vec![
+        status(Look::Voting, false, b"redis_version:7.0.15"),
+        status(Look::Voting, false, b"redis_version:7.0.15\nmaxmemory:1\nmaxmemory_policy:allkeys-lru"),
+        status(Look::Voting, true, b"redis_version:7.0.15\naof_enabled:0"),
+        status(Look::Quarantined(Duration::from_millis(56_800)), false, b"redis_version:7.0.15"),
+        status(Look::Down(Fault::new(Phase::Connect, Cause::Refused)), false, b""),
+        status(Look::Rejected(auth), false, b""),
+        status(Look::Unknown, false, b""),
+    ]
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "Every failure message, as an operator reads it. A test renders this page and compares it with what stands here.\n",
+    );
+    let list = |page: &mut String, title: &str, lines: &[&dyn Display]| {
+        let _ = write!(page, "\n# {title}\n\n```text\n");
+        for line in lines {
+            let _ = writeln!(page, "{line}");
+        }
+        page.push_str("```\n");
+    };
+    let (unavailable, errors, urls, looks) = (unavailable(), errors(), url_errors(), looks());
+    list(&mut page, "Too few nodes answered", &unavailable.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
+    page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
+    page.push_str("| Message | What to do |\n|---|---|\n");
+    for (fault, remedy) in node_faults() {
+        let line = NodeFault::new("10.0.0.1:6379".into(), fault).to_string();
+        let _ = writeln!(page, "| {} | {remedy} |", line.strip_prefix("10.0.0.1:6379: ").unwrap());
+    }
+    list(
+        &mut page,
+        "A node's URL, after \"node 0: \"",
+        &urls.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+    );
+    list(
+        &mut page,
+        "A setting, a name, a lease, a wait",
+        &errors.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+    );
+    page.push_str("\n# An event, in the C interface\n\n");
+    page.push_str("An observer in Rust gets a type for each kind, and writes its own lines.\n\n");
+    page.push_str("| Kind | Message |\n|---|---|\n");
+    for (kind, line) in event_tests::lines() {
+        let _ = writeln!(page, "| `{kind}` | {line} |");
+    }
+    list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
+    page
+}
+
+#[test]
+fn the_page_of_messages_shows_what_the_code_says() {
+    let (file, page) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/messages.md"), page());
+    if std::env::var_os("QUORUMLOCK_WRITE_MESSAGES").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let committed = std::fs::read_to_string(&file).unwrap();
+    for (line, (shown, said)) in committed.lines().zip(page.lines()).enumerate() {
+        assert_eq!(shown, said, "line {} of {}; see the beginning of this file", line + 1, file.display());
+    }
+    assert_eq!(committed.len(), page.len(), "one is longer");
+    assert!(!page.contains("secret"), "a password shows");
+}
+
+/// A cause that the page does not show does not compile here.
+#[test]
+fn every_cause_is_on_the_page() {
+    let number = |cause: Cause| match cause {
+        Cause::Auth => 0,
+        Cause::Backlog => 1,
+        Cause::Closed => 2,
+        Cause::ClusterMode => 3,
+        Cause::Database => 4,
+        Cause::Duplicate(_) => 5,
+        Cause::Foreign => 6,
+        Cause::Loading => 7,
+        Cause::NoPermission => 8,
+        Cause::NoScripts => 9,
+        Cause::NotMaster => 10,
+        Cause::OutOfMemory => 11,
+        Cause::Protocol(_) => 12,
+        Cause::Quarantined => 13,
+        Cause::ReadOnly => 14,
+        Cause::Refused => 15,
+        Cause::Server(_) => 16,
+        Cause::System(_) => 17,
+        Cause::TimedOut => 18,
+        Cause::TooManyClients => 19,
+        Cause::UnknownHost => 20,
+        Cause::Unreachable => 21,
+        Cause::FenceAhead => 22,
+        Cause::NoExpiry => 23,
+    };
+    let mut shown: Vec<u8> = node_faults().iter().map(|(fault, _)| number(fault.cause)).collect();
+    shown.sort_unstable();
+    shown.dedup();
+    assert_eq!(shown, (0..24).collect::<Vec<u8>>());
+}

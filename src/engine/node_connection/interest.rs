@@ -1,0 +1,62 @@
+//! What a link waits for: its stream, and for which way it is to become ready. And where it leads, for a connection beside it.
+
+use super::Link;
+use crate::algorithm::time::Timestamp;
+use crate::os::poll::Interest;
+use crate::os::resolve;
+use crate::os::stream::Stream;
+use crate::protocol::endpoint::Address;
+use crate::protocol::handshake::Greeting;
+use std::io;
+use std::sync::Arc;
+
+impl Link {
+    /// What to poll for, if anything.
+    pub(in crate::engine) fn interest(&self) -> Option<Interest> {
+        self.connection.interest(!self.session.unsent().is_empty())
+    }
+
+    /// Whether this is what the link has to poll for now.
+    pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
+        self.connection.is_interested_in(!self.session.unsent().is_empty(), interest)
+    }
+
+    /// Whether this is the link's present stream.
+    pub(in crate::engine) fn is_on(&self, stream: &Arc<Stream>) -> bool {
+        self.connection.is_on(stream)
+    }
+
+    /// Begins another connection to where this one leads, if it is open.
+    pub(in crate::engine) fn connect_again(&self) -> Option<io::Result<Stream>> {
+        if !self.is_open() {
+            return None;
+        }
+        match self.endpoint.address() {
+            Address::Unix(path) => Some(Stream::connect_unix(path)),
+            Address::Tcp(host, port) => {
+                resolve::literal(host, *port).or_else(|| self.race.first()).map(Stream::connect_tcp)
+            }
+        }
+    }
+
+    /// How connections to the node introduce themselves.
+    pub(in crate::engine) fn greeting(&self) -> &Greeting {
+        self.endpoint.greeting()
+    }
+
+    /// Whether a release is unanswered whose key may be on the node.
+    pub(in crate::engine) fn awaits_release(&self) -> bool {
+        self.session.unanswered_releases() > 0 && (self.is_open() || self.pending.is_carried && !self.is_closed())
+    }
+
+    /// Whether such a release is on its way out, or its answer may come in time.
+    pub(in crate::engine) fn has_release_on_its_way(&self, now: Timestamp) -> bool {
+        let is_recent = || self.wrote_at.is_some_and(|wrote_at| now.since(wrote_at) <= self.node_timeout);
+        self.awaits_release() && (!self.session.unsent().is_empty() || is_recent())
+    }
+
+    /// Whether such a release is unsent.
+    pub(in crate::engine) fn has_unsent_release(&self) -> bool {
+        self.awaits_release() && !self.session.unsent().is_empty()
+    }
+}

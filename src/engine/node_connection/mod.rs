@@ -1,0 +1,449 @@
+//! One node's ordered connection: made when needed, kept, made again when lost.
+//!
+//! ```text
+//!            admit                     address           writable
+//!   Closed ─────────► Resolving ───────────► Connecting ─────────► Open
+//!     ▲   (back-off)     │ no address            │ refused           │ closed, protocol error,
+//!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull
+//! ```
+//!
+//! Commands may be queued in every state but `Closed`: they go out, in order, behind the greeting. A release can
+//! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost connection
+//! left unanswered are sent first on the next one, behind the greeting (SPEC §2.9); those that the node could not run are
+//! sent again after a pause.
+//!
+//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
+//! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
+
+mod duplicate;
+mod faults;
+mod interest;
+mod pending;
+mod race;
+
+use super::socket_state::Connection;
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::health::Health;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::pending_release::ReleaseTerms;
+use crate::algorithm::quarantine::Quarantine;
+use crate::algorithm::run_id::RunId;
+use crate::algorithm::time::Timestamp;
+use crate::os::resolve::{self, Resolution};
+use crate::os::stream::{self, Stream};
+use crate::os::waker::Waker;
+use crate::protocol::command::Dialect;
+use crate::protocol::endpoint::{Address, Endpoint};
+use crate::protocol::server_info::Identity;
+use crate::protocol::session::{Event, Session, Standing};
+use pending::PendingReleases;
+use race::{Progress, Race};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Unanswered requests beyond which a node gets no new `SET`s, only the releases it is owed. Many threads and a far node make a
+/// long backlog that is no harm: what matters is how old the oldest request is. This only leaves room for releases.
+const BACKLOG_LIMIT: usize = BACKLOG_HARD_LIMIT / 2;
+/// Unanswered requests, or unsent bytes, beyond which a connection is given up.
+const BACKLOG_HARD_LIMIT: usize = 65_536;
+const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
+/// How long a connection may take to be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// How long an answer may be overdue before the connection is given up. Long, as that does not cancel what was sent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+/// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
+/// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
+const IDLE_CHECK: Duration = Duration::from_millis(1);
+
+/// One node's connection.
+pub(super) struct Link {
+    pub(super) session: Session,
+    /// Whether the node's yes counts, over all connections.
+    pub(super) quarantine: Quarantine,
+    /// What it has told of itself on the last connection on which it did.
+    pub(super) known: Identity,
+    node: NodeId,
+    endpoint: Endpoint,
+    connection: Connection,
+    health: Health,
+    /// The releases that the node has not run.
+    pub(super) pending: PendingReleases,
+    /// What the node spoke on the last connection, as a first guess for the next.
+    dialect: Option<Dialect>,
+    race: Race,
+    /// A look-up that may outlast the connection it was begun for: there is never more than one.
+    resolution: Option<Resolution>,
+    opened_at: Timestamp,
+    /// When the connection was last read from.
+    checked_at: Timestamp,
+    /// When bytes last left for the node, on this connection or an earlier one.
+    wrote_at: Option<Timestamp>,
+    node_timeout: Duration,
+    waker: Arc<Waker>,
+}
+
+/// What one read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    Nothing,
+    /// All there was, or all before the end of the connection.
+    Something,
+    /// As much as there was room for: there may be more.
+    Much,
+}
+
+impl Link {
+    pub(super) fn new(
+        node: NodeId,
+        (endpoint, quarantine): (Endpoint, Quarantine),
+        node_timeout: Duration,
+        waker: Arc<Waker>,
+    ) -> Link {
+        Link {
+            session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
+            quarantine,
+            known: Identity::default(),
+            node,
+            endpoint,
+            connection: Connection::Closed,
+            health: Health::new(),
+            pending: PendingReleases::default(),
+            dialect: None,
+            race: Race::new(),
+            resolution: None,
+            opened_at: Timestamp::ORIGIN,
+            checked_at: Timestamp::ORIGIN,
+            wrote_at: None,
+            node_timeout,
+            waker,
+        }
+    }
+
+    /// Whether commands can be queued.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.connection, Connection::Closed)
+    }
+
+    /// Whether the handshake is over, however it ended.
+    pub(super) fn has_greeted(&self) -> bool {
+        self.session.standing() != Standing::Greeting
+    }
+
+    /// Whether bytes may flow both ways.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.connection, Connection::Open(_))
+    }
+
+    /// The process at the other end, if it has said and may have voted in a round in flight, of two node timeouts at most.
+    pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
+        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
+        if counts && self.session.standing() == Standing::Member { self.session.identity().run_id() } else { None }
+    }
+
+    /// Whether the key of a release may be on the node, as far as this client knows what it has written.
+    pub(super) fn may_hold(&self, terms: &ReleaseTerms) -> bool {
+        terms.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
+    }
+
+    /// How far the connection has come.
+    pub(super) fn phase(&self) -> Phase {
+        match self.connection {
+            Connection::Closed | Connection::Connecting(_) => Phase::Connect,
+            Connection::Resolving => Phase::Resolve,
+            Connection::Open(_) if self.session.standing() == Standing::Greeting => Phase::Handshake,
+            Connection::Open(_) => Phase::Reply,
+        }
+    }
+
+    /// Whether requests can be queued without another look at the connection: it is open, was read a moment ago, and the
+    /// node answers in time. The common case, told by little.
+    pub(super) fn is_in_order(&self, now: Timestamp) -> bool {
+        self.is_open()
+            && self.session.standing() == Standing::Member
+            && now.since(self.checked_at) <= IDLE_CHECK
+            && self.session.backlog() <= BACKLOG_LIMIT
+            && !self.is_overdue(now)
+            && self.session.unsent().len() <= UNSENT_HARD_LIMIT
+    }
+
+    /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
+    pub(super) fn needs_look(&self, now: Timestamp) -> bool {
+        self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
+    }
+
+    /// Why the connection must be given up, if it must.
+    pub(super) fn hopeless(&self, now: Timestamp) -> Option<Fault> {
+        let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
+        let cause = match self.connection {
+            Connection::Closed => return None,
+            Connection::Resolving | Connection::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
+                Cause::TimedOut
+            }
+            Connection::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
+            _ if self.session.backlog() > BACKLOG_HARD_LIMIT || self.session.unsent().len() > UNSENT_HARD_LIMIT => {
+                Cause::Backlog
+            }
+            _ => return None,
+        };
+        let limit = match self.connection {
+            Connection::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
+            _ => CONNECT_LIMIT,
+        };
+        Some(self.most_telling(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
+    }
+
+    /// Whether a `SET` may be queued now. If it is, [`asks`](Link::asks) is to be told first.
+    ///
+    /// # Errors
+    /// Why not. A closed link must be opened first, if [`may_open`](Link::may_open) allows it.
+    pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
+        if let Standing::Rejected(fault) = self.session.standing() {
+            return Err(fault);
+        }
+        if self.session.backlog() > BACKLOG_LIMIT {
+            return Err(Fault::new(Phase::Reply, Cause::Backlog));
+        }
+        if !self.is_overdue(now) {
+            return Ok(());
+        }
+        let overdue = self.timed_out(now);
+        if !self.health.is_suspect() {
+            self.health.failed(overdue, now, self.salt());
+        }
+        // A connection that is still being made is not made faster by more requests.
+        if self.is_open() && self.health.may_ask(now).is_ok() { Ok(()) } else { Err(overdue) }
+    }
+
+    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does not.
+    pub(super) fn asks(&mut self, now: Timestamp) {
+        if self.is_overdue(now) {
+            self.health.failed(self.health.fault(), now, self.salt());
+        }
+    }
+
+    /// Whether a closed link may be opened now.
+    ///
+    /// # Errors
+    /// The fault for which it is left alone.
+    pub(super) fn may_open(&self, now: Timestamp) -> Result<(), Fault> {
+        self.health.may_ask(now)
+    }
+
+    /// Whether a release would be run on the present connection, as far as the greeting was answered.
+    pub(super) fn runs_releases(&self) -> bool {
+        match self.session.standing() {
+            _ if self.is_closed() => false,
+            Standing::Greeting | Standing::Member => true,
+            Standing::Rejected(fault) => {
+                !matches!(fault.cause, Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly)
+            }
+        }
+    }
+
+    /// When something can be done next, without a word from the node, for the releases that it has not run.
+    pub(super) fn pending_due(&self) -> Timestamp {
+        let due = match self.connection {
+            Connection::Closed => self.health.not_before(),
+            Connection::Resolving | Connection::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
+            // What was asked is answered first.
+            Connection::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
+            Connection::Open(_) if self.runs_releases() => self.pending.paused_until(),
+            Connection::Open(_) => self.health.not_before(),
+        };
+        due.min(self.pending.first_end())
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// It failed at once. The link must be [`close`](Link::close)d.
+    pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
+        self.opened_at = now;
+        self.checked_at = now;
+        self.pending.reconnected();
+        match self.endpoint.address().clone() {
+            Address::Unix(path) => {
+                let attempt = self.race.begin_with(Stream::connect_unix(&path));
+                self.begin_connecting(attempt, now)
+            }
+            Address::Tcp(host, port) => match resolve::literal(&host, port) {
+                Some(address) => {
+                    let attempt = self.race.begin_with(Stream::connect_tcp(address));
+                    self.begin_connecting(attempt, now)
+                }
+                None if self.race.first().is_some() => {
+                    let attempt = self.race.begin(self.node_timeout, now);
+                    self.begin_connecting(attempt, now)
+                }
+                None => {
+                    if self.resolution.is_none() {
+                        let resolution = Resolution::begin(&host, port, Arc::clone(&self.waker));
+                        let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
+                        self.resolution = Some(resolution.map_err(failed)?);
+                    }
+                    self.connection = Connection::Resolving;
+                    self.resolved(now)
+                }
+            },
+        }
+    }
+
+    /// Goes on to connect when the host name has been looked up.
+    pub(super) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
+        let (Connection::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
+        let Some(addresses) = resolution.answer() else { return Ok(()) };
+        self.resolution = None;
+        self.race.learn(addresses);
+        let attempt = self.race.begin(self.node_timeout, now);
+        self.begin_connecting(attempt, now)
+    }
+
+    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never poll,
+    /// and must not leave it halfway for ever.
+    pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
+        self.resolved(now)?;
+        if let Connection::Connecting(_) = self.connection {
+            self.connection = match self.race.advance(now)? {
+                Progress::Made(stream) => {
+                    self.session.connected(now);
+                    Connection::Open(stream)
+                }
+                Progress::Making(stream) => Connection::Connecting(stream),
+            };
+        }
+        Ok(())
+    }
+
+    /// When to [`advance`](Link::advance) though the stream is not ready: another address may have to be tried.
+    pub(super) fn due(&self, now: Timestamp) -> Timestamp {
+        if let Connection::Connecting(_) = self.connection { self.race.due(now) } else { Timestamp::NEVER }
+    }
+
+    /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
+    pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
+        let Connection::Open(stream) = &self.connection else { return Ok(false) };
+        while !self.session.unsent().is_empty() {
+            match stream.write(self.session.unsent()) {
+                Ok(count) => {
+                    self.session.sent(count);
+                    self.wrote_at = self.wrote_at.max(Some(now));
+                }
+                Err(error) if stream::would_block(&error) => return Ok(true),
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads once.
+    pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
+        self.checked_at = now;
+        let Connection::Open(stream) = &self.connection else { return Ok(Received::Nothing) };
+        let space = self.session.space();
+        let size = space.len();
+        match stream.read(space) {
+            Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
+            Ok(count) => {
+                self.session.received(count);
+                Ok(if count == size { Received::Much } else { Received::Something })
+            }
+            Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    /// The next event of the bytes read.
+    pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Fault> {
+        let event = self.session.next_event();
+        let event = event.map_err(|error| Fault::new(self.phase(), Cause::Protocol(error)))?;
+        if let Some(Event::Rejected(fault)) = event {
+            self.health.failed(fault, now, self.salt());
+        }
+        Ok(event)
+    }
+
+    /// The node did what it is there for: it answered whether a lock may be had or kept. To greet is not enough, nor are
+    /// the releases that follow at once: a node that can do no more would be asked for ever without a delay.
+    pub(super) fn answered(&mut self) {
+        if self.session.standing() == Standing::Member {
+            self.health.answered();
+        }
+    }
+
+    /// Lets the node not vote on this connection.
+    pub(super) fn reject(&mut self, fault: Fault, now: Timestamp) {
+        self.session.reject(fault);
+        self.health.failed(fault, now, self.salt());
+    }
+
+    /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the
+    /// present one stays, for the releases that follow their `SET`s.
+    pub(super) fn deserves_another_chance(&self, now: Timestamp) -> Option<Fault> {
+        match self.session.standing() {
+            Standing::Rejected(fault)
+                if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
+            {
+                Some(fault)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a request would be answered soon, as far as is known.
+    pub(super) fn is_responsive(&self, now: Timestamp) -> bool {
+        self.is_open() && self.session.standing() == Standing::Member && !self.is_overdue(now)
+    }
+
+    /// Closes the connection, whose session must have been abandoned.
+    pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
+        debug_assert_eq!(self.session.backlog(), 0);
+        let worked = self.is_open() && self.session.standing() == Standing::Member;
+        let is_closed = fault.cause == Cause::Closed;
+        if let (Connection::Open(stream) | Connection::Connecting(stream), false) = (&self.connection, is_closed) {
+            stream.reset_on_close();
+        }
+        if worked {
+            // The server may have forgotten its scripts by then.
+            self.dialect = Some(self.session.dialect().by_text());
+        } else if self.is_open() {
+            self.race.skip_first();
+        } else {
+            self.race.forget();
+        }
+        self.race.stop();
+        self.connection = Connection::Closed;
+        match (worked && is_closed, self.session.standing()) {
+            (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
+            (false, Standing::Rejected(_)) => {} // counted when it was rejected
+            (false, _) => self.health.failed(fault, now, self.salt()),
+        }
+    }
+
+    /// Closes the connection as it is, and does not count it as lost.
+    pub(super) fn let_go(&mut self) {
+        self.connection = Connection::Closed;
+        self.race.stop();
+    }
+
+    fn begin_connecting(&mut self, attempt: Result<Arc<Stream>, Fault>, now: Timestamp) -> Result<(), Fault> {
+        self.connection = Connection::Connecting(attempt?);
+        // What the look-up of its name took is not the connection's time.
+        self.opened_at = now;
+        Ok(())
+    }
+
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.session.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
+    }
+
+    fn broken(&self, error: &io::Error) -> Fault {
+        Fault::new(self.phase(), stream::cause_of(error))
+    }
+
+    fn salt(&self) -> u64 {
+        self.node.index() as u64 + 1
+    }
+}

@@ -1,0 +1,335 @@
+//! What is asked of all nodes at once: take, extend, repair, release.
+//!
+//! Each is queued on every link that it can be queued on. A node that cannot be asked votes with its fault at once.
+
+use super::Fleet;
+use crate::algorithm::fault::Fault;
+use crate::algorithm::fence::{Fencing, FencingToken};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::pending_release::ReleaseTerms;
+use crate::algorithm::time::{Readings, Timestamp};
+use crate::algorithm::vote::Vote;
+use crate::engine::driver::Bells;
+use crate::engine::rounds::{Purpose, Round, Straggler};
+use crate::protocol::command;
+use crate::protocol::fenced::{Ask, Deed};
+use crate::protocol::hint::{self, Hint};
+use crate::protocol::session::Ticket;
+use std::time::Duration;
+
+/// Where a release goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Extent {
+    /// To every node that can answer: the verdict is wanted.
+    Everywhere,
+    /// To the nodes that the `SET` may have reached, and no other: the undo of a lost attempt.
+    Reached,
+}
+
+/// What is to be extended, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Order<'o> {
+    pub(crate) key: &'o [u8],
+    pub(crate) token: &'o OwnerToken,
+    pub(crate) ttl_millis: u64,
+    /// Of a fenced lock.
+    pub(crate) fence: Option<FencingToken>,
+}
+
+/// What is to be released.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Releasing<'o> {
+    pub(in crate::engine) key: &'o [u8],
+    pub(in crate::engine) claim: &'o Claim,
+    pub(in crate::engine) extent: Extent,
+    /// For how long the key can live from now on.
+    pub(in crate::engine) key_lasts: Duration,
+}
+
+/// What a release needs to know of the attempt that it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// The attempt's token.
+    pub(crate) token: OwnerToken,
+    /// When the attempt began, read before its first byte was written.
+    pub(crate) t0: Readings,
+    /// The nodes where the key may have been set.
+    pub(crate) reached: NodeSet,
+    pub(crate) setter: Setter,
+    /// Whether it was waited for, among others.
+    pub(crate) has_waited: bool,
+    /// Of a fenced lock: its fence, or while that is not known yet, the floor.
+    pub(crate) fence: Fencing,
+}
+
+/// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setter {
+    /// By another client, or by this one before the lock was handed over: the key may be on any node.
+    Elsewhere,
+    /// By this client's attempt: what it has written nothing to has no key of its.
+    Here,
+}
+
+impl Fleet {
+    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written, and
+    /// perhaps asks for how long the key lives of which a node refuses it.
+    pub(in crate::engine) fn acquire(
+        &mut self,
+        key: &[u8],
+        token: &OwnerToken,
+        ttl_millis: u64,
+        asks_remaining: bool,
+        t0: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
+        self.settle_posts(t0, bells);
+        self.rest(t0);
+        let ticket = self.rounds.open(Purpose::Acquire, key, token);
+        let asked = self.prepare_all(ticket, t0, bells);
+        // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
+        if !self.rounds.is_decided(ticket) {
+            self.request.clear();
+            command::acquire(&mut self.request, key, token, ttl_millis);
+            let set = self.request.len();
+            if asks_remaining {
+                command::remaining(&mut self.request, key);
+            }
+            for node in asked.iter() {
+                let link = &mut self.links[node.index()];
+                link.asks(t0);
+                // The voter says how long the key lives: one key ends once.
+                if asks_remaining && !link.is_duplicate() {
+                    link.session.acquire(ticket, &self.request, t0);
+                    link.session.remaining(ticket, t0);
+                } else {
+                    link.session.acquire(ticket, &self.request[..set], t0);
+                }
+            }
+            self.rounds.refer(ticket, asked);
+            self.queued(asked, t0);
+        }
+        ticket
+    }
+
+    /// Whether an attempt that was begun now depends on connections that are still being made: fewer than a quorum can answer
+    /// without.
+    pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
+        let ready = self.links.iter().filter(|link| link.is_responsive(now)).count();
+        ready <= self.links.len() / 2 && self.links.iter().any(|link| !link.is_closed() && !link.has_greeted())
+    }
+
+    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to those that there
+    /// is no connection to, so that the lock's release need not wait for that, and asks nothing.
+    pub(in crate::engine) fn adopt(
+        &mut self,
+        token: OwnerToken,
+        fence: Option<FencingToken>,
+        now: Readings,
+        bells: &mut Bells,
+    ) -> Claim {
+        for node in self.nodes() {
+            self.prepare_to_release(node, now.steady, bells);
+        }
+        let (reached, setter, fence) = (self.nodes().collect(), Setter::Elsewhere, fence.into());
+        Claim { token, t0: now, reached, setter, has_waited: false, fence }
+    }
+
+    /// Queues an extension for every node that may be asked.
+    pub(in crate::engine) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
+        self.settle_posts(now, bells);
+        self.rest(now);
+        let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
+        let asked = self.prepare_all(ticket, now, bells);
+        if order.fence.is_some() {
+            let deed = Deed::Extend { ttl_millis: order.ttl_millis };
+            self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
+            return ticket;
+        }
+        for node in asked.iter() {
+            self.links[node.index()].asks(now);
+            let session = &mut self.links[node.index()].session;
+            session.extend(ticket, order.key, order.token, order.ttl_millis, now);
+        }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
+        ticket
+    }
+
+    /// Queues a `SET NX PX` with the token of a lock that is held, for nodes that have lost its key. Nobody waits for it.
+    /// Gives the nodes that it may reach.
+    pub(in crate::engine) fn repair(
+        &mut self,
+        order: &Order<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> NodeSet {
+        let ticket = self.open_round(Purpose::Acquire, order.key, order.token, order.fence);
+        self.request.clear();
+        command::acquire(&mut self.request, order.key, order.token, order.ttl_millis);
+        let mut asked = NodeSet::EMPTY;
+        for node in nodes.iter() {
+            if !self.links[node.index()].is_in_order(now) {
+                // It answered, and others have been waited for since.
+                self.look(node, now, bells);
+            }
+            let link = &mut self.links[node.index()];
+            if link.is_in_order(now) {
+                if order.fence.is_none() {
+                    link.session.acquire(ticket, &self.request, now);
+                }
+                asked.insert(node);
+            } else {
+                self.rounds.vote(ticket, node, Vote::Fault(link.fault()), bells);
+            }
+        }
+        match order.fence {
+            // A fence that does not fall is all that the next holder needs.
+            Some(floor) => {
+                let deed = Deed::Acquire { ttl_millis: order.ttl_millis, floor };
+                self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
+                self.rounds.settle(ticket);
+            }
+            None => self.rounds.refer(ticket, asked),
+        }
+        self.rounds.unrefer(ticket);
+        self.queued(asked, now);
+        asked
+    }
+
+    /// Queues a compare-and-delete for what an attempt may have set. To a node without a connection it is owed, if anything
+    /// can have reached it at all.
+    pub(in crate::engine) fn release(
+        &mut self,
+        releasing: &Releasing<'_>,
+        now: Timestamp,
+        bells: &mut Bells,
+    ) -> Ticket {
+        let &Releasing { key, claim, extent, key_lasts } = releasing;
+        let Claim { token, t0, reached, setter, has_waited, fence } = claim;
+        let fence = fence.token();
+        // A node's clock may be slower than ours: by a fiftieth at most, twice the usual allowance.
+        let key_ends = now.after(key_lasts + key_lasts / 50);
+        let terms = ReleaseTerms { set_since: (*setter == Setter::Here).then_some(t0.steady), key_ends };
+        self.settle_posts(now, bells);
+        self.rest(now);
+        let ticket = self.rounds.open_release((key, token), fence.is_some(), terms);
+        let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
+        let mut asked = NodeSet::EMPTY;
+        let mut written_in = None;
+        for node in self.nodes() {
+            if reached.contains(node) {
+                self.prepare_to_release(node, now, bells);
+            }
+            let link = &mut self.links[node.index()];
+            let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
+            if wanted && !link.is_closed() {
+                link.pending.is_carried |= link.may_hold(&terms);
+                // A lost attempt was never a lock, and nobody waits for its end.
+                let tells = extent == Extent::Everywhere && self.listening.is_on && link.session.may_tell();
+                if fence.is_some() {
+                    let ask =
+                        Ask { deed: Deed::Release(tells.then_some(hint)), retention_millis: self.retention_millis };
+                    link.session.fenced(ticket, ask, key, token, now);
+                    asked.insert(node);
+                    continue;
+                }
+                let dialect = link.session.dialect();
+                if written_in.replace((dialect, tells)) != Some((dialect, tells)) {
+                    self.request.clear();
+                    match tells {
+                        true => hint::release_and_tell(&mut self.request, dialect, key, token, hint),
+                        false => command::release(&mut self.request, dialect, key, token),
+                    }
+                }
+                match tells {
+                    true => link.session.release_and_tell(ticket, &self.request, now),
+                    false => link.session.release(ticket, &self.request, now),
+                }
+                asked.insert(node);
+                continue;
+            }
+            let fault = link.fault();
+            if wanted && link.may_hold(&terms) {
+                self.rounds.refer(ticket, NodeSet::from_iter([node]));
+                self.owe(node, ticket);
+            }
+            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+        }
+        self.rounds.refer(ticket, asked);
+        self.queued(asked, now);
+        ticket
+    }
+
+    fn open_round(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken, fence: Option<FencingToken>) -> Ticket {
+        match fence {
+            Some(_) => self.rounds.open_fenced(purpose, key, token),
+            None => self.rounds.open(purpose, key, token),
+        }
+    }
+
+    /// Sees to it that a request can be queued for every node, and gives those that it can be queued for. The others have
+    /// voted with their faults.
+    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut Bells) -> NodeSet {
+        let mut ready = NodeSet::EMPTY;
+        for node in self.nodes() {
+            match self.prepare_to_ask(node, now, bells) {
+                Ok(()) => {
+                    ready.insert(node);
+                }
+                Err(fault) => {
+                    self.note_failure(node, fault, now);
+                    if self.links[node.index()].may_grant_for_another(now) && self.counts_duplicates(ticket) {
+                        ready.insert(node);
+                    } else {
+                        self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                    }
+                }
+            }
+        }
+        ready
+    }
+
+    /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be raised
+    /// on the connection that answered it.
+    fn counts_duplicates(&self, ticket: Ticket) -> bool {
+        let is_fenced = self.rounds.round(ticket).is_none_or(Round::is_fenced);
+        !is_fenced && matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire | Purpose::Extend(_)))
+    }
+
+    /// Sees to it that a `SET` can be queued for the node, or says why not.
+    pub(super) fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+        if self.links[node.index()].is_in_order(now) {
+            return Ok(());
+        }
+        self.look(node, now, bells);
+        if let Some(fault) = self.links[node.index()].deserves_another_chance(now) {
+            self.lose(node, fault, now, bells);
+        }
+        if self.links[node.index()].is_closed() {
+            self.links[node.index()].may_open(now)?;
+            self.open(node, now, bells)?;
+        }
+        self.links[node.index()].admit(now)
+    }
+
+    /// Sees to it that a release can be queued for the node, if that is possible at present.
+    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+        if self.links[node.index()].is_in_order(now) {
+            return;
+        }
+        self.look(node, now, bells);
+        let link = &self.links[node.index()];
+        if link.is_closed() && link.may_open(now).is_ok() {
+            // What went wrong is the link's fault from now on, and the caller asks for that.
+            let _ = self.open(node, now, bells);
+        }
+    }
+
+    pub(super) fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
+        self.unsent = self.unsent.union(nodes);
+        self.queued_at = self.queued_at.max(now);
+    }
+}

@@ -1,0 +1,331 @@
+//! What went wrong: a kind for the program, a line for the person, and every node's own cause.
+//!
+//! "Held by someone else" is not among the errors: it is `Ok(None)`. An error means that the library could not find out,
+//! or was not able or allowed to try. No text from a server, no password, no token and no URL is ever part of one.
+
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::time::Human;
+use std::borrow::Cow;
+use std::time::Duration;
+use std::{fmt, io};
+
+/// What everything that can fail returns here.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation could not be done.
+///
+/// `Display` gives one line that names every node that failed:
+///
+/// ```text
+/// cannot lock "orders/42": 2 of 3 nodes failed, 2 must answer [10.0.0.1:6379: connection refused; 10.0.0.2:6379: …]
+/// ```
+///
+/// [All messages](crate::docs::messages) are on a page of their own.
+pub struct Error(Box<Content>);
+
+struct Content {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    causes: Vec<NodeFault>,
+    is_permanent: bool,
+    /// The other nodes, and what became of each.
+    others: Vec<String>,
+}
+
+/// What a caller can do about an error. `Display` gives one phrase for a log.
+///
+/// ```
+/// assert_eq!(quorumlock::ErrorKind::Cancelled.to_string(), "wait cancelled");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The wait was cancelled from another thread. Nothing is held.
+    Cancelled,
+    /// A setting, a node's URL, a resource name or a time to live cannot be used. Mend the program or its configuration.
+    Config,
+    /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
+    Entropy,
+    /// The client, guard or cancel handle was made before a `fork`, and this process is the child: they are the parent's,
+    /// and nothing was touched. Build a client in the child; a lock that the parent holds is held by the parent.
+    Forked,
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock does not last for as long as
+    /// [`ensure`](crate::MutexGuard::ensure) was told. Nothing was sent. Where it has ended, another client may hold the lock:
+    /// stop the work that was done under it, and lock anew.
+    LeaseLost,
+    /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
+    /// held is not known; trying again later may help, unless the error [is permanent](Error::is_permanent).
+    /// [`Error::causes`] says what went wrong at each node. A wait also fails with this when the lock is held by a key that
+    /// has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
+    Unavailable,
+}
+
+/// One node that gave no usable answer, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFault {
+    address: String,
+    fault: Fault,
+}
+
+impl Error {
+    /// What can be done about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Whether trying again cannot help until something is changed: the program, its configuration, or a node.
+    ///
+    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and [`LeaseLost`](ErrorKind::LeaseLost); and for
+    /// [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
+    /// [permanent](crate::Cause::is_permanent) that the other nodes are no quorum.
+    ///
+    /// ```
+    /// use quorumlock::{Cause, Redlock};
+    ///
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// // The embedded node has no such database.
+    /// let redlock = Redlock::builder().node(format!("{}/9999", node.url())).build()?;
+    /// let error = redlock.mutex("orders/42").try_lock().unwrap_err();
+    /// assert_eq!(error.causes()[0].cause(), Cause::Database);
+    /// assert!(error.is_permanent());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_permanent(&self) -> bool {
+        self.0.is_permanent
+    }
+
+    /// Every node that gave no usable answer, and why, in the order in which the nodes were named. Empty when no node was
+    /// asked.
+    pub fn causes(&self) -> &[NodeFault] {
+        &self.0.causes
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
+        let is_permanent = matches!(kind, ErrorKind::Config | ErrorKind::Forked | ErrorKind::LeaseLost);
+        let (causes, others) = (Vec::new(), Vec::new());
+        Error(Box::new(Content { kind, message: message.into(), causes, is_permanent, others }))
+    }
+
+    /// Too few of the nodes answered. `what` could not be done; `others` are the nodes without a cause.
+    pub(crate) fn unavailable(
+        what: &str,
+        nodes: usize,
+        max_ttl: Duration,
+        causes: Vec<NodeFault>,
+        others: Vec<String>,
+    ) -> Error {
+        let (failed, quorum) = (causes.len(), nodes / 2 + 1);
+        let mut message = match failed {
+            0 => format!("cannot {what}: no attempt has ended yet"),
+            _ => format!("cannot {what}: {failed} of {nodes} nodes failed, {quorum} must answer"),
+        };
+        if causes.iter().any(|node| node.cause() == Cause::Quarantined) {
+            let max_ttl = Human(max_ttl);
+            message +=
+                &format!("; a restarted node votes after max_ttl ({max_ttl}), or at once if it is declared durable");
+        }
+        let mut error = Error::new(ErrorKind::Unavailable, message).with_causes_of(nodes, causes);
+        if failed > 0 {
+            error.0.others = others;
+        }
+        error
+    }
+
+    /// The operating system does not let the library do something.
+    pub(crate) fn system(what: &str, error: &io::Error) -> Error {
+        Error::new(ErrorKind::Unavailable, format!("cannot {what}: {error}"))
+    }
+
+    /// The operating system gave no random bytes.
+    pub(crate) fn entropy() -> Error {
+        Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
+    }
+
+    /// A quorum granted the lock when its time to live had passed already.
+    pub(crate) fn too_late(resource: &str, ttl: Duration) -> Error {
+        let message = format!(
+            "cannot lock {resource:?}: a quorum answered, but only after the lease had ended; the time to live of {} is \
+             too short",
+            Human(ttl)
+        );
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
+    /// The lock is lost, or lasts for less time than is needed: for how long, and how much is needed.
+    pub(crate) fn lease_lost(resource: &str, times: Option<(Duration, Duration)>) -> Error {
+        let message = match times {
+            None => format!("the lock of {resource:?} is lost"),
+            Some((left, needed)) => {
+                let [left, needed] = [left, needed]
+                    .map(|time| Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
+                format!("the lock of {resource:?} lasts for {left:?}, and {needed:?} are needed")
+            }
+        };
+        Error::new(ErrorKind::LeaseLost, message)
+    }
+
+    /// With these causes, of so many nodes in all: whether it is permanent goes by the causes.
+    pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
+        let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();
+        self.0.is_permanent = nodes - permanent < nodes / 2 + 1;
+        self.0.causes = causes;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        let mut separator = " [";
+        for cause in &self.0.causes {
+            write!(f, "{separator}{cause}")?;
+            separator = "; ";
+        }
+        for other in &self.0.others {
+            write!(f, "{separator}{other}")?;
+            separator = "; ";
+        }
+        if separator == " [" { Ok(()) } else { f.write_str("]") }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ErrorKind::Cancelled => "wait cancelled",
+            ErrorKind::Config => "invalid configuration",
+            ErrorKind::Entropy => "no entropy from the operating system",
+            ErrorKind::Forked => "handle belongs to the parent process",
+            ErrorKind::LeaseLost => "lease ended",
+            ErrorKind::Unavailable => "too few nodes available",
+        })
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl NodeFault {
+    pub(crate) fn new(address: String, fault: Fault) -> NodeFault {
+        NodeFault { address, fault }
+    }
+
+    /// Appends all of them to a line, in brackets; nothing when there are none.
+    pub(crate) fn list(causes: &[NodeFault], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, cause) in causes.iter().enumerate() {
+            write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
+        }
+        if causes.is_empty() { Ok(()) } else { f.write_str("]") }
+    }
+
+    /// The node's address: `host:port`, or `unix:` and a path. Never its password.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// How far the node had come.
+    pub fn phase(&self) -> Phase {
+        self.fault.phase
+    }
+
+    /// What went wrong there.
+    pub fn cause(&self) -> Cause {
+        self.fault.cause
+    }
+}
+
+impl fmt::Display for NodeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.address, Explained(self.fault))
+    }
+}
+
+/// A fault as an operator reads it. Its words are ours; a system error is in the words of the operating system.
+pub(crate) struct Explained(pub(crate) Fault);
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { phase, cause, detail } = self.0;
+        let text = match (cause, phase, detail) {
+            (Cause::Auth, _, Detail::PasswordMissing) => "the server requires a password, and the URL has none",
+            (Cause::Auth, _, Detail::PasswordUnset) => "the URL has a password, and the server has none set",
+            (Cause::Auth, _, Detail::PasswordWrong) => "wrong password, or unknown or disabled user",
+            (Cause::Auth, _, Detail::UsersUnknown) => {
+                "the URL has a user, and the server supports passwords only (Redis before 6)"
+            }
+            (Cause::Closed, Phase::Connect, _) => "connection closed while it was made",
+            (Cause::Closed, Phase::Handshake, _) => {
+                "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
+            }
+            (Cause::NoPermission, _, Detail::Command(command)) => return write!(f, "the user may not run {command}"),
+            (Cause::NoPermission, _, Detail::Key(command)) => {
+                return write!(f, "the user may not use this key ({command})");
+            }
+            (Cause::Protocol(error), Phase::Handshake, _) => {
+                return write!(f, "{error} in the handshake; perhaps no Redis server, or a TLS port");
+            }
+            (Cause::Quarantined, _, Detail::Left(left)) => {
+                return write!(f, "restarted or was a replica, does not vote for another {}", Human(left));
+            }
+            (Cause::System(number), ..) if number != 0 => return io::Error::from_raw_os_error(number).fmt(f),
+            (Cause::TimedOut, ..) => {
+                f.write_str(match phase {
+                    Phase::Resolve => "host name not resolved",
+                    Phase::Connect => "no connection",
+                    Phase::Handshake => "no answer to the handshake",
+                    _ => "no reply",
+                })?;
+                return match detail {
+                    Detail::Limit(time, Some(setting)) => write!(f, " within {} ({setting})", Human(time)),
+                    Detail::Limit(time, None) => write!(f, " within {}", Human(time)),
+                    _ => f.write_str(" in time"),
+                };
+            }
+            _ => return cause.fmt(f),
+        };
+        f.write_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_readable_line() {
+        let causes = vec![
+            NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
+            NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
+        ];
+        let error = Error::unavailable("lock \"x\"", 3, Duration::ZERO, causes, vec!["c:3: healthy, not asked".into()]);
+        assert_eq!(
+            error.to_string(),
+            "cannot lock \"x\": 2 of 3 nodes failed, 2 must answer \
+             [a:1: no reply in time; b:2: connection refused; c:3: healthy, not asked]"
+        );
+        assert!(format!("{error:?}").starts_with("Unavailable: cannot lock"));
+        assert_eq!(Error::new(ErrorKind::Cancelled, "cancelled").to_string(), "cancelled");
+    }
+
+    #[test]
+    fn each_kind_is_a_phrase_of_its_own() {
+        let kinds = [
+            ErrorKind::Cancelled,
+            ErrorKind::Config,
+            ErrorKind::Entropy,
+            ErrorKind::Forked,
+            ErrorKind::LeaseLost,
+            ErrorKind::Unavailable,
+        ];
+        let phrases: std::collections::BTreeSet<String> = kinds.iter().map(ErrorKind::to_string).collect();
+        assert_eq!(phrases.len(), kinds.len());
+        assert!(phrases.iter().all(|phrase| phrase.len() > 5 && !phrase.ends_with('.')));
+        assert_eq!(format!("{:>16}", ErrorKind::LeaseLost), "     lease ended");
+    }
+}

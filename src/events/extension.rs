@@ -1,0 +1,57 @@
+//! What an extension by hand came to.
+
+use crate::events::error::NodeFault;
+use std::fmt;
+
+/// What holds after [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error of the call: it found out.
+///
+/// `Display` gives one line for a log, with the cause at each node where there are any.
+///
+/// ```
+/// assert_eq!(quorumlock::Extension::Lost.to_string(), "lock lost");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a lock that was not extended must not be relied on for longer"]
+pub enum Extension {
+    /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining) says
+    /// how long that is.
+    Extended,
+    /// Too few nodes answered in time, for these reasons. The lock is still ours for what is left of its old lease.
+    Failed(Vec<NodeFault>),
+    /// The lease has ended, or so many nodes say that the lock is not ours that no quorum can hold it. Another client may
+    /// hold it.
+    Lost,
+}
+
+impl fmt::Display for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Extension::Extended => f.pad("extended"),
+            Extension::Lost => f.pad("lock lost"),
+            Extension::Failed(causes) => {
+                f.write_str("extension failed, lock held until its old lease ends")?;
+                NodeFault::list(causes, f)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fault::{Cause, Fault, Phase};
+
+    #[test]
+    fn an_extension_is_one_readable_line() {
+        assert_eq!(Extension::Extended.to_string(), "extended");
+        assert_eq!(Extension::Lost.to_string(), "lock lost");
+        let held = "extension failed, lock held until its old lease ends";
+        assert_eq!(Extension::Failed(Vec::new()).to_string(), held);
+        let causes = vec![
+            NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
+            NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
+        ];
+        let text = Extension::Failed(causes).to_string();
+        assert_eq!(text, format!("{held} [a:1: no reply in time; b:2: connection refused]"));
+    }
+}

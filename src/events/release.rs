@@ -1,0 +1,42 @@
+//! How a release ended.
+
+use crate::algorithm::vote::ReleaseOutcome;
+use std::fmt;
+
+/// How a release ended. Neither is a failure. `Display` gives one phrase for a log.
+///
+/// ```
+/// assert_eq!(quorumlock::Release::Released.to_string(), "released");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Release {
+    /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any more:
+    /// another client may have held the lock since. A program that relies on having been alone must check that now.
+    ///
+    /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do not
+    /// answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
+    Expired,
+    /// The lock was ours to the end, and a quorum of nodes has deleted it.
+    Released,
+}
+
+impl Release {
+    /// What the answers mean for a lease that was, or was not, valid when the release was sent. None when neither a deletion
+    /// by a quorum nor its loss could be told.
+    pub(crate) fn of(outcome: ReleaseOutcome, was_valid: bool) -> Option<Release> {
+        match outcome {
+            ReleaseOutcome::Released if was_valid => Some(Release::Released),
+            ReleaseOutcome::Released | ReleaseOutcome::Expired => Some(Release::Expired),
+            ReleaseOutcome::Pending | ReleaseOutcome::Unavailable => None,
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Release::Expired => "expired before the release",
+            Release::Released => "released",
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! What the driver polls, and what it found.
+//!
+//! The list is kept from one poll to the next, and only what has changed is written anew. It is out of the world while
+//! somebody polls, so that the world is free meanwhile, and holds on to its streams: a descriptor that is being polled is
+//! not closed and given to somebody else.
+
+use crate::algorithm::node::{MAX_NODES, NodeId, NodeSet};
+use crate::os::stream::Stream;
+use crate::os::waker::Waker;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the driver sleeps where poll fails. Short against any node timeout, and long against the time for a look.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What to poll a connection's stream for.
+pub(crate) struct Interest {
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) writable: bool,
+}
+
+/// What the driver polls, and what it found.
+pub(crate) struct Watch {
+    waker: Arc<Waker>,
+    /// By node.
+    pub(crate) streams: Box<[Option<Interest>]>,
+    /// The subscriber connections, by node; none while nobody waits.
+    pub(crate) ears: Vec<Option<Interest>>,
+    /// The nodes whose subscriber connection is ready for something.
+    pub(crate) attentive: NodeSet,
+    pub(crate) readable: NodeSet,
+    pub(crate) writable: NodeSet,
+    pub(crate) woken: bool,
+    /// When to look in any case, from now on.
+    pub(crate) limit: Duration,
+    /// For how long to poll without sleeping, and whether that was enough.
+    pub(crate) spin: Duration,
+    pub(crate) spun: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
+        Watch {
+            waker: Arc::clone(waker),
+            streams: (0..nodes).map(|_| None).collect(),
+            ears: Vec::new(),
+            attentive: NodeSet::EMPTY,
+            readable: NodeSet::EMPTY,
+            writable: NodeSet::EMPTY,
+            woken: false,
+            limit: Duration::MAX,
+            spin: Duration::ZERO,
+            spun: false,
+        }
+    }
+
+    /// Waits until something is ready or the time is up.
+    pub(crate) fn poll(&mut self, patience: Duration) {
+        match self.streams.len() + self.ears.len() {
+            ..=7 => self.poll_some::<8>(patience),
+            8..=15 => self.poll_some::<16>(patience),
+            _ => self.poll_some::<{ 2 * MAX_NODES + 1 }>(patience),
+        }
+    }
+
+    /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
+    fn poll_some<const SIZE: usize>(&mut self, patience: Duration) {
+        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
+        self.attentive = NodeSet::EMPTY;
+        let woken = PollFd::new(self.waker.source(), PollFlags::IN);
+        let mut descriptors: [PollFd<'_>; SIZE] = std::array::from_fn(|_| woken.clone());
+        let mut nodes = [0; SIZE];
+        let mut size = 1;
+        for (index, interest) in self.streams.iter().chain(&self.ears).enumerate() {
+            let Some(interest) = interest else { continue };
+            let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            descriptors[size] = PollFd::new(interest.stream.source(), flags);
+            nodes[size] = index;
+            size += 1;
+        }
+        let descriptors = &mut descriptors[..size];
+        let (spun, left) = spin(descriptors, self.spin.min(patience), patience);
+        self.spun = spun;
+        if !self.spun {
+            match poll(descriptors, Timespec::try_from(left).ok().as_ref()) {
+                Ok(_) => {}
+                // A signal. Nothing is ready, and the caller looks at its deadline.
+                Err(Errno::INTR) => return,
+                Err(_) => return self.look_without_poll(left),
+            }
+        }
+        self.woken = !descriptors[0].revents().is_empty();
+        for (descriptor, &node) in descriptors[1..].iter().zip(&nodes[1..]) {
+            let found = descriptor.revents();
+            if let Some(ear) = node.checked_sub(self.streams.len()) {
+                if !found.is_empty() {
+                    self.attentive.insert(NodeId::new(ear));
+                }
+                continue;
+            }
+            let node = NodeId::new(node);
+            let broken = found.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+            if broken || found.contains(PollFlags::IN) {
+                self.readable.insert(node);
+            }
+            if broken || found.contains(PollFlags::OUT) {
+                self.writable.insert(node);
+            }
+        }
+    }
+
+    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors (RLIMIT_NOFILE) was lowered below
+    /// their number. Sleeps for a moment, because the caller would ask again at once and use a whole processor. Then each
+    /// stream may be ready: reading from one that is not does no harm, so requests are answered all the same.
+    fn look_without_poll(&mut self, left: Duration) {
+        std::thread::sleep(left.min(PAUSE));
+        self.woken = true;
+        for (index, interest) in self.streams.iter().enumerate() {
+            let Some(interest) = interest else { continue };
+            self.readable.insert(NodeId::new(index));
+            // A connection that is still being made is not ready, and would be taken for one that is.
+            if interest.writable && interest.stream.is_settled() {
+                self.writable.insert(NodeId::new(index));
+            }
+        }
+        for index in (0..self.ears.len()).filter(|&index| self.ears[index].is_some()) {
+            self.attentive.insert(NodeId::new(index));
+        }
+    }
+}
+
+/// Polls without sleeping, for this long at most; true when something is ready, and what is left of all the patience.
+fn spin(descriptors: &mut [PollFd<'_>], time: Duration, patience: Duration) -> (bool, Duration) {
+    if time.is_zero() {
+        return (false, patience);
+    }
+    let began = Instant::now();
+    loop {
+        let ready = poll(descriptors, Some(&Timespec::default()));
+        let passed = began.elapsed();
+        match ready {
+            Ok(0) if passed < time => std::hint::spin_loop(),
+            ready => return (ready.is_ok_and(|ready| ready > 0), patience.saturating_sub(passed)),
+        }
+    }
+}

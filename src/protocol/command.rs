@@ -1,0 +1,373 @@
+//! Every command we send, and what its reply means.
+//!
+//! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
+//! next reply on it might be taken for somebody else's.
+
+use super::dialect::{Answer, Dialects};
+use super::error_reply;
+use super::resp::{self, Reply};
+use super::script;
+use super::script_error;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use std::time::Duration;
+
+/// How a node is asked to compare and delete (SPEC §7.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `DELEX key IFEQ token`: Redis 8.4 and later.
+    Delex,
+    /// `DELIFEQ key token`: Valkey 9.0 and later.
+    Delifeq,
+    /// `EVAL` of [`script::RELEASE`]: everything else.
+    Eval,
+    /// `EVALSHA` of the same script, on a connection on which the server has run it: it saves the server a fifth of the
+    /// work. Never a first guess.
+    Evalsha,
+}
+
+impl Dialect {
+    /// All that a node can be asked in without knowing more of it, the likeliest first.
+    pub const ALL: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
+
+    /// What to speak after a release in `asked_in` was answered with a vote, or was not understood. A server that has run the
+    /// script is called by the script's hash from then on, unless it keeps forgetting. A release whose hash it does not
+    /// know goes out again behind whatever was asked meanwhile, which may cost the next holder an attempt, and no more.
+    pub(super) fn after(self, asked_in: Dialect, vote: Option<Vote>, hash_refusals: &mut u8) -> Dialect {
+        match (self, asked_in, vote) {
+            (Dialect::Eval, Dialect::Eval, Some(Vote::Granted | Vote::Refused)) if *hash_refusals < HASH_REFUSALS => {
+                Dialect::Evalsha
+            }
+            // Of several that were under way together, one counts: sending it again changes the dialect.
+            (Dialect::Evalsha, Dialect::Evalsha, None) => {
+                *hash_refusals += 1;
+                self
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether those who wait for the lock are told by a command of its own.
+    pub fn publishes_apart(self) -> bool {
+        matches!(self, Dialect::Delex | Dialect::Delifeq)
+    }
+
+    /// The same without relying on what the server remembers.
+    #[must_use]
+    pub fn by_text(self) -> Dialect {
+        if self == Dialect::Evalsha { Dialect::Eval } else { self }
+    }
+}
+
+impl Dialects for Dialect {
+    const CHOICE: &'static [Dialect] = &Dialect::ALL;
+    const COMMANDS: &'static str = "EVAL with GET and DEL, DELIFEQ or DELEX";
+
+    fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare; to forbid
+/// the command, or to forget them all the time, is for ever.
+const HASH_REFUSALS: u8 = 3;
+
+/// Asks for the lock: `SET key token NX PX ttl`.
+pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
+    let mut digits = [0; 20];
+    resp::encode(out, &[b"SET", key, &token.digits(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
+}
+
+/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (SPEC §2.3).
+///
+/// # Errors
+/// A reply that `SET` never gives.
+pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
+    match reply {
+        Reply::Simple(b"OK") => Ok(Vote::Granted),
+        Reply::Bulk(None) => Ok(Vote::Refused),
+        Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, "SET"))),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Asks for how long a key will live: `PTTL key`.
+pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
+    resp::encode(out, &[b"PTTL", key]);
+}
+
+/// How long a key lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It has no expiry.
+    Endless,
+    /// So long at most, counted from now.
+    Limited(Duration),
+    /// The node does not say.
+    Unknown,
+}
+
+/// What [`remaining`] brought.
+///
+/// # Errors
+/// A reply that `PTTL` never gives.
+pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
+    match reply {
+        Reply::Integer(-2) => Ok(Lifetime::Limited(Duration::ZERO)),
+        Reply::Integer(-1) => Ok(Lifetime::Endless),
+        Reply::Error(_) => Ok(Lifetime::Unknown),
+        // A key lives through the last millisecond of its time.
+        Reply::Integer(millis @ 0..) => {
+            Ok(Lifetime::Limited(Duration::from_millis(millis.unsigned_abs().saturating_add(1))))
+        }
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Frees the lock if it is ours: compare and delete.
+pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
+    match dialect {
+        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", &token.digits()]),
+        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, &token.digits()]),
+        Dialect::Evalsha => {
+            resp::encode(out, &[b"EVALSHA", script::RELEASE_SHA1.as_bytes(), b"1", key, &token.digits()]);
+        }
+        Dialect::Eval => resp::encode(out, &[b"EVAL", script::RELEASE.as_bytes(), b"1", key, &token.digits()]),
+    }
+}
+
+/// The meaning of a reply to [`release`].
+///
+/// # Errors
+/// A reply that none of the dialects gives.
+pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    match reply {
+        Reply::Integer(1..) => Ok(Answer::Vote(Vote::Granted)),
+        Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
+        Reply::Error(text) => Ok(match error_reply::cause(text) {
+            // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own for that.
+            Cause::Server("WRONGTYPE") => Answer::Vote(Vote::Refused),
+            Cause::Server("ERR") if text.starts_with(b"ERR Key should be of string type") => {
+                Answer::Vote(Vote::Refused)
+            }
+            Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
+            cause if is_unknown(text) || cause == Cause::Server("NOSCRIPT") => Answer::WrongDialect(cause),
+            cause => Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))),
+        }),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Logs in: `AUTH [user] password`.
+pub fn auth(out: &mut Vec<u8>, user: Option<&str>, password: &str) {
+    match user {
+        Some(user) => resp::encode(out, &[b"AUTH", user.as_bytes(), password.as_bytes()]),
+        None => resp::encode(out, &[b"AUTH", password.as_bytes()]),
+    }
+}
+
+/// Chooses the database: `SELECT number`.
+pub fn select(out: &mut Vec<u8>, database: u32) {
+    let mut digits = [0; 20];
+    resp::encode(out, &[b"SELECT", resp::decimal(u64::from(database), &mut digits)]);
+}
+
+/// Checks the reply to [`auth`] or [`select`]: `+OK`, or an error reply, which becomes `refused`.
+///
+/// # Errors
+/// A reply that neither command gives.
+pub fn greeting_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>, ProtocolError> {
+    match reply {
+        Reply::Simple(b"OK") => Ok(None),
+        Reply::Error(text) => Ok(Some(match error_reply::cause(text) {
+            Cause::Server("ERR" | "unrecognised") => refused,
+            cause => cause,
+        })),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Asks who the server is: `INFO section`.
+pub fn info(out: &mut Vec<u8>, section: &str) {
+    resp::encode(out, &[b"INFO", section.as_bytes()]);
+}
+
+/// What [`info`] brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoReply<'b> {
+    /// The lines of the section.
+    Text(&'b [u8]),
+    /// The user may not ask, or the command is renamed: who the server is stays unknown.
+    Withheld,
+    /// The server will not talk to us.
+    Refused(Cause),
+}
+
+/// The meaning of a reply to [`info`].
+///
+/// # Errors
+/// A reply that `INFO` never gives.
+pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
+    match reply {
+        Reply::Bulk(Some(text)) => Ok(InfoReply::Text(text)),
+        Reply::Error(text) => Ok(match error_reply::cause(text) {
+            Cause::NoPermission => InfoReply::Withheld,
+            _ if is_unknown_command(text) => InfoReply::Withheld,
+            cause => InfoReply::Refused(cause),
+        }),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without it.
+pub(super) fn is_unknown(text: &[u8]) -> bool {
+    is_unknown_command(text) || script_error::is_unknown_inside(text)
+}
+
+/// Servers have said `unknown command` and `unknown or unsupported command`, with and without quotes around the name. A
+/// Valkey that was built without Lua has an `EVAL` that can run nothing.
+pub(super) fn is_unknown_command(text: &[u8]) -> bool {
+    text.starts_with(b"ERR unknown ") || text.starts_with(b"ERR Could not find scripting engine")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> OwnerToken {
+        OwnerToken::from_entropy([0xab; 20])
+    }
+
+    fn sent(encode: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        encode(&mut out);
+        String::from_utf8(out).unwrap().replace("\r\n", " ")
+    }
+
+    #[test]
+    fn commands_go_out_as_servers_expect_them() {
+        let digits = "ab".repeat(20);
+        assert_eq!(
+            sent(|out| acquire(out, b"orders/42", &token(), 30_000)),
+            format!("*6 $3 SET $9 orders/42 $40 {digits} $2 NX $2 PX $5 30000 ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delifeq, b"k", &token())),
+            format!("*3 $7 DELIFEQ $1 k $40 {digits} ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delex, b"k", &token())),
+            format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} ")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Eval, b"k", &token())),
+            format!("*5 $4 EVAL ${} {} $1 1 $1 k $40 {digits} ", script::RELEASE.len(), script::RELEASE)
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Evalsha, b"k", &token())),
+            format!("*5 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} ", script::RELEASE_SHA1)
+        );
+        assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
+        assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
+        assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
+        assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
+        assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+    }
+
+    #[test]
+    fn only_ok_is_a_grant_and_only_null_a_refusal() {
+        let fault = |cause| Ok(Vote::Fault(Fault::new(Phase::Reply, cause)));
+        let table: [(Reply<'_>, Result<Vote, ProtocolError>); 13] = [
+            (Reply::Simple(b"OK"), Ok(Vote::Granted)),
+            (Reply::Bulk(None), Ok(Vote::Refused)),
+            (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), fault(Cause::OutOfMemory)),
+            (Reply::Error(b"READONLY You can't write against a read only replica."), fault(Cause::ReadOnly)),
+            (Reply::Error(b"LOADING Redis is loading the dataset in memory"), fault(Cause::Loading)),
+            (Reply::Error(b"NOAUTH Authentication required."), fault(Cause::Auth)),
+            (Reply::Error(b"NOPERM no permissions to access a key"), fault(Cause::NoPermission)),
+            (Reply::Error(b"MOVED 1 127.0.0.1:1"), fault(Cause::ClusterMode)),
+            (Reply::Simple(b"QUEUED"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Simple(b"ok"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(Some(b"OK")), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Integer(1), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Array(None), Err(ProtocolError::UnexpectedReply)),
+        ];
+        for (reply, vote) in table {
+            assert_eq!(acquire_vote(reply), vote, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_tells_deleted_from_not_ours_from_wrong_dialect() {
+        let vote = |vote| Ok(Answer::Vote(vote));
+        let table: [(Reply<'_>, Result<Answer, ProtocolError>); 13] = [
+            (Reply::Integer(1), vote(Vote::Granted)),
+            (Reply::Integer(0), vote(Vote::Refused)),
+            (Reply::Error(b"WRONGTYPE Operation against a key holding the wrong kind of value"), vote(Vote::Refused)),
+            (
+                Reply::Error(b"ERR unknown command 'DELIFEQ', with args beginning with: 'k' "),
+                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
+            ),
+            (Reply::Error(b"ERR unknown command `DELEX`"), Ok(Answer::WrongDialect(Cause::Server("ERR")))),
+            (
+                Reply::Error(b"ERR Could not find scripting engine 'lua'"),
+                Ok(Answer::WrongDialect(Cause::Server("ERR"))),
+            ),
+            (
+                Reply::Error(b"NOPERM this user has no permissions to run the 'eval' command"),
+                Ok(Answer::WrongDialect(Cause::NoPermission)),
+            ),
+            (Reply::Error(b"READONLY no"), vote(Vote::Fault(Fault::new(Phase::Reply, Cause::ReadOnly)))),
+            (Reply::Integer(2), vote(Vote::Granted)),
+            (Reply::Integer(9), vote(Vote::Granted)),
+            (Reply::Integer(-1), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
+        ];
+        for (reply, meaning) in table {
+            assert_eq!(release_reply(reply), meaning, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn how_long_a_key_lives_is_rounded_up() {
+        let table = [
+            (Reply::Integer(-2), Ok(Lifetime::Limited(Duration::ZERO))),
+            (Reply::Integer(-1), Ok(Lifetime::Endless)),
+            (Reply::Integer(0), Ok(Lifetime::Limited(Duration::from_millis(1)))),
+            (Reply::Integer(i64::MAX), Ok(Lifetime::Limited(Duration::from_millis(1 << 63)))),
+            (Reply::Error(b"NOPERM no"), Ok(Lifetime::Unknown)),
+            (Reply::Integer(-3), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
+        ];
+        for (reply, left) in table {
+            assert_eq!(remaining_reply(reply), left, "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn greetings_are_accepted_refused_or_withheld() {
+        assert_eq!(greeting_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
+        assert_eq!(greeting_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
+        assert_eq!(
+            greeting_reply(Reply::Error(b"ERR DB index is out of range"), Cause::Database),
+            Ok(Some(Cause::Database))
+        );
+        assert_eq!(
+            greeting_reply(Reply::Error(b"NOAUTH Authentication required."), Cause::Database),
+            Ok(Some(Cause::Auth))
+        );
+        assert_eq!(
+            greeting_reply(Reply::Error(b"ERR max number of clients reached"), Cause::Auth),
+            Ok(Some(Cause::TooManyClients))
+        );
+        assert_eq!(greeting_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
+        assert_eq!(info_reply(Reply::Bulk(Some(b"x:1"))), Ok(InfoReply::Text(b"x:1")));
+        assert_eq!(info_reply(Reply::Error(b"NOPERM no")), Ok(InfoReply::Withheld));
+        assert_eq!(info_reply(Reply::Error(b"ERR unknown command 'INFO'")), Ok(InfoReply::Withheld));
+        assert_eq!(info_reply(Reply::Error(b"DENIED no")), Ok(InfoReply::Refused(Cause::Server("DENIED"))));
+        assert_eq!(info_reply(Reply::Simple(b"OK")), Err(ProtocolError::UnexpectedReply));
+    }
+}

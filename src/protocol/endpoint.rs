@@ -1,0 +1,441 @@
+//! Where a node is and how to log in there, from a URL.
+//!
+//! ```text
+//!   redis://[user:password@]host[:port][/database][?durable=true]
+//!   unix://[user:password@]path[?db=database][&durable=true]
+//! ```
+//!
+//! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`. Errors
+//! say what is wrong without quoting the URL, because the password is in it; neither `Debug` nor `Display` shows it.
+
+use crate::protocol::handshake::Greeting;
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
+
+/// The port of a URL that names none.
+const DEFAULT_PORT: u16 = 6379;
+
+/// One node's address and log-in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    address: Address,
+    greeting: Greeting,
+    durable: Option<bool>,
+}
+
+/// Where to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A host name or IP address, and a port.
+    Tcp(String, u16),
+    /// A Unix domain socket.
+    Unix(PathBuf),
+}
+
+/// Why a URL does not name a node. Never quotes the URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// `%` without two hexadecimal digits after it, or bytes that are not UTF-8.
+    BadEncoding,
+    /// The database is not a number.
+    BadDatabase,
+    /// `durable=` with something else than `true` or `false`.
+    BadDurable,
+    /// The host name or IPv6 address is malformed.
+    BadHost,
+    /// The port is not a number from 1 to 65535.
+    BadPort,
+    /// A blank, a line break or another control character.
+    Blank,
+    /// No host before the port or the path.
+    NoHost,
+    /// No path after `unix://`.
+    NoPath,
+    /// A user without a password.
+    NoPassword,
+    /// Something other than `redis://` or `unix://`.
+    NoScheme,
+    /// A parameter that is given twice.
+    RepeatedParameter,
+    /// `rediss://`: TLS.
+    Tls,
+    /// A character that ends the host, which must be percent-encoded in a user or password: `#`, `/` or `?`.
+    Unencoded(char),
+    /// A parameter after `?` other than `durable=`, and `db=` of a `unix://` URL.
+    UnknownParameter,
+    /// A scheme of some other kind of Redis: cluster, sentinel.
+    UnsupportedScheme,
+    /// Unix domain sockets, on a system that has none.
+    #[cfg_attr(unix, allow(dead_code, reason = "only other systems refuse them"))]
+    UnixUnsupported,
+}
+
+impl Endpoint {
+    /// Reads a node's URL.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
+        if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return Err(EndpointError::Blank);
+        }
+        let (scheme, rest) = url.split_once("://").ok_or(EndpointError::NoScheme)?;
+        if let Some(character) = unencoded(rest, scheme != "unix") {
+            return Err(EndpointError::Unencoded(character));
+        }
+        match scheme {
+            "redis" | "valkey" => parse_tcp(rest),
+            "unix" if cfg!(unix) => parse_unix(rest),
+            "unix" => Err(EndpointError::UnixUnsupported),
+            "rediss" | "valkeys" => Err(EndpointError::Tls),
+            _ if scheme.starts_with("redis") => Err(EndpointError::UnsupportedScheme),
+            _ => Err(EndpointError::NoScheme),
+        }
+    }
+
+    /// Where to connect to.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What to send first.
+    pub fn greeting(&self) -> &Greeting {
+        &self.greeting
+    }
+
+    /// What the URL declares about durability.
+    pub fn durable(&self) -> Option<bool> {
+        self.durable
+    }
+
+    /// Declares the node durable, so that the handshake looks for a contradiction.
+    #[must_use]
+    pub fn check_durability(mut self) -> Endpoint {
+        self.greeting.checks_durability = true;
+        self
+    }
+}
+
+/// The address alone, as an operator would write it.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Address::Unix(path) => {
+                f.write_str("unix:")?;
+                // A line break in a path must not become one in a log.
+                path.to_string_lossy().chars().try_for_each(|character| match character.is_control() {
+                    true => write!(f, "{}", character.escape_default()),
+                    false => f.write_char(character),
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EndpointError::Unencoded(character) => {
+                let code = u32::from(*character);
+                return write!(f, "a {character} that is not part of a URL; in a user or password write it as %{code:02X}");
+            }
+            EndpointError::BadEncoding => "malformed percent-encoding; write % as %25 in a user, password or path",
+            EndpointError::BadDatabase => "the database must be a number, as in redis://host:6379/2",
+            EndpointError::BadDurable => "durable takes true or false, as in redis://host:6379?durable=true",
+            EndpointError::BadHost => "malformed host; an IPv6 address stands in brackets, a special character in a password is percent-encoded",
+            EndpointError::BadPort => "the port must be a number from 1 to 65535",
+            EndpointError::Blank => "a blank or line break in the URL; in a user, password or path write a blank as %20",
+            EndpointError::NoHost => "no host; write redis://host:port",
+            EndpointError::NoPath => "no path; write unix:///path/to/socket",
+            EndpointError::NoPassword => "a user without a password; write redis://user:password@host",
+            EndpointError::NoScheme => "not a node URL; write redis://host:port or unix:///path/to/socket",
+            EndpointError::Tls => "TLS is not supported yet; use redis:// inside a trusted network or a TLS tunnel on this machine",
+            EndpointError::RepeatedParameter => "a parameter is given twice",
+            EndpointError::UnknownParameter => "unknown parameter; known are durable=true, durable=false and, in a unix:// URL, db=number",
+            EndpointError::UnsupportedScheme => "not an independent master; cluster, sentinel and proxies cannot vote, name each master by redis://host:port",
+            EndpointError::UnixUnsupported => "this system has no Unix domain sockets",
+        })
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+fn parse_tcp(rest: &str) -> Result<Endpoint, EndpointError> {
+    let (rest, query) = split_query(rest);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (mut greeting, location) = parse_login(authority)?;
+    let (host, port) = parse_location(location)?;
+    greeting.database = parse_database(path)?;
+    let (database, durable) = parse_query(query)?;
+    if database.is_some() {
+        return Err(EndpointError::UnknownParameter);
+    }
+    Ok(Endpoint { address: Address::Tcp(host, port), greeting, durable })
+}
+
+fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
+    let (location, query) = split_query(rest);
+    let (mut greeting, path) = parse_login(location)?;
+    let (database, durable) = parse_query(query)?;
+    greeting.database = database.unwrap_or(0);
+    let path = percent_decoded(path)?;
+    if path.is_empty() || path.contains('\0') {
+        return Err(EndpointError::NoPath);
+    }
+    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), greeting, durable })
+}
+
+/// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may hold
+/// slashes; nothing may hold `#`.
+fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
+    let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
+    let is_special = |&character: &char| character == '?' || character == '/' && is_slash_special;
+    let is_hash = |&character: &char| character == '#';
+    rest.chars().find(is_hash).or_else(|| login.chars().find(is_special))
+}
+
+/// Splits what follows the first `?` off.
+fn split_query(rest: &str) -> (&str, Option<&str>) {
+    rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)))
+}
+
+/// The parameters `db` and `durable`, each at most once.
+fn parse_query(query: Option<&str>) -> Result<(Option<u32>, Option<bool>), EndpointError> {
+    let (mut database, mut durable) = (None, None);
+    for parameter in query.into_iter().flat_map(|query| query.split('&')) {
+        let is_repeated = match parameter.split_once('=') {
+            Some(("db", digits)) => database.replace(parse_database(digits)?).is_some(),
+            Some(("durable", "true")) => durable.replace(true).is_some(),
+            Some(("durable", "false")) => durable.replace(false).is_some(),
+            Some(("durable", _)) => return Err(EndpointError::BadDurable),
+            _ => return Err(EndpointError::UnknownParameter),
+        };
+        if is_repeated {
+            return Err(EndpointError::RepeatedParameter);
+        }
+    }
+    Ok((database, durable))
+}
+
+/// Splits `user:password@` off; what follows the last `@` is the location.
+fn parse_login(authority: &str) -> Result<(Greeting, &str), EndpointError> {
+    let Some((login, location)) = authority.rsplit_once('@') else {
+        return Ok((Greeting::default(), authority));
+    };
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let (user, password) = (percent_decoded(user)?, percent_decoded(password)?);
+    if password.is_empty() && !user.is_empty() {
+        return Err(EndpointError::NoPassword);
+    }
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    Ok((Greeting { user: some(user), password: some(password), ..Greeting::default() }, location))
+}
+
+fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
+    let (host, port) = match location.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').ok_or(EndpointError::BadHost)?;
+            // A zone index (%eth0) belongs to the machine, not to the address.
+            host.parse::<core::net::Ipv6Addr>().map_err(|_| EndpointError::BadHost)?;
+            match port.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None if port.is_empty() => (host, None),
+                None => return Err(EndpointError::BadHost),
+            }
+        }
+        None => match location.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (location, None),
+        },
+    };
+    if host.is_empty() {
+        return Err(EndpointError::NoHost);
+    }
+    let port = match port {
+        None => DEFAULT_PORT,
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().ok().filter(|&port| port != 0).ok_or(EndpointError::BadPort)?
+        }
+        Some(_) => return Err(EndpointError::BadPort),
+    };
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
+    if !host.bytes().all(is_host_byte) {
+        return Err(EndpointError::BadHost);
+    }
+    Ok((host.to_owned(), port))
+}
+
+/// Digits, or nothing for database 0.
+fn parse_database(digits: &str) -> Result<u32, EndpointError> {
+    match digits {
+        "" => Ok(0),
+        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().map_err(|_| EndpointError::BadDatabase)
+        }
+        _ => Err(EndpointError::BadDatabase),
+    }
+}
+
+fn percent_decoded(text: &str) -> Result<String, EndpointError> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit =
+                    || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(EndpointError::BadEncoding);
+                (digit()? * 16 + digit()?) as u8
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(decoded).map_err(|_| EndpointError::BadEncoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        let Endpoint { address, greeting, durable } = Endpoint::parse(url).unwrap();
+        let Greeting { user, password, database, checks_durability } = greeting;
+        assert!(!checks_durability, "the builder says so");
+        let login = match (user, password) {
+            (None, None) => String::new(),
+            (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),
+        };
+        let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
+        format!("{login}{}/{database}{durable}", Endpoint { address, greeting: Greeting::default(), durable: None })
+    }
+
+    #[test]
+    fn urls_name_nodes() {
+        let table = [
+            ("redis://localhost", "localhost:6379/0"),
+            ("redis://10.0.0.1:7001", "10.0.0.1:7001/0"),
+            ("valkey://10.0.0.1:7001/", "10.0.0.1:7001/0"),
+            ("redis://host/15", "host:6379/15"),
+            ("redis://[::1]:7001/2", "[::1]:7001/2"),
+            ("redis://[2001:db8::1]", "[2001:db8::1]:6379/0"),
+            ("redis://:secret@host", ":secret@host:6379/0"),
+            ("redis://alice:secret@host:1/3", "alice:secret@host:1/3"),
+            ("redis://al%40ice:p%3Aw%2F%25%C3%A4@host", "al@ice:p:w/%ä@host:6379/0"),
+            ("redis://:p@ss:w@host", ":p@ss:w@host:6379/0"),
+            ("redis://:@host", "host:6379/0"),
+            ("redis://:%23%2F%3F%20@host", ":#/? @host:6379/0"),
+            ("redis://host?durable=true", "host:6379/0 true"),
+            ("redis://:pw@host:1/2?durable=false", ":pw@host:1/2 false"),
+        ];
+        for (url, meaning) in table {
+            assert_eq!(shown(url), meaning, "{url}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn urls_name_unix_sockets() {
+        let table = [
+            ("unix:///run/redis.sock", "unix:/run/redis.sock/0"),
+            ("unix:///run/redis.sock?db=4", "unix:/run/redis.sock/4"),
+            ("unix:///run/redis.sock?durable=true", "unix:/run/redis.sock/0 true"),
+            ("unix:///run/redis.sock?durable=true&db=4", "unix:/run/redis.sock/4 true"),
+            ("unix:///run/redis.sock?db=4&durable=false", "unix:/run/redis.sock/4 false"),
+            ("unix://redis.sock", "unix:redis.sock/0"),
+            ("unix:///with%20space%3F", "unix:/with space?/0"),
+            ("unix:///a%0Ab", r"unix:/a\nb/0"),
+            ("unix://alice:pw@/run/redis.sock?db=1", "alice:pw@unix:/run/redis.sock/1"),
+        ];
+        for (url, meaning) in table {
+            assert_eq!(shown(url), meaning, "{url}");
+        }
+    }
+
+    #[test]
+    fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
+        use EndpointError::*;
+        let table = [
+            ("", NoScheme),
+            ("localhost:6379", NoScheme),
+            ("http://hunter2@host", NoScheme),
+            ("REDIS://host", NoScheme),
+            ("rediss://:hunter2@host", Tls),
+            ("redis-sentinel://:hunter2@host", UnsupportedScheme),
+            ("redis+cluster://:hunter2@host", UnsupportedScheme),
+            ("redis://", NoHost),
+            ("redis://:6379", NoHost),
+            ("redis://:hunter2@", NoHost),
+            ("redis://host:", BadPort),
+            ("redis://host:0", BadPort),
+            ("redis://host:65536", BadPort),
+            ("redis://host:+1", BadPort),
+            ("redis://::1", NoHost),
+            ("redis://fe80::1:6379", BadPort),
+            ("redis://[::1", BadHost),
+            ("redis://[::1]6379", BadHost),
+            ("redis://[host]:1", BadHost),
+            ("redis://ho*st", BadHost),
+            ("redis://ho st", Blank),
+            (" redis://host", Blank),
+            ("redis://host\n", Blank),
+            ("redis://:hunter2 x@host", Blank),
+            ("redis://:x\u{a0}hunter2@host", Blank),
+            ("redis://:hunter2#x@host", Unencoded('#')),
+            ("redis://:hunter2/x@host", Unencoded('/')),
+            ("redis://:hunter2?x@host", Unencoded('?')),
+            ("redis://hunter2@host", NoPassword),
+            ("redis://:hunter2%@host", BadEncoding),
+            ("redis://:hunter2%zz@host", BadEncoding),
+            ("redis://:hunter2%FF@host", BadEncoding),
+            ("redis://host/-1", BadDatabase),
+            ("redis://host/1/2", BadDatabase),
+            ("redis://host/99999999999", BadDatabase),
+            ("redis://host?db=1", UnknownParameter),
+            ("redis://host/1#hunter2", Unencoded('#')),
+            ("redis://host?", UnknownParameter),
+            ("redis://host?durable", UnknownParameter),
+            ("redis://host?Durable=true", UnknownParameter),
+            ("redis://host?timeout=5", UnknownParameter),
+            ("redis://host?durable=true&timeout=5", UnknownParameter),
+            ("redis://host?durable=yes", BadDurable),
+            ("redis://host?durable=", BadDurable),
+            ("redis://host?durable=true&durable=true", RepeatedParameter),
+        ];
+        for (url, error) in table {
+            assert_eq!(Endpoint::parse(url), Err(error), "{url}");
+            assert!(!error.to_string().contains("hunter2"));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn malformed_unix_urls_are_refused() {
+        use EndpointError::*;
+        for (url, error) in [
+            ("unix://", NoPath),
+            ("unix://?db=1", NoPath),
+            ("unix:///a%00b", NoPath),
+            ("unix:///a?database=1", UnknownParameter),
+            ("unix:///a?db=x", BadDatabase),
+            ("unix:///a?db=1&db=1", RepeatedParameter),
+            ("unix:///a?db=1?durable=true", BadDatabase),
+            ("unix://me:p?w@/a", Unencoded('?')),
+        ] {
+            assert_eq!(Endpoint::parse(url), Err(error), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_password_does_not_show() {
+        let endpoint = Endpoint::parse("redis://alice:hunter2@host:1/3").unwrap();
+        assert_eq!(format!("{endpoint} {endpoint:?}"), "host:1 Endpoint(host:1)");
+    }
+}

@@ -1,0 +1,156 @@
+//! How a connection introduces itself: who we are to the server, in which database we work, and who it is.
+//!
+//! Its parts go out in one flight and are answered in the same order. Each may be refused; what is told of memory and
+//! persistence rejects no connection, and neither does its refusal.
+
+use super::command::{self, InfoReply};
+use super::error_reply;
+use super::resp::Reply;
+use super::server_info::Identity;
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::protocol_error::ProtocolError;
+use std::fmt;
+
+/// What to send first on a connection.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Greeting {
+    /// The ACL user; none is the default user.
+    pub user: Option<String>,
+    /// The password; none sends no `AUTH`.
+    pub password: Option<String>,
+    /// The database; 0 sends no `SELECT`.
+    pub database: u32,
+    /// Whether to ask for `INFO persistence` too: of a node that is declared durable, as that can contradict it.
+    pub checks_durability: bool,
+}
+
+/// A part of a greeting, in the order in which they go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Auth,
+    Select,
+    InfoServer,
+    InfoMemory,
+    InfoPersistence,
+    InfoReplication,
+}
+
+impl Greeting {
+    /// Writes it, and gives each part that it has.
+    pub(super) fn write(&self, out: &mut Vec<u8>, mut each: impl FnMut(Part)) {
+        if let Some(password) = &self.password {
+            command::auth(out, self.user.as_deref(), password);
+            each(Part::Auth);
+        }
+        if self.database != 0 {
+            command::select(out, self.database);
+            each(Part::Select);
+        }
+        for (section, part) in [
+            ("server", Part::InfoServer),
+            ("memory", Part::InfoMemory),
+            ("persistence", Part::InfoPersistence),
+            ("replication", Part::InfoReplication),
+        ] {
+            if part != Part::InfoPersistence || self.checks_durability {
+                command::info(out, section);
+                each(part);
+            }
+        }
+    }
+}
+
+impl Part {
+    /// Whether the greeting is answered in full with this.
+    pub(super) fn is_last(self) -> bool {
+        self == Part::InfoReplication
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Part::Auth => "AUTH",
+            Part::Select => "SELECT",
+            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => "INFO",
+        }
+    }
+
+    /// Takes in the reply. Gives why the server refuses us, if it does.
+    ///
+    /// # Errors
+    /// A reply that the command never gives.
+    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut Identity) -> Result<Option<Fault>, ProtocolError> {
+        let refusal = |cause| {
+            let fault = Fault::new(Phase::Handshake, cause);
+            match (cause, reply) {
+                (Cause::Auth, Reply::Error(text)) => fault.with(error_reply::login(text)),
+                (Cause::NoPermission, _) => fault.with(Detail::Command(self.command())),
+                _ => fault,
+            }
+        };
+        let info = match self {
+            Part::Auth => return Ok(command::greeting_reply(reply, Cause::Auth)?.map(refusal)),
+            Part::Select => return Ok(command::greeting_reply(reply, Cause::Database)?.map(refusal)),
+            Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
+                command::info_reply(reply)?
+            }
+        };
+        Ok(match info {
+            InfoReply::Text(section) => {
+                identity.learn(section);
+                None
+            }
+            InfoReply::Refused(cause) if !matches!(self, Part::InfoMemory | Part::InfoPersistence) => {
+                Some(refusal(cause))
+            }
+            InfoReply::Refused(_) | InfoReply::Withheld => None,
+        })
+    }
+}
+
+/// Shows whether there is a password, never which.
+impl fmt::Debug for Greeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Greeting")
+            .field("user", &self.user.as_ref().map(|_| "…"))
+            .field("password", &self.password.as_ref().map(|_| "…"))
+            .field("database", &self.database)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(greeting: &Greeting) -> (String, Vec<Part>) {
+        let (mut flight, mut parts) = (Vec::new(), Vec::new());
+        greeting.write(&mut flight, |part| parts.push(part));
+        (String::from_utf8(flight).unwrap(), parts)
+    }
+
+    #[test]
+    fn only_a_node_that_is_declared_durable_is_asked_about_persistence() {
+        let (flight, asked) = parts(&Greeting::default());
+        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoReplication]);
+        assert!(!flight.contains("persistence"));
+        let (flight, asked) = parts(&Greeting { checks_durability: true, ..Greeting::default() });
+        assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoPersistence, Part::InfoReplication]);
+        assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
+    }
+
+    #[test]
+    fn persistence_may_be_withheld_and_rejects_no_connection() {
+        let table = [
+            (Reply::Bulk(Some(b"aof_enabled:1")), Some(true)),
+            (Reply::Bulk(Some(b"aof_enabled:0")), Some(false)),
+            (Reply::Error(b"NOPERM no"), None),
+            (Reply::Error(b"BUSY x"), None),
+        ];
+        for (reply, enabled) in table {
+            let mut identity = Identity::default();
+            assert_eq!(Part::InfoPersistence.learn(reply, &mut identity), Ok(None), "{reply:?}");
+            assert_eq!(identity.aof_enabled(), enabled, "{reply:?}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Who a server says it is: what `INFO` tells of its process, version, mode, role, memory and persistence.
+//!
+//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is shown
+//! of it is made of numbers, and of words that are known here: never text as the server sent it.
+
+use super::command::Dialect;
+use crate::algorithm::fault::Cause;
+use crate::algorithm::quarantine::ServerProcess;
+use crate::algorithm::run_id::{ReplicationIds, RunId};
+use std::fmt;
+use std::time::Duration;
+
+/// What a node has told of itself on one connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    run_id: Option<RunId>,
+    uptime_seconds: u64,
+    redis_version: Option<Version>,
+    valkey_version: Option<Version>,
+    cluster: bool,
+    sentinel: bool,
+    role: Option<Role>,
+    replication_id: Option<[u8; 40]>,
+    former_replication_id: Option<[u8; 40]>,
+    memory_limit: u64,
+    eviction: Option<&'static str>,
+    aof_enabled: Option<bool>,
+}
+
+/// What a server is to others. `Display` gives `master` or `replica`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// It takes writes, and decides what is so.
+    Master,
+    /// It follows a master, and may not vote.
+    Replica,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Role::Master => "master",
+            Role::Replica => "replica",
+        })
+    }
+}
+
+/// Major and minor version, and patch level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(u32, u32, u32);
+
+/// The ways to evict keys that servers have. All of them may hit a lock: its key has a time to live.
+const EVICTIONS: [&str; 10] = [
+    "allkeys-lfu",
+    "allkeys-lrm",
+    "allkeys-lru",
+    "allkeys-random",
+    "noeviction",
+    "volatile-lfu",
+    "volatile-lrm",
+    "volatile-lru",
+    "volatile-random",
+    "volatile-ttl",
+];
+
+impl Identity {
+    /// Takes what a section of `INFO` says and ignores the rest.
+    pub fn learn(&mut self, section: &[u8]) {
+        for line in section.split(|&byte| byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+            let (name, value) = (&line[..colon], &line[colon + 1..]);
+            match name {
+                b"run_id" => self.run_id = RunId::new(value),
+                b"redis_version" => self.redis_version = Version::parse(value),
+                b"valkey_version" => self.valkey_version = Version::parse(value),
+                // "standalone", "sentinel" or "cluster"; Valkey 9.1 dropped the old name.
+                b"redis_mode" | b"server_mode" => {
+                    (self.cluster, self.sentinel) = (value == b"cluster", value == b"sentinel");
+                }
+                b"role" => self.role = Some(if value == b"master" { Role::Master } else { Role::Replica }),
+                b"master_replid" => self.replication_id = value.try_into().ok(),
+                b"master_replid2" => self.former_replication_id = value.try_into().ok(),
+                b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
+                b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
+                b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
+                b"maxmemory_policy" => {
+                    let known = EVICTIONS.into_iter().find(|known| known.as_bytes() == value);
+                    self.eviction = Some(known.unwrap_or("unrecognised")).filter(|&policy| policy != "noeviction");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The server process's own name, unless withheld.
+    pub fn run_id(&self) -> Option<RunId> {
+        self.run_id
+    }
+
+    /// For how long the process has been up at least, by its own account; zero if it does not say. Two readings of a wall clock
+    /// lie behind it, each cut off to a whole second.
+    pub fn uptime(&self) -> Duration {
+        Duration::from_secs(self.uptime_seconds.saturating_sub(1))
+    }
+
+    /// What decides whether it must be in quarantine.
+    pub fn process(&self) -> ServerProcess {
+        ServerProcess {
+            run_id: self.run_id,
+            uptime: self.uptime(),
+            replication: self.replication(),
+            aof_enabled: self.aof_enabled,
+        }
+    }
+
+    /// Its name and version, as far as it tells them.
+    pub fn server(&self) -> Option<String> {
+        let (name, version) = match (self.valkey_version, self.redis_version) {
+            (Some(version), _) => ("Valkey", version),
+            (None, version) => ("Redis", version?),
+        };
+        Some(format!("{name} {}.{}.{}", version.0, version.1, version.2))
+    }
+
+    /// Its role, unless withheld.
+    pub fn role(&self) -> Option<Role> {
+        self.role
+    }
+
+    /// The names of its data's history, unless withheld.
+    pub fn replication(&self) -> Option<ReplicationIds> {
+        let (current, former) = (self.replication_id?, self.former_replication_id?);
+        ReplicationIds::new(&current, &former)
+    }
+
+    /// By what policy it evicts keys when its memory is full, if it does (SPEC §7.5).
+    pub fn eviction(&self) -> Option<&'static str> {
+        self.eviction.filter(|_| self.memory_limit > 0)
+    }
+
+    /// Whether the server appends its writes to a file, unless withheld or not asked. `INFO` does not show `appendfsync` in
+    /// any version.
+    pub fn aof_enabled(&self) -> Option<bool> {
+        self.aof_enabled
+    }
+
+    /// Why such a server may not vote, if it may not (SPEC §7.2).
+    pub fn objection(&self) -> Option<Cause> {
+        if self.cluster {
+            Some(Cause::ClusterMode)
+        } else if self.sentinel || self.role == Some(Role::Replica) {
+            Some(Cause::NotMaster)
+        } else {
+            None
+        }
+    }
+
+    /// How to release on such a server, if its version says.
+    pub fn dialect(&self) -> Option<Dialect> {
+        // Valkey also claims to be Redis 7.2, for old clients; what it calls itself comes first.
+        match (self.valkey_version, self.redis_version) {
+            (Some(version), _) if version >= Version(9, 0, 0) => Some(Dialect::Delifeq),
+            (None, Some(version)) if version >= Version(8, 4, 0) => Some(Dialect::Delex),
+            (None, None) => None,
+            _ => Some(Dialect::Eval),
+        }
+    }
+}
+
+impl Version {
+    fn parse(value: &[u8]) -> Option<Version> {
+        let mut parts = std::str::from_utf8(value).ok()?.split('.');
+        let major = parts.next()?.parse().ok()?;
+        let mut next = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+        Some(Version(major, next(), next()))
+    }
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learnt(text: &str) -> Identity {
+        let mut identity = Identity::default();
+        identity.learn(text.replace('\n', "\r\n").as_bytes());
+        identity
+    }
+
+    #[test]
+    fn the_dialect_follows_from_the_version() {
+        let table = [
+            ("redis_version:5.0.14", Some(Dialect::Eval)),
+            ("redis_version:7.4.2", Some(Dialect::Eval)),
+            ("redis_version:8.3.9", Some(Dialect::Eval)),
+            ("redis_version:8.4.0", Some(Dialect::Delex)),
+            ("redis_version:8.10", Some(Dialect::Delex)),
+            ("redis_version:10.0.0", Some(Dialect::Delex)),
+            ("redis_version:7.2.4\nvalkey_version:8.1.0", Some(Dialect::Eval)),
+            ("redis_version:7.2.4\nvalkey_version:9.0.0", Some(Dialect::Delifeq)),
+            ("valkey_version:9.1.2\nredis_version:7.2.4", Some(Dialect::Delifeq)),
+            ("redis_version:unstable", None),
+            ("", None),
+        ];
+        for (text, dialect) in table {
+            assert_eq!(learnt(text).dialect(), dialect, "{text}");
+        }
+    }
+
+    #[test]
+    fn replicas_and_cluster_members_may_not_vote() {
+        assert_eq!(learnt("redis_mode:standalone\nrole:master").objection(), None);
+        assert_eq!(learnt("role:slave\nmaster_host:h").objection(), Some(Cause::NotMaster));
+        assert_eq!(learnt("redis_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
+        assert_eq!(learnt("server_mode:cluster\nrole:master").objection(), Some(Cause::ClusterMode));
+        assert_eq!(learnt("server_mode:standalone").objection(), None);
+        assert_eq!(learnt("redis_mode:sentinel").objection(), Some(Cause::NotMaster));
+        assert_eq!(learnt("").objection(), None);
+    }
+
+    #[test]
+    fn a_run_id_has_forty_characters_or_is_none() {
+        let name = "0123456789012345678901234567890123456789";
+        assert_eq!(learnt(&format!("# Server\nrun_id:{name}\nx:y")).run_id(), RunId::new(name.as_bytes()));
+        assert_eq!(learnt("run_id:short").run_id(), None);
+        assert_eq!(learnt("no colon\n:\n::").run_id(), None);
+        assert_eq!(learnt(&format!("run_id:{name}")).run_id().unwrap().to_string(), "01234567");
+        let odd = learnt(&format!("run_id:\u{7}<b>{}", "0".repeat(36))).run_id().unwrap();
+        assert_eq!(odd.to_string(), "??b?0000");
+    }
+
+    #[test]
+    fn eviction_takes_a_policy_and_a_limit() {
+        let table = [
+            ("maxmemory:0\nmaxmemory_policy:allkeys-lru", None),
+            ("maxmemory:1\nmaxmemory_policy:allkeys-lru", Some("allkeys-lru")),
+            ("maxmemory_policy:volatile-ttl\nmaxmemory:18446744073709551615", Some("volatile-ttl")),
+            ("maxmemory:100\nmaxmemory_policy:noeviction", None),
+            ("maxmemory:100\nmaxmemory_policy:hunter2", Some("unrecognised")),
+            ("maxmemory:-1\nmaxmemory_policy:allkeys-lru", None),
+            ("maxmemory:100", None),
+            ("", None),
+        ];
+        for (text, eviction) in table {
+            assert_eq!(learnt(text).eviction(), eviction, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_promotion_shows_in_a_new_name_with_a_former_one() {
+        // As recorded from servers: a letter is an id, `0` none.
+        let ids = |two: &str| {
+            let [current, former] = [&two[..1], &two[1..]].map(|id| id.repeat(40));
+            learnt(&format!("role:master\nmaster_replid:{current}\nmaster_replid2:{former}")).replication().unwrap()
+        };
+        let table = [
+            ("a0", "a0", false),
+            // The first replica of a master comes; the backlog of one that was promoted once is freed.
+            ("a0", "b0", false),
+            ("ba", "c0", false),
+            // Seen while it loads its data, and afterwards.
+            ("a0", "ax", false),
+            ("ax", "ax", false),
+            // Promoted: without having heard of a master, after a synchronisation, and twice from the same one.
+            ("a0", "ba", true),
+            ("a0", "cm", true),
+            ("cm", "dm", true),
+        ];
+        for (earlier, now, shows) in table {
+            assert_eq!(ids(now).show_a_promotion_since(&ids(earlier)), shows, "{earlier} {now}");
+        }
+        assert_eq!(learnt("role:master\nmaster_replid:short\nmaster_replid2:x").replication(), None);
+        assert_eq!(learnt(&format!("role:master\nmaster_replid:{}", "a".repeat(40))).replication(), None);
+    }
+
+    #[test]
+    fn an_append_only_file_is_on_off_or_not_shown() {
+        let table = [("aof_enabled:1", Some(true)), ("aof_enabled:0", Some(false)), ("aof_enabled:?", Some(false))];
+        for (text, enabled) in table.into_iter().chain([("loading:0\nrdb_saves:1", None), ("", None)]) {
+            assert_eq!(learnt(text).aof_enabled(), enabled, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_uptime_is_at_least_a_second_less_than_told() {
+        for (text, seconds) in
+            [("uptime_in_seconds:100", 99), ("uptime_in_seconds:0", 0), ("uptime_in_seconds:-5", 0), ("", 0)]
+        {
+            assert_eq!(learnt(text).uptime(), Duration::from_secs(seconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_called_what_it_calls_itself() {
+        let table = [
+            ("redis_version:7.0.15", Some("Redis 7.0.15")),
+            ("redis_version:7.2.4\nvalkey_version:9.1.2", Some("Valkey 9.1.2")),
+            ("redis_version:8.10", Some("Redis 8.10.0")),
+            ("redis_version:<b>", None),
+            ("", None),
+        ];
+        for (text, server) in table {
+            assert_eq!(learnt(text).server().as_deref(), server, "{text}");
+        }
+        assert_eq!(learnt("role:master").role(), Some(Role::Master));
+        assert_eq!((learnt("role:slave").role(), learnt("").role()), (Some(Role::Replica), None));
+    }
+}

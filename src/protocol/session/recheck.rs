@@ -1,0 +1,147 @@
+//! The part of a conversation that finds out whether the server is still the master that it was.
+//!
+//! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that comes long
+//! after the server last said what it is goes out behind `INFO replication`, in the same write, and the reply to that is
+//! understood first. A server that withheld it in the greeting is not asked again.
+
+use super::{Event, Request, Session, Standing};
+use crate::algorithm::fault::{Fault, Phase};
+use crate::algorithm::time::Timestamp;
+use crate::protocol::command;
+use std::time::Duration;
+
+/// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover, and
+/// long against a command: one `INFO` a second costs nothing.
+const RECHECK_AFTER: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a request
+    /// is queued that brings a vote.
+    pub(super) fn recheck(&mut self, now: Timestamp) {
+        let is_due = now.since(self.checked_at) > RECHECK_AFTER;
+        if is_due && self.standing == Standing::Member && self.identity.replication().is_some() {
+            self.checked_at = now;
+            command::info(self.outgoing.end(), "replication");
+            self.await_reply(Request::Recheck, now);
+        }
+    }
+
+    /// The server has answered; `is_told` unless it runs nothing at present.
+    pub(super) fn rechecked(&mut self, is_told: bool) -> Option<Event> {
+        if !is_told {
+            // It runs a script, for example. The next vote asks again.
+            self.checked_at = Timestamp::ORIGIN;
+            return None;
+        }
+        match (self.standing, self.identity.objection()) {
+            (Standing::Member, Some(cause)) => {
+                let fault = Fault::new(Phase::Reply, cause);
+                self.standing = Standing::Rejected(fault);
+                Some(Event::Rejected(fault))
+            }
+            (Standing::Member, None) => Some(Event::Rechecked),
+            (Standing::Greeting | Standing::Rejected(_), _) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fault::Cause;
+    use crate::algorithm::lease::OwnerToken;
+    use crate::algorithm::vote::Vote;
+    use crate::protocol::fenced::{Ask, Deed};
+    use crate::protocol::handshake::Greeting;
+    use crate::protocol::session::Ticket;
+
+    const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
+    const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::ORIGIN.after(Duration::from_millis(millis))
+    }
+
+    fn replication(role: &str) -> String {
+        let text = format!("role:{role}\r\nmaster_replid:{}\r\nmaster_replid2:{}", "a".repeat(40), "0".repeat(40));
+        format!("${}\r\n{text}\r\n", text.len())
+    }
+
+    fn events(session: &mut Session, text: &str) -> Vec<Event> {
+        session.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.received(text.len());
+        std::iter::from_fn(|| session.next_event().unwrap()).collect()
+    }
+
+    /// A session that was greeted at the origin of time, by a server that said this of its replication.
+    fn member(replication: &str) -> Session {
+        let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
+        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [Event::Greeted]);
+        session.sent(session.unsent().len());
+        session
+    }
+
+    /// What goes out before a `SET` of three bytes.
+    fn before_set(session: &mut Session, now: Timestamp) -> String {
+        session.acquire(TICKET, b"SET", now);
+        let text = String::from_utf8(session.unsent().to_vec()).unwrap();
+        session.sent(text.len());
+        text.strip_suffix("SET").unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_vote_long_after_the_last_look_comes_behind_another_one() {
+        let mut session = member(&replication("master"));
+        let granted = Event::Answered(TICKET, Vote::Granted);
+        for (millis, looks) in [(1000, false), (1001, true), (1002, false), (2001, false), (2002, true), (9000, true)] {
+            assert_eq!(before_set(&mut session, at(millis)), if looks { RECHECK } else { "" }, "{millis}");
+            let told = if looks { replication("master") } else { String::new() };
+            let expected = if looks { vec![Event::Rechecked, granted] } else { vec![granted] };
+            assert_eq!(events(&mut session, &format!("{told}+OK\r\n")), expected);
+        }
+        assert_eq!(session.backlog(), 0);
+    }
+
+    #[test]
+    fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
+        let token = OwnerToken::from_entropy([1; 20]);
+        let fenced = |deed| {
+            move |session: &mut Session| {
+                session.fenced(TICKET, Ask { deed, retention_millis: 1 }, b"k", &token, at(5000));
+            }
+        };
+        let starts = |queue: &dyn Fn(&mut Session)| {
+            let mut session = member(&replication("master"));
+            queue(&mut session);
+            session.unsent().starts_with(RECHECK.as_bytes())
+        };
+        assert!(starts(&|session| session.extend(TICKET, b"k", &token, 1, at(5000))));
+        assert!(starts(&fenced(Deed::Acquire { ttl_millis: 1, floor: 1.into() })));
+        assert!(starts(&fenced(Deed::Extend { ttl_millis: 1 })) && starts(&fenced(Deed::Raise(1.into()))));
+        assert!(!starts(&fenced(Deed::Release(None))));
+        assert!(!starts(&|session| session.release_owed(TICKET, b"k", &token, at(5000))));
+    }
+
+    #[test]
+    fn a_master_that_has_become_a_replica_votes_no_more() {
+        let mut session = member(&replication("master"));
+        before_set(&mut session, at(5000));
+        let fault = Fault::new(Phase::Reply, Cause::NotMaster);
+        let told = events(&mut session, &format!("{}-READONLY no\r\n", replication("slave")));
+        assert_eq!(told, [Event::Rejected(fault), Event::Answered(TICKET, Vote::Fault(fault))]);
+        assert_eq!(before_set(&mut session, at(9000)), "", "there is nothing more to know");
+    }
+
+    #[test]
+    fn a_server_that_did_not_tell_is_not_asked_and_one_that_does_not_now_is_asked_again() {
+        for silent in ["-NOPERM no\r\n", "$11\r\nrole:master\r\n"] {
+            assert_eq!(before_set(&mut member(silent), at(5000)), "");
+        }
+        let mut session = member(&replication("master"));
+        for millis in [5000, 5001, 5002] {
+            assert_eq!(before_set(&mut session, at(millis)), RECHECK);
+            let told = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
+            assert_eq!(told, [Event::Answered(TICKET, Vote::Refused)]);
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Tests of one connection's conversation: a scripted server, no socket.
+
+use super::*;
+use crate::algorithm::fault::Cause;
+use crate::algorithm::vote::Vote;
+use crate::protocol::fenced::Deed;
+
+const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
+
+fn ticket(slot: u32) -> Ticket {
+    Ticket { slot, generation: 0 }
+}
+
+fn token(byte: u8) -> OwnerToken {
+    OwnerToken::from_entropy([byte; 20])
+}
+
+fn set(key: &[u8], token: &OwnerToken) -> Vec<u8> {
+    let mut request = Vec::new();
+    command::acquire(&mut request, key, token, 1000);
+    request
+}
+
+fn release(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
+    let mut request = Vec::new();
+    command::release(&mut request, session.dialect(), key, token);
+    session.release(ticket, &request, now);
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What it says of itself, in three parts.
+fn introduction(server: &str, replication: &str) -> String {
+    format!("{}{}{}", bulk(server), bulk("maxmemory:0\r\nmaxmemory_policy:noeviction"), bulk(replication))
+}
+
+fn feed(session: &mut Session, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let space = session.space();
+        let count = space.len().min(bytes.len());
+        space[..count].copy_from_slice(&bytes[..count]);
+        session.received(count);
+        bytes = &bytes[count..];
+    }
+}
+
+fn events(session: &mut Session, text: &str) -> Vec<Event> {
+    feed(session, text.as_bytes());
+    let mut events = Vec::new();
+    while let Some(event) = session.next_event().unwrap() {
+        events.push(event);
+    }
+    events
+}
+
+/// A session whose greeting was accepted by a server that says this of itself.
+fn member(info: &str) -> Session {
+    let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
+    let greeted = events(&mut session, &introduction(info, "role:master"));
+    assert_eq!(greeted, [Event::Greeted]);
+    session.sent(session.unsent().len());
+    session
+}
+
+fn sent(session: &mut Session) -> String {
+    let text = String::from_utf8(session.unsent().to_vec()).unwrap();
+    session.sent(text.len());
+    text
+}
+
+const NOW: Timestamp = Timestamp::ORIGIN;
+
+#[test]
+fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
+    let greeting =
+        Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
+    let mut session = Session::open(&greeting, None, NOW);
+    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+    let flight = sent(&mut session);
+    let order: Vec<usize> = ["AUTH", "SELECT", "server", "memory", "replication", "SET"]
+        .iter()
+        .map(|word| flight.find(&format!("\r\n{word}\r\n")).unwrap())
+        .collect();
+    assert!(order.is_sorted(), "{flight}");
+    let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
+    assert_eq!(events(&mut session, &replies), [Event::Greeted, Event::Answered(ticket(0), Vote::Granted)]);
+    assert_eq!((session.backlog(), session.waiting_since()), (0, None));
+}
+
+#[test]
+fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
+    let auth = Greeting { password: Some("pw".into()), ..Greeting::default() };
+    let select = Greeting { database: 99, ..Greeting::default() };
+    let plain = Greeting::default();
+    let master = introduction(INFO, "role:master");
+    let table: [(&Greeting, String, Cause); 7] = [
+        (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
+        (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&select, format!("-ERR DB index is out of range\r\n{master}"), Cause::Database),
+        (&plain, "-NOAUTH Authentication required.\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
+        (&plain, introduction(INFO, "role:slave"), Cause::NotMaster),
+        (&plain, introduction("redis_mode:cluster", "role:master"), Cause::ClusterMode),
+        (&plain, "-ERR max number of clients reached\r\n-x\r\n-x\r\n".into(), Cause::TooManyClients),
+    ];
+    for (greeting, replies, cause) in table {
+        let fault = Fault::new(Phase::Handshake, cause);
+        for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
+            let mut session = Session::open(greeting, None, NOW);
+            session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+            let told = events(&mut session, &format!("{replies}{reply}"));
+            assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
+            // What the SET may have done all the same is undone on the same connection, without a vote.
+            release(&mut session, ticket(1), b"k", &token(1), NOW);
+            assert!(sent(&mut session).contains("EVAL"));
+            assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Vote::Fault(fault))]);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_withholds_its_identity_may_still_vote() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Greeted]);
+    assert_eq!(session.identity(), &Identity::default());
+}
+
+#[test]
+fn what_is_said_of_the_memory_decides_nothing() {
+    for said in ["-NOPERM no\r\n", "-ERR syntax error\r\n", "-BUSY x\r\n", "$0\r\n\r\n"] {
+        let mut session = Session::open(&Greeting::default(), None, NOW);
+        let replies = format!("{}{said}{}", bulk(INFO), bulk("role:master"));
+        assert_eq!(events(&mut session, &replies), [Event::Greeted], "{said}");
+        assert_eq!(session.identity().eviction(), None);
+    }
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let memory = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
+    assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Greeted]);
+    assert_eq!(session.identity().eviction(), Some("allkeys-lru"));
+}
+
+#[test]
+fn late_replies_go_to_the_requests_they_belong_to() {
+    let mut session = member(INFO);
+    session.acquire(ticket(1), &set(b"a", &token(1)), NOW);
+    // Nobody waits for ticket 1 any more; its reply is still the next one.
+    session.extend(ticket(2), b"a", &token(1), 1000, NOW);
+    release(&mut session, ticket(3), b"a", &token(1), NOW);
+    session.acquire(ticket(4), &set(b"b", &token(3)), NOW);
+    assert_eq!(
+        events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
+        [
+            Event::Answered(ticket(1), Vote::Granted),
+            Event::Answered(ticket(2), Vote::Absent),
+            Event::Answered(ticket(3), Vote::Granted),
+            Event::Answered(ticket(4), Vote::Refused)
+        ]
+    );
+}
+
+#[test]
+fn replies_split_at_every_byte_mean_the_same() {
+    let mut session = member(INFO);
+    for slot in 0..3 {
+        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
+    }
+    let mut seen = Vec::new();
+    for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
+        feed(&mut session, &[*byte]);
+        while let Some(event) = session.next_event().unwrap() {
+            seen.push(event);
+        }
+    }
+    let full = Vote::Fault(Fault::new(Phase::Reply, Cause::OutOfMemory));
+    let votes = [Vote::Granted, Vote::Refused, full];
+    assert_eq!(seen, [0, 1, 2].map(|slot| Event::Answered(ticket(slot), votes[slot as usize])));
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_ends_the_conversation() {
+    for unasked in ["+OK\r\n", "+", ">1\r\n"] {
+        let mut session = member(INFO);
+        feed(&mut session, unasked.as_bytes());
+        assert_eq!(session.next_event(), Err(ProtocolError::Unrequested), "{unasked}");
+    }
+}
+
+#[test]
+fn a_reply_of_the_wrong_type_ends_the_conversation() {
+    let mut session = member(INFO);
+    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+    feed(&mut session, b":1\r\n");
+    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
+}
+
+#[test]
+fn the_release_is_spoken_in_the_dialect_of_the_server() {
+    for (version, word) in [
+        ("redis_version:7.0.15", "EVAL"),
+        ("redis_version:8.4.0", "DELEX"),
+        ("redis_version:7.2.4\r\nvalkey_version:9.0.1", "DELIFEQ"),
+    ] {
+        let mut session = member(version);
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        assert!(sent(&mut session).contains(&format!("\r\n{word}\r\n")), "{version}");
+    }
+}
+
+#[test]
+fn a_wrong_guess_falls_back_and_is_remembered() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    release(&mut session, ticket(0), b"k", &token(1), NOW);
+    release(&mut session, ticket(1), b"k", &token(2), NOW);
+    sent(&mut session);
+    let again =
+        events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
+    let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
+        panic!("{again:?}")
+    };
+    for (again, byte) in [(first, 1), (second, 2)] {
+        session.ask_again(again, b"k", &token(byte), NOW);
+        assert!(sent(&mut session).contains("DELIFEQ"));
+    }
+    assert_eq!(
+        events(&mut session, ":1\r\n:0\r\n"),
+        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
+    );
+    release(&mut session, ticket(2), b"k", &token(3), NOW);
+    assert!(sent(&mut session).contains("DELIFEQ"));
+}
+
+#[test]
+fn when_no_dialect_works_the_fault_says_what_to_mend() {
+    for (denial, cause) in
+        [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
+    {
+        let mut session = member(INFO);
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        let mut words = vec![sent(&mut session)];
+        for reply in [denial, "-ERR unknown command x\r\n"] {
+            let told = events(&mut session, reply);
+            let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+            assert_eq!(again.ticket(), ticket(0));
+            session.ask_again(again, b"k", &token(1), NOW);
+            words.push(sent(&mut session));
+        }
+        for word in ["EVAL", "DELIFEQ", "DELEX"] {
+            assert_eq!(words.iter().filter(|sent| sent.contains(word)).count(), 1, "{word}");
+        }
+        let fault = Vote::Fault(Fault::new(Phase::Reply, cause));
+        assert_eq!(events(&mut session, "-ERR unknown command x\r\n"), [Event::Answered(ticket(0), fault)]);
+    }
+}
+
+#[test]
+fn an_abandoned_conversation_hands_out_what_is_unanswered() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
+    session.extend(ticket(5), b"k", &token(1), 1000, NOW);
+    release(&mut session, ticket(6), b"k", &token(1), NOW);
+    let left: Vec<_> = session.abandon().collect();
+    let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
+    assert_eq!(left, [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
+    assert_eq!(session.backlog(), 0);
+}
+
+#[test]
+fn a_server_has_had_no_time_before_it_was_connected() {
+    let later = NOW.after(std::time::Duration::from_secs(1));
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    assert_eq!(session.waiting_since(), Some(NOW));
+    session.connected(later);
+    assert_eq!(session.waiting_since(), Some(later));
+}
+
+#[test]
+fn partly_sent_bytes_are_sent_once() {
+    let mut session = member(INFO);
+    for slot in 0..50 {
+        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
+    }
+    let whole = session.unsent().to_vec();
+    let mut pieces = Vec::new();
+    while !session.unsent().is_empty() {
+        let count = session.unsent().len().min(7);
+        pieces.extend_from_slice(&session.unsent()[..count]);
+        session.sent(count);
+    }
+    assert_eq!(pieces, whole);
+}
+
+#[test]
+fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
+    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
+    assert!(events(&mut session, &long).is_empty());
+    assert!(session.identity().run_id().is_some());
+    assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Greeted]);
+    assert_eq!(session.space().len(), RECEIVE_BUFFER);
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let greeting = Greeting {
+        user: Some("alice".into()),
+        password: Some("hunter2".into()),
+        database: 0,
+        checks_durability: false,
+    };
+    let session = Session::open(&greeting, None, NOW);
+    let shown = format!("{greeting:?} {session:?}");
+    assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
+}
+
+#[test]
+fn an_extension_goes_by_script_to_every_server() {
+    for version in ["redis_version:7.0.15", "redis_version:8.4.0", "redis_version:7.2.4\r\nvalkey_version:9.0.1", "x:y"]
+    {
+        let mut session = member(version);
+        for (slot, reply, vote) in
+            [(0, ":1\r\n", Vote::Granted), (1, ":0\r\n", Vote::Absent), (2, ":-1\r\n", Vote::Refused)]
+        {
+            session.extend(ticket(slot), b"k", &token(1), 30_000, NOW);
+            let command = sent(&mut session);
+            assert!(command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"), "{command}");
+            assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), vote)]);
+        }
+    }
+}
+
+#[test]
+fn a_server_without_scripts_is_extended_by_comparing_set() {
+    let mut session = member("redis_version:8.4.0");
+    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+    session.extend(ticket(1), b"k", &token(2), 40_000, NOW);
+    // The release keeps to its own dialect, whatever becomes of the extension's.
+    release(&mut session, ticket(2), b"k", &token(2), NOW);
+    sent(&mut session);
+    let told = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
+    let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = told[..] else {
+        panic!("{told:?}")
+    };
+    for (again, byte, ttl) in [(first, 1, "30000"), (second, 2, "40000")] {
+        session.ask_again(again, b"k", &token(byte), NOW);
+        let command = sent(&mut session);
+        assert!(command.contains("\r\nIFEQ\r\n") && command.ends_with(&format!("\r\n{ttl}\r\n")), "{command}");
+    }
+    assert_eq!(
+        events(&mut session, "+OK\r\n$-1\r\n"),
+        [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
+    );
+    session.extend(ticket(3), b"k", &token(1), 30_000, NOW);
+    assert!(sent(&mut session).contains("\r\nIFEQ\r\n"));
+    release(&mut session, ticket(4), b"k", &token(1), NOW);
+    assert!(sent(&mut session).contains("\r\nDELEX\r\n"));
+}
+
+#[test]
+fn an_extension_that_fits_no_dialect_is_a_fault() {
+    let mut session = member(INFO);
+    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+    let told = events(&mut session, "-NOPERM eval\r\n");
+    let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+    session.ask_again(again, b"k", &token(1), NOW);
+    let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::NoPermission));
+    assert_eq!(events(&mut session, "-ERR syntax error\r\n"), [Event::Answered(ticket(0), fault)]);
+}
+
+#[test]
+fn an_extension_counts_only_where_the_node_may_vote() {
+    let fault = Fault::new(Phase::Handshake, Cause::NotMaster);
+    for reply in [":1\r\n", ":0\r\n", ":-1\r\n", "-READONLY x\r\n", "-NOPERM x\r\n", "-ERR unknown command x\r\n"] {
+        let mut session = member(INFO);
+        session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+        session.reject(fault);
+        assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
+    }
+}
+
+#[test]
+fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
+    let told = |session: &mut Session, pieces: &[&str]| {
+        let mut request = Vec::new();
+        hint::release_and_tell(&mut request, Dialect::Delifeq, b"k", &token(1), Hint::default());
+        session.release_and_tell(ticket(1), &request, NOW);
+        let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
+        (events, session.audience())
+    };
+    let mut session = member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
+    let released = Event::Answered(ticket(1), Vote::Granted);
+    assert_eq!(session.dialect(), Dialect::Delifeq);
+    assert_eq!(told(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
+    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Told(ticket(1), 2)], 0));
+    assert_eq!(told(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
+    assert_eq!(told(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
+    assert!(session.newly_mute().is_some());
+    // What is no answer to that shows at the next look.
+    assert_eq!(told(&mut session, &[":1\r\n"]).0, [released]);
+    feed(&mut session, b"+OK\r\n");
+    assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
+}
+
+#[test]
+fn an_extension_of_a_fenced_lock_always_goes_by_text() {
+    let mut session = member(INFO);
+    let mut asked = |deed, reply: &str| {
+        session.fenced(ticket(1), Ask { deed, retention_millis: 1000 }, b"k", &token(1), NOW);
+        events(&mut session, reply);
+        sent(&mut session).lines().nth(2).unwrap().to_owned()
+    };
+    let (acquire, extend) = (Deed::Acquire { ttl_millis: 10, floor: 1.into() }, Deed::Extend { ttl_millis: 10 });
+    assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
+    assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
+    assert_eq!(asked(extend, ":1\r\n"), "EVAL");
+    assert_eq!(asked(Deed::Release(None), ":1\r\n"), "EVALSHA");
+}
+
+#[test]
+fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often() {
+    let mut session = member(INFO);
+    let mut release_with = |answers: &[&str]| {
+        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        let mut ways = Vec::new();
+        for answer in answers {
+            ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });
+            if let [Event::WrongDialect(again)] = events(&mut session, answer)[..] {
+                session.ask_again(again, b"k", &token(1), NOW);
+            }
+        }
+        ways
+    };
+    assert_eq!(release_with(&["-OOM none left\r\n"]), ["text"]);
+    assert_eq!(release_with(&[":0\r\n"]), ["text"], "a fault says nothing of scripts");
+    for _ in 0..3 {
+        assert_eq!(release_with(&[":1\r\n"]), ["hash"]);
+        assert_eq!(release_with(&["-NOSCRIPT No matching script.\r\n", ":1\r\n"]), ["hash", "text"]);
+    }
+    assert_eq!(release_with(&[":1\r\n"]), ["text"]);
+}

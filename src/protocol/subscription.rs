@@ -1,0 +1,397 @@
+//! A subscriber connection's conversation: which keys it listens for, and what it hears.
+//!
+//! In RESP2 a connection that listens can do nothing else, so each node has one besides its ordered one, for all keys.
+//! What the server says there is of two kinds: answers, in the order of what was asked, and hints, which may stand between
+//! any two answers. A hint says that a lock was released, and nothing more; it is no vote, and a lost one costs time only.
+//!
+//! ```text
+//!   absent ── subscribe ──► asked ── confirmed ──► live ── unsubscribe ──► leaving ── confirmed ──► absent
+//!                             └── refused: this connection is of no use
+//! ```
+//!
+//! Parsing is strict: a hint on a channel that is not live, an answer that nobody asked for or that names another channel,
+//! is a protocol error, after which the connection is given up.
+//!
+//! How to drive it: as a [`Session`](super::session::Session), with [`subscribe`](Subscription::subscribe) and
+//! [`unsubscribe`](Subscription::unsubscribe) for requests. When the connection is lost, make another one: this one is
+//! thrown away with it.
+
+use super::buffer::{Incoming, Outgoing};
+use super::command;
+use super::error_reply;
+use super::handshake::Greeting;
+use super::hint::{self, Hint};
+use super::resp::{Elements, Reply};
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::time::Timestamp;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+/// Size of the receive buffer: room for a few dozen hints.
+const RECEIVE_BUFFER: usize = 4 * 1024;
+
+/// A key that is listened for.
+pub type Key = Arc<[u8]>;
+
+/// What the bytes received so far amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// From now on every hint on this key is heard.
+    Confirmed(Key),
+    /// A lock on this key was released, here at least.
+    Heard(Key, Hint),
+    /// We may not listen here. The connection is of no use.
+    Refused(Fault),
+}
+
+/// One subscriber connection's conversation.
+pub struct Subscription {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    expected: VecDeque<Expected>,
+    channels: HashMap<Key, Channel>,
+}
+
+struct Expected {
+    request: Request,
+    asked_at: Timestamp,
+}
+
+enum Request {
+    Auth,
+    Subscribe(Key),
+    Unsubscribe(Key),
+}
+
+/// What is known of a channel.
+#[derive(Default)]
+struct Channel {
+    /// Whether the server counts us in, as far as its answers go.
+    is_live: bool,
+    /// Whether we want it to.
+    is_wanted: bool,
+    /// How many answers are to come.
+    pending: u32,
+}
+
+impl Subscription {
+    /// Begins a conversation by queueing what logs us in.
+    pub fn open(greeting: &Greeting, now: Timestamp) -> Subscription {
+        let mut subscription = Subscription {
+            outgoing: Outgoing::default(),
+            incoming: Incoming::of_size(RECEIVE_BUFFER),
+            expected: VecDeque::new(),
+            channels: HashMap::new(),
+        };
+        if let Some(password) = &greeting.password {
+            command::auth(subscription.outgoing.end(), greeting.user.as_deref(), password);
+            subscription.expected.push_back(Expected { request: Request::Auth, asked_at: now });
+        }
+        subscription
+    }
+
+    /// Begins to listen for a key, unless that is so.
+    pub fn subscribe(&mut self, key: &Key, now: Timestamp) {
+        let channel = self.channels.entry(Arc::clone(key)).or_default();
+        if !std::mem::replace(&mut channel.is_wanted, true) {
+            channel.pending += 1;
+            hint::subscribe(self.outgoing.end(), key);
+            self.expected.push_back(Expected { request: Request::Subscribe(Arc::clone(key)), asked_at: now });
+        }
+    }
+
+    /// Listens for a key no more.
+    pub fn unsubscribe(&mut self, key: &[u8], now: Timestamp) {
+        let Some((key, _)) = self.channels.get_key_value(key) else { return };
+        let key = Arc::clone(key);
+        let Some(channel) = self.channels.get_mut(&key) else { return };
+        if std::mem::take(&mut channel.is_wanted) {
+            channel.pending += 1;
+            hint::unsubscribe(self.outgoing.end(), &key);
+            self.expected.push_back(Expected { request: Request::Unsubscribe(key), asked_at: now });
+        }
+    }
+
+    /// Whether every hint on this key is heard.
+    pub fn is_live(&self, key: &[u8]) -> bool {
+        self.channels.get(key).is_some_and(|channel| channel.is_live && channel.is_wanted)
+    }
+
+    /// How many channels the server may count us in on.
+    pub fn len(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Whether nothing is listened for, and nothing is left to be said about it.
+    pub fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+    }
+
+    /// When the request was made whose answer is expected next.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        self.expected.front().map(|expected| expected.asked_at)
+    }
+
+    /// The connection is made: what was queued while there was none counts as asked now.
+    pub fn connected(&mut self, now: Timestamp) {
+        for expected in &mut self.expected {
+            expected.asked_at = now;
+        }
+    }
+
+    /// The bytes to be sent.
+    pub fn unsent(&self) -> &[u8] {
+        self.outgoing.unsent()
+    }
+
+    /// Says that the first `count` of the unsent bytes went out.
+    pub fn sent(&mut self, count: usize) {
+        self.outgoing.sent(count);
+    }
+
+    /// Where to read to. Never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.incoming.space()
+    }
+
+    /// Says that `count` bytes were read into [`space`](Subscription::space).
+    pub fn received(&mut self, count: usize) {
+        self.incoming.received(count);
+    }
+
+    /// The next thing that the received bytes mean, or `None` until more are received.
+    ///
+    /// # Errors
+    /// The bytes are neither a hint nor what was asked for. The connection must be given up.
+    pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
+        while !self.incoming.is_empty() {
+            // Even half an answer is too much when nothing is expected and nothing is listened for.
+            if self.expected.is_empty() && self.channels.is_empty() {
+                return Err(ProtocolError::Unrequested);
+            }
+            let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
+            let event = match Said::by(reply)? {
+                Said::Hint(key, hint) => match self.channels.get_key_value(key) {
+                    Some((key, channel)) if channel.is_live => {
+                        // Of one that we are leaving, nobody wants to know; and who comes back is told when it is certain.
+                        (channel.pending == 0).then(|| Event::Heard(Arc::clone(key), hint))
+                    }
+                    _ => return Err(ProtocolError::Unrequested),
+                },
+                answer => {
+                    let expected = self.expected.pop_front().ok_or(ProtocolError::Unrequested)?;
+                    take(&mut self.channels, expected.request, answer)?
+                }
+            };
+            self.incoming.taken(length);
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What a server says on a subscriber connection.
+enum Said<'b> {
+    Hint(&'b [u8], Hint),
+    Fine,
+    Left(&'b [u8]),
+    Listening(&'b [u8]),
+    No(Cause),
+}
+
+impl<'b> Said<'b> {
+    fn by(reply: Reply<'b>) -> Result<Said<'b>, ProtocolError> {
+        match reply {
+            Reply::Array(Some(elements)) => Said::by_array(elements),
+            Reply::Error(text) => Ok(Said::No(error_reply::cause(text))),
+            Reply::Simple(b"OK") => Ok(Said::Fine),
+            _ => Err(ProtocolError::UnexpectedReply),
+        }
+    }
+
+    fn by_array(mut elements: Elements<'b>) -> Result<Said<'b>, ProtocolError> {
+        let said = (elements.next(), elements.next(), elements.next(), elements.next());
+        let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(channel))), Some(last), None) = said else {
+            return Err(ProtocolError::UnexpectedReply);
+        };
+        let key = channel.strip_prefix(hint::CHANNEL).ok_or(ProtocolError::Unrequested)?;
+        match (kind, last) {
+            (b"message", Reply::Bulk(Some(said))) => Ok(Said::Hint(key, Hint::parse(said))),
+            (b"subscribe", Reply::Integer(1..)) => Ok(Said::Listening(key)),
+            (b"unsubscribe", Reply::Integer(0..)) => Ok(Said::Left(key)),
+            _ => Err(ProtocolError::UnexpectedReply),
+        }
+    }
+}
+
+/// Takes the answer to a request.
+fn take(
+    channels: &mut HashMap<Key, Channel>,
+    request: Request,
+    said: Said<'_>,
+) -> Result<Option<Event>, ProtocolError> {
+    let (key, is_live) = match (request, said) {
+        (Request::Auth, Said::Fine) => return Ok(None),
+        (Request::Auth, Said::No(cause)) => {
+            let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
+            return Ok(Some(Event::Refused(Fault::new(Phase::Handshake, cause))));
+        }
+        (Request::Subscribe(_), Said::No(cause)) => {
+            let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
+            return Ok(Some(Event::Refused(fault)));
+        }
+        (Request::Subscribe(key), Said::Listening(named)) if *key == *named => (key, true),
+        (Request::Unsubscribe(key), Said::Left(named)) if *key == *named => (key, false),
+        _ => return Err(ProtocolError::UnexpectedReply),
+    };
+    // It is there for as long as an answer is to come.
+    let Some(channel) = channels.get_mut(&key) else { return Err(ProtocolError::Unrequested) };
+    channel.is_live = is_live;
+    channel.pending -= 1;
+    if channel.pending == 0 && !channel.is_wanted {
+        channels.remove(&key);
+        return Ok(None);
+    }
+    let is_confirmed = is_live && channel.is_wanted && channel.pending == 0;
+    Ok(is_confirmed.then_some(Event::Confirmed(key)))
+}
+
+/// Shows counts only: the buffers hold passwords.
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("channels", &self.channels.len())
+            .field("expected", &self.expected.len())
+            .field("unsent", &self.unsent().len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::ORIGIN;
+    const HINT: Hint = Hint { crowd: 7, has_waited: true };
+
+    fn key(name: &str) -> Key {
+        name.as_bytes().into()
+    }
+
+    fn said(kind: &str, name: &str, last: &str) -> String {
+        let channel = format!("quorumlock:{name}");
+        format!("*3\r\n${}\r\n{kind}\r\n${}\r\n{channel}\r\n{last}\r\n", kind.len(), channel.len())
+    }
+
+    fn hint(name: &str) -> String {
+        said("message", name, "$2\r\n7w")
+    }
+
+    fn hear(subscription: &mut Subscription, text: &str) -> Result<Vec<Event>, ProtocolError> {
+        let mut events = Vec::new();
+        // Byte by byte: what is split by the network means the same.
+        for byte in text.bytes() {
+            subscription.space()[0] = byte;
+            subscription.received(1);
+            while let Some(event) = subscription.next_event()? {
+                events.push(event);
+            }
+        }
+        Ok(events)
+    }
+
+    fn listening(names: &[&str]) -> Subscription {
+        let mut subscription = Subscription::open(&Greeting::default(), NOW);
+        for name in names {
+            subscription.subscribe(&key(name), NOW);
+            let events = hear(&mut subscription, &said("subscribe", name, ":1")).unwrap();
+            assert_eq!(events, [Event::Confirmed(key(name))]);
+        }
+        let length = subscription.unsent().len();
+        subscription.sent(length);
+        subscription
+    }
+
+    #[test]
+    fn hints_are_heard_between_answers_and_told_by_key() {
+        let mut ear = listening(&["a"]);
+        ear.subscribe(&key("b"), NOW);
+        ear.subscribe(&key("b"), NOW);
+        assert_eq!(ear.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$12\r\nquorumlock:b\r\n");
+        let text = hint("a") + &said("subscribe", "b", ":2") + &hint("a") + &hint("b");
+        let [a, b] = ["a", "b"].map(key);
+        let heard =
+            [Event::Heard(a.clone(), HINT), Event::Confirmed(b.clone()), Event::Heard(a, HINT), Event::Heard(b, HINT)];
+        assert_eq!(hear(&mut ear, &text).unwrap(), heard);
+        assert!(ear.is_live(b"a") && ear.is_live(b"b") && !ear.is_live(b"c"));
+    }
+
+    #[test]
+    fn what_is_left_is_heard_no_more_and_forgotten() {
+        let mut ear = listening(&["a"]);
+        ear.unsubscribe(b"a", NOW);
+        ear.unsubscribe(b"a", NOW);
+        assert!(!ear.is_live(b"a") && !ear.is_empty());
+        assert!(hear(&mut ear, &(hint("a") + &said("unsubscribe", "a", ":0"))).unwrap().is_empty());
+        assert!(ear.is_empty() && ear.waiting_since().is_none());
+        assert_eq!(hear(&mut ear, "*"), Err(ProtocolError::Unrequested), "nobody listens");
+    }
+
+    #[test]
+    fn whoever_comes_back_while_leaving_is_confirmed_when_that_is_certain() {
+        let mut ear = listening(&["a"]);
+        ear.unsubscribe(b"a", NOW);
+        ear.subscribe(&key("a"), NOW);
+        ear.unsubscribe(b"a", NOW);
+        ear.subscribe(&key("a"), NOW);
+        let [left, back] = [said("unsubscribe", "a", ":0"), said("subscribe", "a", ":1")];
+        // A hint on what the server still counts us in on: it is of no use before we are confirmed.
+        assert!(hear(&mut ear, &hint("a")).unwrap().is_empty());
+        assert!(hear(&mut ear, &(left.clone() + &back + &left)).unwrap().is_empty());
+        assert_eq!(hear(&mut ear, &back).unwrap(), [Event::Confirmed(key("a"))]);
+    }
+
+    #[test]
+    fn who_may_not_listen_is_told_why() {
+        let mut ear = Subscription::open(&Greeting::default(), NOW);
+        ear.subscribe(&key("a"), NOW);
+        let denied = Event::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
+        assert_eq!(hear(&mut ear, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
+        let password = Greeting { password: Some("wrong".into()), ..Greeting::default() };
+        let mut ear = Subscription::open(&password, NOW);
+        assert_eq!(ear.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
+        let denied = Event::Refused(Fault::new(Phase::Handshake, Cause::Auth));
+        assert_eq!(hear(&mut ear, "-WRONGPASS no\r\n").unwrap(), [denied]);
+        assert!(!format!("{ear:?}").contains("wrong"));
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_refused() {
+        use ProtocolError::*;
+        let table = [
+            (hint("b"), Unrequested),
+            (said("subscribe", "a", ":1"), Unrequested),
+            ("+OK\r\n".to_owned(), Unrequested),
+            (said("pmessage", "a", "$0\r\n"), UnexpectedReply),
+            (said("message", "a", ":1"), UnexpectedReply),
+            (":1\r\n".to_owned(), UnexpectedReply),
+            ("*2\r\n$7\r\nmessage\r\n$12\r\nquorumlock:a\r\n".to_owned(), UnexpectedReply),
+            ("*3\r\n$7\r\nmessage\r\n$7\r\nanother\r\n$0\r\n\r\n".to_owned(), Unrequested),
+            (">".to_owned(), UnknownType),
+        ];
+        for (text, error) in table {
+            assert_eq!(hear(&mut listening(&["a"]), &text), Err(error), "{text:?}");
+        }
+        // An answer about another channel, or to another request.
+        for text in [said("subscribe", "c", ":2"), said("unsubscribe", "b", ":1"), "+OK\r\n".to_owned()] {
+            let mut ear = listening(&["a"]);
+            ear.subscribe(&key("b"), NOW);
+            assert_eq!(hear(&mut ear, &text), Err(UnexpectedReply), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What the keeper and its guards see of the network, in place of the engine: nodes that answer one command after the other,
+//! as late as the scheduler wants, on one connection each, in order.
+//!
+//! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It knows
+//! the names and rounds of the engine, and keeps an eye on what is queued: nothing may follow the release of a lock.
+
+use super::driver::Bells;
+pub(crate) use super::rounds::Count;
+use super::rounds::{Purpose, Rounds, Straggler};
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::{Fencing, FencingToken};
+use crate::algorithm::lease::{OwnerToken, Ttl};
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
+use crate::algorithm::vote::Vote;
+use crate::events::event_queue::Farewell;
+use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::protocol::session::Ticket;
+use crate::time;
+use crossbeam_channel::Receiver;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const NODES: usize = 3;
+pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// The network of one client.
+pub(crate) struct Engine(Arc<Network>);
+
+/// What is to be extended, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Order<'o> {
+    pub(crate) key: &'o [u8],
+    pub(crate) token: &'o OwnerToken,
+    pub(crate) ttl_millis: u64,
+    pub(crate) fence: Option<FencingToken>,
+}
+
+/// What a release needs to know of the attempt that it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) token: OwnerToken,
+    pub(crate) t0: Readings,
+    pub(crate) reached: NodeSet,
+    pub(crate) fence: Fencing,
+}
+
+pub(crate) enum Stragglers {
+    AwaitedSince(Timestamp),
+    LeftBehind,
+}
+
+impl Engine {
+    pub(crate) fn new(network: &Arc<Network>) -> Engine {
+        Engine(Arc::clone(network))
+    }
+
+    pub(crate) fn let_go(&self) {}
+
+    pub(crate) fn settle(&self, _: Duration) -> Vec<(NodeId, Fault)> {
+        Vec::new()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        time::moment()
+    }
+
+    pub(crate) fn lease_now(&self) -> LeaseTime {
+        self.readings().lease
+    }
+
+    pub(crate) fn readings(&self) -> Readings {
+        time::readings(time::moment())
+    }
+
+    pub(crate) fn node_timeout(&self) -> Duration {
+        NODE_TIMEOUT
+    }
+
+    pub(crate) fn voting(&self) -> NodeSet {
+        NodeSet::EMPTY
+    }
+
+    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (LeaseTime, Count) {
+        let (start, ticket) = {
+            let mut state = lock(&self.0.state);
+            let start = self.readings();
+            (start, state.extend(order))
+        };
+        self.0.changed.notify_all();
+        (start.lease, self.0.conclude(ticket, || start.steady.after(NODE_TIMEOUT), awaits_stragglers))
+    }
+
+    pub(crate) fn begin_to_extend<'o>(
+        &self,
+        orders: impl Iterator<Item = Order<'o>>,
+        tickets: &mut Vec<Ticket>,
+    ) -> Readings {
+        let start = {
+            let mut state = lock(&self.0.state);
+            let start = self.readings();
+            tickets.extend(orders.map(|order| state.extend(&order)));
+            start
+        };
+        self.0.changed.notify_all();
+        start
+    }
+
+    pub(crate) fn extended(
+        &self,
+        ticket: Ticket,
+        stragglers: &mut Stragglers,
+        deadline: impl Fn() -> Timestamp,
+    ) -> Count {
+        self.0.conclude(ticket, deadline, matches!(stragglers, Stragglers::AwaitedSince(_)))
+    }
+
+    pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
+        {
+            let mut state = lock(&self.0.state);
+            state.repairs += nodes.len();
+            let ticket = state.rounds.open(Purpose::Acquire, order.key, order.token);
+            state.queue(ticket, nodes, order, What::Repair);
+            state.rounds.unrefer(ticket);
+        }
+        self.0.changed.notify_all();
+        nodes
+    }
+
+    pub(crate) fn release(&self, key: &[u8], claim: &Claim, _: Duration, queued: impl FnOnce(Readings)) -> Count {
+        let now = time::now();
+        let ticket = self.0.release(key, claim, queued);
+        self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
+    }
+
+    pub(crate) fn post_release(
+        &self,
+        key: &[u8],
+        claim: &Claim,
+        _: Duration,
+        queued: impl FnOnce(Readings) -> Option<Farewell>,
+    ) {
+        let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
+        lock(&self.0.state).rounds.unrefer(ticket);
+    }
+}
+
+/// The nodes, and the wire to them.
+pub(crate) struct Network {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    nodes: [Node; NODES],
+    rounds: Rounds,
+    released: Vec<Vec<u8>>,
+    left: Vec<Vec<u8>>,
+    losses: HashMap<Vec<u8>, Loss>,
+    repairs: usize,
+    is_closed: bool,
+}
+
+/// What was told of a lock's loss.
+struct Loss {
+    lost: Receiver<()>,
+    taken: usize,
+    /// As it was when the release was queued: it stays so.
+    at_release: Option<usize>,
+}
+
+#[derive(Default)]
+struct Node {
+    requests: VecDeque<Request>,
+    keys: HashMap<Vec<u8>, Key>,
+    hangs: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Key {
+    token: OwnerToken,
+    end: LeaseTime,
+}
+
+struct Request {
+    ticket: Ticket,
+    key: Vec<u8>,
+    token: OwnerToken,
+    ttl: Duration,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Extend,
+    Release,
+    Repair,
+}
+
+impl Network {
+    pub(crate) fn new() -> Arc<Network> {
+        let state = State {
+            nodes: Default::default(),
+            rounds: Rounds::new(NODES, None),
+            released: Vec::new(),
+            left: Vec::new(),
+            losses: HashMap::new(),
+            repairs: 0,
+            is_closed: false,
+        };
+        Arc::new(Network { state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    /// A lock is taken on these nodes, now.
+    pub(crate) fn take(&self, key: &str, token: OwnerToken, ttl: Ttl, nodes: NodeSet) -> Claim {
+        let t0 = time::readings(time::now());
+        let end = t0.lease.after(Duration::from_millis(ttl.millis()));
+        for node in nodes.iter() {
+            lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
+        }
+        Claim { token, t0, reached: nodes, fence: Fencing::default() }
+    }
+
+    /// Counts from now on what is told of a lock's loss.
+    pub(crate) fn listen(&self, key: &str, lost: Receiver<()>) {
+        lock(&self.state).losses.insert(key.into(), Loss { lost, taken: 0, at_release: None });
+    }
+
+    /// Takes the messages that have come. Says of a lock whether it was told to be lost.
+    pub(crate) fn hear(&self, key: &str) -> bool {
+        let mut state = lock(&self.state);
+        let loss = state.losses.get_mut(key.as_bytes()).unwrap();
+        loss.taken += loss.lost.try_iter().count();
+        assert!(loss.taken <= 1, "{key}: told twice");
+        assert!(loss.at_release.is_none_or(|told| told == loss.taken), "{key}: told when its owner had left");
+        loss.taken > 0
+    }
+
+    /// Some nodes forget a key.
+    pub(crate) fn forget(&self, nodes: impl IntoIterator<Item = usize>, key: &str) {
+        let mut state = lock(&self.state);
+        nodes.into_iter().for_each(|node| _ = state.nodes[node].keys.remove(key.as_bytes()));
+    }
+
+    /// The owner has let go, be it without a release.
+    pub(crate) fn has_left(&self, key: &str) {
+        lock(&self.state).left.push(key.into());
+    }
+
+    /// A node hangs, or goes on with what has arrived meanwhile.
+    pub(crate) fn hang(&self, node: usize, hangs: bool) {
+        lock(&self.state).nodes[node].hangs = hangs;
+        self.changed.notify_all();
+    }
+
+    /// Nothing more comes: the nodes end when all has been answered.
+    pub(crate) fn close(&self) {
+        lock(&self.state).is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// What one node does.
+    pub(crate) fn serve(&self, node: usize) {
+        let mut state = lock(&self.state);
+        loop {
+            if !state.nodes[node].hangs
+                && let Some(request) = state.nodes[node].requests.pop_front()
+            {
+                state.answer(node, &request);
+                drop(state);
+                self.changed.notify_all();
+                state = lock(&self.state);
+            } else if state.is_closed {
+                return;
+            } else {
+                state = self.wait(state, Duration::MAX);
+            }
+        }
+    }
+
+    /// On how many nodes a key of this token lasts at least so long.
+    pub(crate) fn lasting(&self, key: &str, token: OwnerToken, end: LeaseTime) -> usize {
+        let state = lock(&self.state);
+        let keys = state.nodes.iter().filter_map(|node| node.keys.get(key.as_bytes()));
+        keys.filter(|key| key.token == token && key.end >= end).count()
+    }
+
+    /// On how many nodes a key that was released is all the same.
+    pub(crate) fn come_back(&self) -> usize {
+        let state = lock(&self.state);
+        let is_there = |key: &&Vec<u8>| state.nodes.iter().any(|node| node.keys.contains_key(*key));
+        state.released.iter().filter(is_there).count()
+    }
+
+    /// How many repairs have been queued.
+    pub(crate) fn repairs(&self) -> usize {
+        lock(&self.state).repairs
+    }
+
+    fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Ticket {
+        let ticket = {
+            let mut state = lock(&self.state);
+            let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
+            // As if the other nodes did not respond: only where the key can be, it is released.
+            state.queue(
+                ticket,
+                claim.reached,
+                &Order { key, token: &claim.token, ttl_millis: 0, fence: None },
+                What::Release,
+            );
+            state.released.push(key.to_vec());
+            if let Some(loss) = state.losses.get_mut(key) {
+                loss.at_release = Some(loss.taken + loss.lost.len());
+            }
+            queued(time::readings(time::now()));
+            ticket
+        };
+        self.changed.notify_all();
+        ticket
+    }
+
+    fn conclude(&self, ticket: Ticket, deadline: impl Fn() -> Timestamp, mut awaits_stragglers: bool) -> Count {
+        let mut state = lock(&self.state);
+        while time::now() < deadline() {
+            if state.rounds.is_decided(ticket) {
+                if std::mem::take(&mut awaits_stragglers) && state.rounds.await_stragglers(ticket) {
+                    continue;
+                }
+                break;
+            }
+            let left = deadline().since(time::now()).min(GLANCE);
+            state = self.wait(state, left);
+        }
+        let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
+        for node in undecided.iter() {
+            let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
+            state.rounds.vote(ticket, node, fault, &mut Bells::default());
+        }
+        state.rounds.conclude(ticket)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, time).unwrap().0
+    }
+}
+
+impl State {
+    fn extend(&mut self, order: &Order<'_>) -> Ticket {
+        let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
+        self.queue(ticket, NodeSet::first(NODES), order, What::Extend);
+        ticket
+    }
+
+    fn queue(&mut self, ticket: Ticket, nodes: NodeSet, order: &Order<'_>, what: What) {
+        let name = String::from_utf8_lossy(order.key);
+        assert!(!self.released.iter().any(|key| key == order.key), "{name}: sent behind the release");
+        assert!(!self.left.iter().any(|key| key == order.key), "{name}: sent when its owner had left");
+        self.rounds.refer(ticket, nodes);
+        for node in nodes.iter() {
+            let ttl = Duration::from_millis(order.ttl_millis);
+            let request = Request { ticket, key: order.key.to_vec(), token: *order.token, ttl, what };
+            self.nodes[node.index()].requests.push_back(request);
+        }
+    }
+
+    fn answer(&mut self, index: usize, request: &Request) {
+        let (now, keys) = (time::lease_now(), &mut self.nodes[index].keys);
+        keys.retain(|_, key| now < key.end);
+        let end = now.after(request.ttl);
+        let found = keys.get_mut(&request.key);
+        let vote = match (request.what, found) {
+            (What::Extend, None) => Vote::Absent,
+            (What::Release, None) => Vote::Refused,
+            (What::Repair, None) => {
+                keys.insert(request.key.clone(), Key { token: request.token, end });
+                Vote::Granted
+            }
+            (What::Repair, Some(_)) => Vote::Refused,
+            (_, Some(key)) if key.token != request.token => Vote::Refused,
+            (What::Extend, Some(key)) => {
+                key.end = end;
+                Vote::Granted
+            }
+            (What::Release, Some(_)) => {
+                keys.remove(&request.key);
+                Vote::Granted
+            }
+        };
+        self.rounds.vote(request.ticket, NodeId::new(index), vote, &mut Bells::default());
+        self.rounds.unrefer(request.ticket);
+    }
+}

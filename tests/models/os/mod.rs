@@ -1,0 +1,19 @@
+//! What stands in for the operating system in the models of the driver, under the names of the library's own `os/`: locks and
+//! threads that a scheduler controls, and a wake-up of the model's wire. The rest is the library's, and is not reached.
+
+#[path = "../../../src/os/channel.rs"]
+pub(crate) mod channel;
+#[path = "../../../src/os/clock.rs"]
+pub(crate) mod clock;
+#[path = "../../../src/os/entropy.rs"]
+pub(crate) mod entropy;
+#[path = "../../../src/os/fork.rs"]
+pub(crate) mod fork;
+#[path = "../../../src/os/poll.rs"]
+pub(crate) mod poll;
+#[path = "../../../src/os/resolve.rs"]
+pub(crate) mod resolve;
+#[path = "../../../src/os/stream.rs"]
+pub(crate) mod stream;
+pub(crate) mod sync;
+pub(crate) mod waker;

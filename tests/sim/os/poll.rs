@@ -1,0 +1,86 @@
+//! The library's poll: waits for simulated connections.
+
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::kernel::{self, Reason};
+use crate::os::stream::Stream;
+use crate::os::waker::Waker;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What to poll a connection's stream for.
+pub(crate) struct Interest {
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) writable: bool,
+}
+
+pub(crate) struct Watch {
+    waker: Arc<Waker>,
+    pub(crate) streams: Box<[Option<Interest>]>,
+    pub(crate) ears: Vec<Option<Interest>>,
+    pub(crate) attentive: NodeSet,
+    pub(crate) readable: NodeSet,
+    pub(crate) writable: NodeSet,
+    pub(crate) woken: bool,
+    pub(crate) limit: Duration,
+    pub(crate) spin: Duration,
+    pub(crate) spun: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
+        Watch {
+            waker: Arc::clone(waker),
+            streams: (0..nodes).map(|_| None).collect(),
+            ears: Vec::new(),
+            attentive: NodeSet::EMPTY,
+            readable: NodeSet::EMPTY,
+            writable: NodeSet::EMPTY,
+            woken: false,
+            limit: Duration::MAX,
+            spin: Duration::ZERO,
+            spun: false,
+        }
+    }
+
+    pub(crate) fn poll(&mut self, patience: Duration) {
+        kernel::may_be_interrupted();
+        self.look();
+        let is_ready = !self.readable.union(self.writable).union(self.attentive).is_empty();
+        if self.woken || is_ready || patience.is_zero() {
+            return;
+        }
+        let list = self
+            .streams
+            .iter()
+            .chain(&self.ears)
+            .flatten()
+            .map(|interest| (interest.stream.connection(), interest.writable));
+        // The timeout goes to the system in whole nanoseconds, and is rounded up.
+        kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, patience);
+        self.look();
+    }
+
+    fn look(&mut self) {
+        (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, self.waker.is_woken());
+        self.attentive = NodeSet::EMPTY;
+        kernel::with(|world| {
+            for (index, interest) in self.ears.iter().enumerate() {
+                let Some(interest) = interest else { continue };
+                let (readable, writable) = world.readiness(interest.stream.connection());
+                if readable || (writable && interest.writable) {
+                    self.attentive.insert(NodeId::new(index));
+                }
+            }
+            for (index, interest) in self.streams.iter().enumerate() {
+                let Some(interest) = interest else { continue };
+                let (readable, writable) = world.readiness(interest.stream.connection());
+                if readable {
+                    self.readable.insert(NodeId::new(index));
+                }
+                if writable && interest.writable {
+                    self.writable.insert(NodeId::new(index));
+                }
+            }
+        });
+    }
+}
