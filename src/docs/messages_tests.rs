@@ -1,5 +1,5 @@
-//! The table of every failure message, as an operator reads it: rendered by the code and compared with the page that the
-//! documentation shows. `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
+//! The table of every failure message, as an operator reads it: rendered by the code, compared with the page of the manual.
+//! `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
