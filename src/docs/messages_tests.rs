@@ -1,4 +1,4 @@
-//! The table of every failure message, as an operator reads it: rendered by the code, compared with the page of the manual.
+//! The table of every failure message, as an operator reads it: rendered by the code, compared with the manual's page.
 //! `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
 
 use crate::algorithm::detail::Detail;
