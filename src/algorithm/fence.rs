@@ -23,7 +23,7 @@
 //! 4. If A had won before B began, A came first on every common node. So fences grow in the order of holding.
 //!
 //! Nothing here is about time: neither the lease nor the clocks matter to the fence, and a lease that ended too early or too
-//! late, by whatever clock, gives nobody a fence twice. A key that is set again on a node that had lost it (SPEC §4.6)
+//! late, by whatever clock, gives nobody a fence twice. A key that is set again on a node that had lost it (rule 4.6)
 //! changes nothing in this: the winner's fence is known by then, and the node's does not fall by it. The test
 //! `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code as the rule.
 //!

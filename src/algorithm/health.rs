@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A node that fails is left alone for a while, and counts as its last fault meanwhile; then one request may try it. So a
-//! dead or hung node is asked at most once per delay (SPEC §7.7), for ever, and never given up (SPEC §7.1). The delay is
+//! dead or hung node is asked at most once per delay (rule 7.7), for ever, and never given up (rule 7.1). The delay is
 //! spread by a little jitter, so that many clients do not come back in the same millisecond.
 
 use super::fault::{Cause, Fault, Phase};

@@ -1,5 +1,5 @@
 //! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not believed until the longest of
-//! them has ended (SPEC §7.4).
+//! them has ended (rule 7.4).
 //!
 //! ```text
 //!   met ── as the process it was, or durable then and now ──────────► counts

@@ -3,7 +3,7 @@
 //!
 //! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that trusts it believes in
 //! a lock that is long gone. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and on top
-//! of it whatever the wall clock advances *more* (SPEC §4.1). A wall clock set forward therefore only ends leases early;
+//! of it whatever the wall clock advances *more* (rule 4.1). A wall clock set forward therefore only ends leases early;
 //! one set back changes nothing, and a later step forward counts again. It never runs backwards.
 //!
 //! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread that

@@ -14,7 +14,7 @@ use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
-/// How a node is asked to compare and delete (SPEC §7.6).
+/// How a node is asked to compare and delete (rule 7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `DELEX key IFEQ token`: Redis 8.4 and later.
@@ -80,7 +80,7 @@ pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u6
     resp::encode(out, &[b"SET", key, &token.digits(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
 }
 
-/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (SPEC §2.3).
+/// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule 2.3).
 ///
 /// # Errors
 /// A reply that `SET` never gives.

@@ -1,7 +1,7 @@
 //! Requests that can be put in several ways, and which ways a node has been tried in.
 //!
 //! Servers differ in how they can be asked to compare a key with our token and act on it. A node that does not know a way,
-//! or may not be asked in it by our user, is asked in the next one, within the same call (SPEC §7.6):
+//! or may not be asked in it by our user, is asked in the next one, within the same call (rule 7.6):
 //!
 //! ```text
 //!    preferred ── not understood ──► the likeliest untried ── … ──► none left: a fault

@@ -1,4 +1,4 @@
-//! Letting our key live longer: how a node is asked, and what its reply means (SPEC §4.5).
+//! Letting our key live longer: how a node is asked, and what its reply means (rule 4.5).
 //!
 //! ```text
 //!    the key is        EVAL of EXTEND        SET … IFEQ … PX       the vote

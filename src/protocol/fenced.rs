@@ -1,4 +1,4 @@
-//! What a node is asked about the key of a fenced lock, and what its reply means (SPEC §6).
+//! What a node is asked about the key of a fenced lock, and what its reply means (rules, section 6).
 //!
 //! ```text
 //!    the key is              acquire    extend     raise, release     its reply is

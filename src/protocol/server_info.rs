@@ -135,7 +135,7 @@ impl Identity {
         ReplicationIds::new(&current, &former)
     }
 
-    /// By what policy it evicts keys when its memory is full, if it does (SPEC §7.5).
+    /// By what policy it evicts keys when its memory is full, if it does (rule 7.5).
     pub fn eviction(&self) -> Option<&'static str> {
         self.eviction.filter(|_| self.memory_limit > 0)
     }
@@ -146,7 +146,7 @@ impl Identity {
         self.aof_enabled
     }
 
-    /// Why such a server may not vote, if it may not (SPEC §7.2).
+    /// Why such a server may not vote, if it may not (rule 7.2).
     pub fn objection(&self) -> Option<Cause> {
         if self.cluster {
             Some(Cause::ClusterMode)

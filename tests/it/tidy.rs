@@ -1,4 +1,5 @@
-//! The house rules of DESIGN §1 and §4, executed: these tests read the source tree and say where it breaks a rule.
+//! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests read the source tree and
+//! say where it breaks a rule.
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the

@@ -1,4 +1,4 @@
-//! When to extend which lease: the schedule of automatic extension, for many leases at once (SPEC §5).
+//! When to extend which lease: the schedule of automatic extension, for many leases at once (rules, section 5).
 //!
 //! ```text
 //!                  insert                  due

@@ -10,7 +10,7 @@
 //!   neither ──────────────────────────────► Pending
 //! ```
 //!
-//! A verdict is given as soon as it is certain, so nobody waits for a straggler (SPEC §2.5). Only the first vote of a node
+//! A verdict is given as soon as it is certain, so nobody waits for a straggler (rule 2.5). Only the first vote of a node
 //! counts: a later one belongs to the bookkeeping of its connection, not to the tally.
 
 use super::fault::Fault;
@@ -42,7 +42,7 @@ pub enum Outcome {
     Unavailable,
 }
 
-/// What a release has come to (SPEC §4.3).
+/// What a release has come to (rule 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
     /// The undecided nodes still matter.
@@ -55,7 +55,7 @@ pub enum ReleaseOutcome {
     Unavailable,
 }
 
-/// What an extension has come to (SPEC §4.5).
+/// What an extension has come to (rule 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionOutcome {
     /// The undecided nodes still matter.
@@ -141,7 +141,7 @@ impl Tally {
         self.refused
     }
 
-    /// The nodes that have no such key: to be repaired where the extension is won (SPEC §4.6).
+    /// The nodes that have no such key: to be repaired where the extension is won (rule 4.6).
     pub fn absent(&self) -> NodeSet {
         self.absent
     }

@@ -7,7 +7,7 @@
 //! Without it, the threads of one process would race each other over the network, unfairly and at the servers' expense.
 //! The queue also knows whether a guard of this process holds the lock, and until when: the head then waits for that
 //! guard instead of asking, and is woken when its release has been queued on every connection, behind which its own
-//! `SET` will go (SPEC §3.4). Whoever leaves, for whatever reason, wakes the new head.
+//! `SET` will go (rule 3.4). Whoever leaves, for whatever reason, wakes the new head.
 
 use crate::algorithm::lease::Lease;
 use crate::algorithm::lease::OwnerToken;

@@ -9,11 +9,11 @@
 //!
 //! Commands may be queued in every state but `Closed`: they go out, in order, behind the greeting. A release can
 //! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost connection
-//! left unanswered are sent first on the next one, behind the greeting (SPEC §2.9); those that the node could not run are
+//! left unanswered are sent first on the next one, behind the greeting (rule 2.9); those that the node could not run are
 //! sent again after a pause.
 //!
 //! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
-//! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (SPEC §7.7).
+//! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (rule 7.7).
 
 mod duplicate;
 mod faults;

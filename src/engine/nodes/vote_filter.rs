@@ -163,7 +163,7 @@ impl Fleet {
         }
     }
 
-    /// One server has one vote, however many URLs lead to it: the one it has answered on first (SPEC §7.3). Whoever comes
+    /// One server has one vote, however many URLs lead to it: the one it has answered on first (rule 7.3). Whoever comes
     /// second is refused, whatever its place in the list, because the first may have voted already.
     pub(super) fn refuse_second_vote(&mut self, node: NodeId, now: Timestamp) {
         let Some(run_id) = self.links[node.index()].run_id(now) else { return };

@@ -4,7 +4,7 @@
 //! received, and a queue of what is expected, in the order in which it was asked. Redis answers in that order, so the
 //! first reply belongs to the first entry, always. An entry leaves the queue with its reply and in no other way: that
 //! somebody stopped waiting changes nothing here. This is the rule that keeps a late `+OK` from being taken for the
-//! grant of a later request, the worst thing that could happen in this library (SPEC §2.8).
+//! grant of a later request, the worst thing that could happen in this library (rule 2.8).
 //!
 //! The greeting goes out in one flight with the first command:
 //!

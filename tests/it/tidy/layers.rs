@@ -1,4 +1,5 @@
-//! The rule of DESIGN §1: a module imports only from the floors below its own, and no modules import in a circle.
+//! The rule of src/docs/architecture.md: a module imports only from the floors below its own, and no modules import in a
+//! circle.
 //!
 //! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads to, and keeps the
 //! result as arrows between files. A path to something that is re-exported leads to the file that the re-export names,

@@ -24,6 +24,26 @@ fn every_rule_names_tests_that_exist() {
 }
 
 #[test]
+fn every_rule_that_a_comment_names_exists() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/rules.md")).unwrap();
+    let tests = all_tests();
+    let named = || tests.iter().flat_map(|(file, text)| references(text).map(move |number| (file, number)));
+    assert!(named().count() > 10, "references are no longer recognised");
+    let rules = rules(&page);
+    let absent = named().filter(|(_, number)| rules.iter().all(|rule| rule.number != *number));
+    none(absent.map(|(file, number)| format!("{file}: names rule {number}, and rules.md has none")).collect());
+}
+
+/// The numbers of rules that a text names, as in `rule 2.4`.
+fn references(text: &str) -> impl Iterator<Item = &str> {
+    let found = text.split("rule ").skip(1).map(|behind| {
+        let end = behind.find(|letter: char| !(letter == '.' || letter.is_ascii_digit())).unwrap_or(behind.len());
+        behind[..end].trim_end_matches('.')
+    });
+    found.filter(|number| number.contains('.'))
+}
+
+#[test]
 fn every_variable_of_the_tests_is_listed() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".github/CONTRIBUTING.md")).unwrap();
     let listed = |name: &str| page.contains(&format!("`{name}`"));
@@ -132,6 +152,8 @@ fn a_rule_without_a_test_is_found() {
             "{absent}"
         );
     }
+    let named: Vec<&str> = references("A rule 2.4. Another rule, 1.1; rule 10.3, and the rule 5").collect();
+    assert_eq!(named, ["2.4", "10.3"]);
     for order in ["**1.2** A. *Tests:* `sim`.", "**1.1** A. *Tests:* `sim`.\n\n**1.3** A. *Tests:* `sim`."] {
         assert!(found(order).contains(" follows rule "), "{order}");
     }
