@@ -225,7 +225,7 @@ fn looks() -> Vec<NodeStatus> {
 
 fn page() -> String {
     let mut page = String::from(
-        "Every failure message, as an operator reads it. A test renders this page and compares it with what stands here.\n",
+        "Every failure message, as an operator reads it. A test renders this page and compares it with this text.\n",
     );
     let list = |page: &mut String, title: &str, lines: &[&dyn Display]| {
         let _ = write!(page, "\n# {title}\n\n```text\n");
