@@ -114,6 +114,9 @@
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
 
+// On docs.rs each item of a feature names it.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[doc(hidden)]
 pub mod algorithm;
 pub mod docs;
