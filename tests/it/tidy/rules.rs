@@ -4,6 +4,7 @@
 //! A rule is a paragraph that begins with its number, such as `**2.4**`. Behind `*Tests:*` stand test names in backticks:
 //! - `lib::name` is a test function anywhere below `src/`;
 //! - `it::waiting::name` is a test function in `tests/it/waiting.rs`, and `sim::recovery::name` one in `tests/sim/recovery.rs`;
+//! - `properties::resp::name` and `models::relay::name` likewise;
 //! - `it::waiting`, or `sim` alone, is a whole file or folder of tests.
 
 use super::{files, none};
