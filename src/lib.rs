@@ -5,7 +5,7 @@
 //! it is held. There is no async runtime, and no I/O thread between the caller and the servers.
 //!
 //! ```
-//! use quorumlock::{Redlock, Release};
+//! use quorumlock::{Redlock, ReleaseOutcome};
 //! use std::time::Duration;
 //!
 //! # let nodes = (0..5).map(|_| quorumlock::embedded::EmbeddedNode::start()).collect::<Result<Vec<_>, _>>()?;
@@ -21,7 +21,7 @@
 //!         // No other guard is given out meanwhile, in this program or another.
 //!         assert!(order.try_lock()?.is_none());
 //!         // Dropping the guard releases too. This also says whether the lease lasted until then.
-//!         assert_eq!(guard.unlock()?, Release::Released);
+//!         assert_eq!(guard.unlock()?, ReleaseOutcome::Released);
 //!     }
 //!     None => println!("another client held the lock for the whole second"),
 //! }
@@ -56,7 +56,7 @@
 //!   would lose data, do not rely on a lease, this or another: let the resource itself refuse late writes, by the
 //!   number that a [`fenced`](Mutex::fenced) lock gives. A lock alone saves work, not data.
 //! * Order among programs. Threads that share a client queue in the order of their calls. Programs that wait for a lock
-//!   are [notified](Builder::wake_ups) of its release and take turns as a rule; nothing enforces it.
+//!   are [notified](Builder::release_notifications) of its release and take turns as a rule; nothing enforces it.
 //!
 //! Not in this version: fair or reentrant locks; TLS.
 //!
@@ -83,12 +83,12 @@
 //!    [`lock_with`](Mutex::lock_with) take it.
 //! 3. [`Wait`] is the limit of a wait, and [`CancelHandle`] ends waits from another thread.
 //! 4. [`MutexGuard`] is a held lock. Dropping it releases; [`unlock`](MutexGuard::unlock) also returns the outcome, a
-//!    [`Release`]. [`extend`](MutexGuard::extend) extends the lease, with an [`Extension`] as its outcome.
+//!    [`ReleaseOutcome`]. [`extend`](MutexGuard::extend) extends the lease, with an [`ExtendOutcome`] as its outcome.
 //!    [`detach`](MutexGuard::detach) makes a [`Lease`] of it, for another thread or process:
 //!    [`attach`](Redlock::attach), or as [`SecretText`].
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
 //!    in time that a lock is lost.
-//! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceGuard`]
+//! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceChecker`]
 //!    or a database refuses late writes.
 //! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
 //!    and its [`Cause`].
@@ -138,9 +138,9 @@ pub use algorithm::fault::{Cause, Phase};
 pub use algorithm::fence::FencingToken;
 pub use algorithm::node::NodeId;
 pub use algorithm::protocol_error::ProtocolError;
-pub use algorithm::quarantine::RestartGuard;
+pub use algorithm::quarantine::RestartPolicy;
 pub use api::builder::Builder;
-pub use api::fence_checker::{FenceGuard, StaleFence};
+pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
 pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
@@ -157,12 +157,12 @@ pub use crossbeam_channel::Receiver;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
 pub use events::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired,
-    WakeUpsRefused,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, ReleaseNotificationsRefused,
+    Released, Repaired,
 };
-pub use events::extension::Extension;
+pub use events::extension::ExtendOutcome;
 pub use events::observer::Observer;
-pub use events::release::Release;
+pub use events::release::ReleaseOutcome;
 pub use protocol::server_info::Role;
 
 #[doc(hidden)]

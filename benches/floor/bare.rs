@@ -19,14 +19,14 @@ const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// One of the two.
 pub(crate) struct Bare {
     floor: Floor,
-    ears: Vec<Ear>,
+    ears: Vec<Subscriber>,
     /// How the other one's word ends on the wire.
     word: [u8; 3],
     /// How many of his releases were heard of.
     heard: u32,
 }
 
-struct Ear {
+struct Subscriber {
     stream: TcpStream,
     told: u32,
 }
@@ -39,7 +39,7 @@ impl Bare {
         hint::subscribe(&mut request, resource.as_bytes());
         let ears = streams.into_iter().map(|mut stream| {
             std::io::Write::write_all(&mut stream, &request).expect("a server that lets us listen");
-            Ear { stream, told: 0 }
+            Subscriber { stream, told: 0 }
         });
         let other = b'1' - index;
         Bare {

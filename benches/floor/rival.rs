@@ -91,12 +91,12 @@ struct Rival {
 }
 
 impl Rival {
-    fn new(addresses: &[SocketAddr], wake_ups: bool) -> Rival {
+    fn new(addresses: &[SocketAddr], release_notifications: bool) -> Rival {
         let attempts = Arc::new(Attempts::default());
         let client = Redlock::builder()
             .nodes(addresses.iter().map(|address| format!("redis://{address}")))
             .node_timeout(Duration::from_secs(1))
-            .wake_ups(wake_ups)
+            .release_notifications(release_notifications)
             .observer(Arc::clone(&attempts))
             .build()
             .expect("a client");

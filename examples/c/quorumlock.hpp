@@ -223,11 +223,11 @@ public:
     }
     config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
     config &durable(bool declared) { return set(quorumlock_config_set_durable, static_cast<int>(declared)); }
-    config &restart_guard(quorumlock_restart_guard guard)
+    config &restart_policy(quorumlock_restart_policy guard)
     {
-        return set(quorumlock_config_set_restart_guard, static_cast<int>(guard));
+        return set(quorumlock_config_set_restart_policy, static_cast<int>(guard));
     }
-    config &wake_ups(bool enabled) { return set(quorumlock_config_set_wake_ups, static_cast<int>(enabled)); }
+    config &release_notifications(bool enabled) { return set(quorumlock_config_set_release_notifications, static_cast<int>(enabled)); }
     config &fence_retention(milliseconds time)
     {
         return set(quorumlock_config_set_fence_retention_ms, detail::count(time));
@@ -479,14 +479,14 @@ public:
     {
         return set(quorumlock_mutex_set_watchdog_period_ms, detail::count(period));
     }
-    mutex &watchdog_margin(milliseconds margin)
+    mutex &watchdog_notify_before(milliseconds margin)
     {
-        return set(quorumlock_mutex_set_watchdog_margin_ms, detail::count(margin));
+        return set(quorumlock_mutex_set_watchdog_notify_before_ms, detail::count(margin));
     }
-    mutex &watchdog_at_most(std::uint32_t extensions) { return set(quorumlock_mutex_set_watchdog_at_most, extensions); }
-    mutex &watchdog_at_most_for(milliseconds time)
+    mutex &watchdog_max_extensions(std::uint32_t extensions) { return set(quorumlock_mutex_set_watchdog_max_extensions, extensions); }
+    mutex &watchdog_max_duration(milliseconds time)
     {
-        return set(quorumlock_mutex_set_watchdog_at_most_for_ms, detail::count(time));
+        return set(quorumlock_mutex_set_watchdog_max_duration_ms, detail::count(time));
     }
 
     // Waits without a limit, until the handle is cancelled if there is one.

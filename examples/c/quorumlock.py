@@ -41,9 +41,9 @@ class Result(enum.IntEnum):
     NOT_UTF8 = 201
     TOO_LONG = 202
     BUSY = 203
-    USED_UP = 204
+    CONSUMED = 204
     UNSUPPORTED = 205
-    NO_SUCH_NUMBER = 206
+    INVALID_ARGUMENT = 206
     PANIC = 300
 
 
@@ -94,8 +94,8 @@ _FUNCTIONS = {
     "quorumlock_config_set_unavailable_after_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_max_ttl_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_durable": (c_int, _HANDLE, c_int),
-    "quorumlock_config_set_restart_guard": (c_int, _HANDLE, c_int),
-    "quorumlock_config_set_wake_ups": (c_int, _HANDLE, c_int),
+    "quorumlock_config_set_restart_policy": (c_int, _HANDLE, c_int),
+    "quorumlock_config_set_release_notifications": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
@@ -111,9 +111,9 @@ _FUNCTIONS = {
     "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_watchdog_period_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_mutex_set_watchdog_margin_ms": (c_int, _HANDLE, c_uint64),
-    "quorumlock_mutex_set_watchdog_at_most": (c_int, _HANDLE, c_uint32),
-    "quorumlock_mutex_set_watchdog_at_most_for_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_watchdog_notify_before_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_watchdog_max_extensions": (c_int, _HANDLE, c_uint32),
+    "quorumlock_mutex_set_watchdog_max_duration_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_lock": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_try_lock": (c_int, _HANDLE, _OUT, _OUT),
@@ -414,8 +414,8 @@ class Client(_Handle):
         unavailable_after=None,
         max_ttl=None,
         durable=None,
-        restart_guard=None,
-        wake_ups=None,
+        restart_policy=None,
+        release_notifications=None,
         fence_retention=None,
         spin=None,
         observer=None,
@@ -441,10 +441,10 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_max_ttl_ms(config, _millis(max_ttl)))
             if durable is not None:
                 _check(_c.quorumlock_config_set_durable(config, durable))
-            if restart_guard is not None:
-                _check(_c.quorumlock_config_set_restart_guard(config, restart_guard))
-            if wake_ups is not None:
-                _check(_c.quorumlock_config_set_wake_ups(config, wake_ups))
+            if restart_policy is not None:
+                _check(_c.quorumlock_config_set_restart_policy(config, restart_policy))
+            if release_notifications is not None:
+                _check(_c.quorumlock_config_set_release_notifications(config, release_notifications))
             if fence_retention is not None:
                 _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
             if spin is not None:
@@ -515,9 +515,9 @@ class Mutex(_Handle):
         fenced=False,
         watchdog=False,
         watchdog_period=None,
-        watchdog_margin=None,
-        watchdog_at_most=None,
-        watchdog_at_most_for=None,
+        watchdog_notify_before=None,
+        watchdog_max_extensions=None,
+        watchdog_max_duration=None,
     ):
         made = c_void_p()
         _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
@@ -530,12 +530,12 @@ class Mutex(_Handle):
             _check(_c.quorumlock_mutex_set_watchdog(made, 1))
         if watchdog_period is not None:
             _check(_c.quorumlock_mutex_set_watchdog_period_ms(made, _millis(watchdog_period)))
-        if watchdog_margin is not None:
-            _check(_c.quorumlock_mutex_set_watchdog_margin_ms(made, _millis(watchdog_margin)))
-        if watchdog_at_most is not None:
-            _check(_c.quorumlock_mutex_set_watchdog_at_most(made, watchdog_at_most))
-        if watchdog_at_most_for is not None:
-            _check(_c.quorumlock_mutex_set_watchdog_at_most_for_ms(made, _millis(watchdog_at_most_for)))
+        if watchdog_notify_before is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_notify_before_ms(made, _millis(watchdog_notify_before)))
+        if watchdog_max_extensions is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_max_extensions(made, watchdog_max_extensions))
+        if watchdog_max_duration is not None:
+            _check(_c.quorumlock_mutex_set_watchdog_max_duration_ms(made, _millis(watchdog_max_duration)))
 
     def _free(self, handle):
         _c.quorumlock_mutex_free(handle)

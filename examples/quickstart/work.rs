@@ -1,7 +1,7 @@
 //! What the threads do with the lock, and what they note down.
 
 use crate::counter::Counter;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, Release, Wait};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, ReleaseOutcome, Wait};
 use std::error::Error;
 use std::mem;
 use std::sync::{self, PoisonError};
@@ -27,7 +27,7 @@ pub fn increment(mutex: &Mutex, counter: &Counter, record: &Record, stop: &Cance
         }
         counter.write(number + 1)?;
         // Dropping the guard would do. This also tells whether the lock was ours to the end.
-        let unsure = guard.unlock().ok() != Some(Release::Released);
+        let unsure = guard.unlock().ok() != Some(ReleaseOutcome::Released);
         record.note(|notes| {
             notes.added += 1;
             notes.unsure += u64::from(unsure);

@@ -17,7 +17,7 @@
 //! 6. A cancelled call ends so, unless it had ended. What has ended stays ended, in the same way.
 
 use super::Input;
-use quorumlock::algorithm::acquire::{Acquire, Output, Patience, Terms, Verdict};
+use quorumlock::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use quorumlock::algorithm::backoff::Backoff;
 use quorumlock::algorithm::fault::{Cause, Fault, Phase};
 use quorumlock::algorithm::lease::Ttl;
@@ -66,7 +66,7 @@ struct Model {
     /// What the nodes of the last attempt had.
     budget: u64,
     delays: (u64, u64),
-    patience: Patience,
+    patience: WaitLimit,
     started: u64,
     /// When the cluster was last seen to be there.
     seen_at: u64,
@@ -95,15 +95,15 @@ impl Run {
         let (shortest, longest) = (pick(&TIMES, input) * MILLI, pick(&TIMES, input) * MILLI);
         let now = pick(&ORIGINS, input);
         let patience = match input.byte() % 4 {
-            0 => Patience::Until(time(now.saturating_add(pick(&TIMES, input) * MILLI))),
-            1 => Patience::WhileAvailable(Duration::from_nanos(pick(&TIMES, input) * MILLI)),
-            2 => Patience::Once,
+            0 => WaitLimit::Until(time(now.saturating_add(pick(&TIMES, input) * MILLI))),
+            1 => WaitLimit::WhileAvailable(Duration::from_nanos(pick(&TIMES, input) * MILLI)),
+            2 => WaitLimit::Once,
             // It has passed.
-            _ => Patience::Until(time(now.saturating_sub(pick(&TIMES, input)))),
+            _ => WaitLimit::Until(time(now.saturating_sub(pick(&TIMES, input)))),
         };
         let node_timeout = pick(&TIMES, input) * MILLI;
         let backoff = Backoff::new(Duration::from_nanos(shortest), Duration::from_nanos(longest));
-        let terms = Terms {
+        let terms = AcquireConfig {
             ttl,
             node_timeout: Duration::from_nanos(node_timeout),
             patience,
@@ -267,8 +267,8 @@ impl Model {
     /// The caller's deadline, if it is one: one that had passed at the start is not.
     fn deadline(&self) -> Option<u64> {
         match self.patience {
-            Patience::Until(deadline) => Some(deadline.as_nanos()).filter(|deadline| *deadline > self.started),
-            Patience::Once | Patience::WhileAvailable(_) => None,
+            WaitLimit::Until(deadline) => Some(deadline.as_nanos()).filter(|deadline| *deadline > self.started),
+            WaitLimit::Once | WaitLimit::WhileAvailable(_) => None,
         }
     }
 
@@ -283,7 +283,7 @@ impl Model {
         let (granted, refused, failed, undecided) = self.count(votes);
         let end = LeaseTime::from_nanos(begun.lease.as_nanos().saturating_add(self.validity));
         if granted >= self.quorum() && clocks.lease < end {
-            let lease = quorumlock::algorithm::lease::Lease::until(end);
+            let lease = quorumlock::algorithm::lease::Validity::until(end);
             self.expects = Expected::Done(Verdict::Acquired(lease));
             return;
         }
@@ -304,9 +304,9 @@ impl Model {
             self.seen_at = now;
         }
         let end = match self.patience {
-            Patience::Once => Some(now),
-            Patience::Until(deadline) => Some(deadline.as_nanos()),
-            Patience::WhileAvailable(time) => {
+            WaitLimit::Once => Some(now),
+            WaitLimit::Until(deadline) => Some(deadline.as_nanos()),
+            WaitLimit::WhileAvailable(time) => {
                 let waited = Duration::from_nanos(now.saturating_sub(self.seen_at));
                 (verdict != Verdict::Held && waited >= time).then_some(now)
             }
@@ -325,7 +325,7 @@ impl Model {
     fn woken(&mut self, now: u64) {
         let Expected::Wait { then, .. } = self.expects else { return };
         self.expects = match self.patience {
-            Patience::Until(deadline) if now >= deadline.as_nanos() => Expected::Done(then),
+            WaitLimit::Until(deadline) if now >= deadline.as_nanos() => Expected::Done(then),
             _ => Expected::Attempt,
         };
     }

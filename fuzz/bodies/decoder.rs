@@ -16,7 +16,7 @@ const MOST_INCOMPLETE: usize = MAX_REPLY + MAX_BULK + 2;
 
 /// What bytes amount to: the length and meaning of each reply, then why it ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct PublishOutcome {
     pub(crate) replies: Vec<(Tree, usize)>,
     pub(crate) end: Result<(), ProtocolError>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 /// Decodes all of `bytes`, checks the rules, and says what the bytes amount to.
-pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Told {
+pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> PublishOutcome {
     let whole = feed(bytes, |left| left);
     let pieces = feed(bytes, |left| cuts.piece(left));
     assert_eq!(whole, pieces, "the meaning depends on the cuts");
@@ -49,8 +49,8 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Told {
     whole
 }
 
-fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Told {
-    let mut told = Told { replies: Vec::new(), end: Ok(()) };
+fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> PublishOutcome {
+    let mut told = PublishOutcome { replies: Vec::new(), end: Ok(()) };
     let mut decoder = Decoder::default();
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {

@@ -6,7 +6,7 @@
 //! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the limits are neither
 //!    stricter nor laxer than they say. What to expect is reckoned here from the limits alone.
 
-use super::decoder::{self, Told};
+use super::decoder::{self, PublishOutcome};
 use super::{Cuts, Input, Tree};
 use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
@@ -22,7 +22,7 @@ pub(crate) fn run(input: &[u8]) {
     let mut cuts = Cuts::read(&mut input);
     let long_left = if input.byte() == 255 { LONG } else { 0 };
     let mut maker = Maker { input, long_left };
-    let (mut bytes, mut expected) = (Vec::new(), Told { replies: Vec::new(), end: Ok(()) });
+    let (mut bytes, mut expected) = (Vec::new(), PublishOutcome { replies: Vec::new(), end: Ok(()) });
     for _ in 0..ITEMS {
         if maker.input.is_empty() || expected.end.is_err() {
             break;

@@ -23,11 +23,11 @@ use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::protocol::command::{self, Dialect};
 use quorumlock::protocol::error_reply;
-use quorumlock::protocol::handshake::Greeting;
+use quorumlock::protocol::handshake::Handshake;
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
-use quorumlock::protocol::server_info::Identity;
-use quorumlock::protocol::session::{Abandoned, Event, Misunderstood, Session, Standing, Ticket};
+use quorumlock::protocol::server_info::ServerInfo;
+use quorumlock::protocol::session::{Abandoned, Event, HandshakeState, Session, Ticket, Unsupported};
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
@@ -95,11 +95,11 @@ struct Run {
     asked: Vec<Asked>,
     answered: usize,
     /// Releases and extensions to be sent again, and as what.
-    misunderstood: VecDeque<(Misunderstood, Request)>,
+    misunderstood: VecDeque<(Unsupported, Request)>,
     /// Whether the next extension is to be one by script.
     by_script: bool,
-    standing: Standing,
-    identity: Identity,
+    standing: HandshakeState,
+    identity: ServerInfo,
     /// How many requests the server has taken notice of, and what it has written that is still on its way.
     served: usize,
     on_the_way: Vec<u8>,
@@ -115,7 +115,7 @@ struct Run {
 impl Run {
     fn begin(choice: u8) -> Run {
         let set = |bit: u8| choice >> bit & 1 == 1;
-        let greeting = Greeting {
+        let greeting = Handshake {
             user: set(0).then(|| USER.to_owned()),
             password: set(1).then(|| PASSWORD.to_owned()),
             database: if set(2) { 3 } else { 0 },
@@ -128,8 +128,8 @@ impl Run {
             answered: 0,
             misunderstood: VecDeque::new(),
             by_script: true,
-            standing: Standing::Greeting,
-            identity: Identity::default(),
+            standing: HandshakeState::Pending,
+            identity: ServerInfo::default(),
             served: 0,
             on_the_way: Vec::new(),
             received: Vec::new(),
@@ -187,7 +187,7 @@ impl Run {
             5 => {
                 let fault = Fault::new(Phase::Handshake, Cause::Duplicate(NodeId::new(how)));
                 self.session.reject(fault);
-                self.standing = Standing::Rejected(fault);
+                self.standing = HandshakeState::Rejected(fault);
             }
             6 | 7 => {
                 let count = (how * how * how).min(self.session.unsent().len());
@@ -294,7 +294,7 @@ impl Run {
                     return assert_eq!((told, fault.phase), (ticket, Phase::Reply));
                 }
                 (Meaning::Rejected, Ok(Some(Event::Rejected(fault)))) => {
-                    self.standing = Standing::Rejected(fault);
+                    self.standing = HandshakeState::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
                 (Meaning::WrongDialect(ticket, request), Ok(Some(Event::WrongDialect(again)))) => {
@@ -313,14 +313,14 @@ impl Run {
 
     /// What a reply means to a request, or `None` when it does not fit.
     fn meaning(&mut self, request: Request, reply: &Tree) -> Option<Meaning> {
-        let is_greeting = self.standing == Standing::Greeting;
+        let is_greeting = self.standing == HandshakeState::Pending;
         let refused = if is_greeting { Meaning::Rejected } else { Meaning::Nothing };
         Some(match (request, reply) {
             (Request::Acquire(ticket), Tree::Simple(_) | Tree::Bulk(None) | Tree::Error(_)) => {
                 let vote = match (self.standing, reply) {
                     (_, Tree::Simple(text)) if text != b"OK" => return None,
                     (standing, Tree::Simple(_)) if standing.is_duplicate() => Vote::Granted,
-                    (Standing::Rejected(fault), _) => Vote::Fault(fault),
+                    (HandshakeState::Rejected(fault), _) => Vote::Fault(fault),
                     (_, Tree::Simple(_)) => Vote::Granted,
                     (_, Tree::Bulk(_)) => Vote::Refused,
                     _ => return Some(Meaning::Fault(ticket)),
@@ -343,7 +343,7 @@ impl Run {
                     _ if request == Request::InfoServer || !is_greeting => Meaning::Nothing,
                     Some(_) => Meaning::Rejected,
                     None => {
-                        self.standing = Standing::Member;
+                        self.standing = HandshakeState::Accepted;
                         Meaning::Event(Event::Greeted)
                     }
                 }
@@ -367,7 +367,7 @@ impl Run {
                     (standing, None) if standing.is_duplicate() && is_withheld && attempt == 1 => {
                         Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
                     }
-                    (Standing::Rejected(fault), _) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    (HandshakeState::Rejected(fault), _) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
                     (_, Some(vote)) => Meaning::Event(Event::Answered(ticket, vote)),
                     _ if is_withheld && attempt == 1 => {
                         Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
@@ -383,13 +383,13 @@ impl Run {
                     Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
                 }
                 text => match self.standing {
-                    Standing::Rejected(fault) if is_not_run(text) => Meaning::Event(Event::NotRun(ticket, fault)),
-                    Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
-                    Standing::Greeting | Standing::Member if is_not_run(text) => {
+                    HandshakeState::Rejected(fault) if is_not_run(text) => Meaning::Event(Event::NotRun(ticket, fault)),
+                    HandshakeState::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    HandshakeState::Pending | HandshakeState::Accepted if is_not_run(text) => {
                         let fault = Fault::new(Phase::Reply, error_reply::cause(text));
                         Meaning::Event(Event::NotRun(ticket, fault))
                     }
-                    Standing::Greeting | Standing::Member => Meaning::Fault(ticket),
+                    HandshakeState::Pending | HandshakeState::Accepted => Meaning::Fault(ticket),
                 },
             },
             _ => return None,
@@ -403,8 +403,8 @@ impl Run {
             standing if vote == Vote::Granted && standing.is_duplicate() => {
                 Meaning::Event(Event::Answered(ticket, vote))
             }
-            Standing::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
-            Standing::Greeting | Standing::Member => Meaning::Event(Event::Answered(ticket, vote)),
+            HandshakeState::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+            HandshakeState::Pending | HandshakeState::Accepted => Meaning::Event(Event::Answered(ticket, vote)),
         }
     }
 

@@ -93,7 +93,7 @@ pub enum Cause {
     /// the clocks right, or delete the key on this node. If all nodes say so, check the clock of this machine.
     FenceAhead,
     /// What stands under the key was not written by a fenced lock. It is left as it is.
-    Foreign,
+    UnexpectedValue,
     /// The node is loading its data set.
     Loading,
     /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it without one,
@@ -110,7 +110,7 @@ pub enum Cause {
     /// The node's bytes are not what a Redis server answers.
     Protocol(ProtocolError),
     /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
-    /// `max_ttl` has passed since that was found out, unless it is declared durable. See [`RestartGuard`](crate::RestartGuard).
+    /// `max_ttl` has passed since that was found out, unless it is declared durable. See [`RestartPolicy`](crate::RestartPolicy).
     Quarantined,
     /// The node does not take writes.
     ReadOnly,
@@ -177,7 +177,7 @@ impl fmt::Display for Cause {
             Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
             Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
-            Cause::Foreign => "the key holds something else than a fenced lock",
+            Cause::UnexpectedValue => "the key holds something else than a fenced lock",
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",

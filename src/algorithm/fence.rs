@@ -50,7 +50,7 @@ pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 /// out once.
 ///
 /// Send it along with everything that is written under the lock, and let whoever stores that refuse a smaller one than it
-/// has seen: [`FenceGuard`](crate::FenceGuard) does that within a process and shows how a database does. It fits into a
+/// has seen: [`FenceChecker`](crate::FenceChecker) does that within a process and shows how a database does. It fits into a
 /// signed 64-bit integer, and into a double without loss: it is less than 2⁵³.
 ///
 /// ```

@@ -72,8 +72,8 @@ impl Ttl {
     }
 
     /// The lease of an attempt that began at `t0`, before its first byte was written.
-    pub fn lease_from(self, t0: LeaseTime) -> Lease {
-        Lease { end: t0.after(self.validity) }
+    pub fn lease_from(self, t0: LeaseTime) -> Validity {
+        Validity { end: t0.after(self.validity) }
     }
 }
 
@@ -90,17 +90,17 @@ pub enum TtlError {
 
 /// The time during which a won attempt may be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lease {
+pub struct Validity {
     end: LeaseTime,
 }
 
-impl Lease {
+impl Validity {
     /// One that has ended, and whose loss was told.
-    pub const LOST: Lease = Lease { end: LeaseTime::ORIGIN };
+    pub const LOST: Validity = Validity { end: LeaseTime::ORIGIN };
 
     /// A lease that ends then.
-    pub fn until(end: LeaseTime) -> Lease {
-        Lease { end }
+    pub fn until(end: LeaseTime) -> Validity {
+        Validity { end }
     }
 
     /// When it ends.

@@ -4,7 +4,7 @@ use super::time::Timestamp;
 
 /// What decides whether a node that has not run a release is sent it again.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ReleaseTerms {
+pub struct ReleaseConditions {
     /// Before this time this client has written nothing that sets the key. None: any node may have it from elsewhere.
     pub set_since: Option<Timestamp>,
     /// When the key has ended by itself.

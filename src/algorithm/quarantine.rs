@@ -44,7 +44,7 @@ use super::vote::Vote;
 use std::time::Duration;
 
 /// What is done about nodes that were restarted, and may have forgotten locks: given to
-/// [`Builder::restart_guard`](crate::Builder::restart_guard).
+/// [`Builder::restart_policy`](crate::Builder::restart_policy).
 ///
 /// A node that forgets a lock while it is held may help to give it away a second time. With a guard, the votes of a
 /// restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can have
@@ -53,14 +53,14 @@ use std::time::Duration;
 /// [`durable`](crate::Node::durable), and need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum RestartGuard {
+pub enum RestartPolicy {
     /// A node that this client has met before, and that has another `run_id` now or was a replica meanwhile, is in quarantine.
     /// A node that is met for the first time counts at once. The default.
     #[default]
     Observed,
     /// Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data.
     Off,
-    /// As [`Observed`](RestartGuard::Observed); and a node that is met for the first time must have been up for `max_ttl`, by its
+    /// As [`Observed`](RestartPolicy::Observed); and a node that is met for the first time must have been up for `max_ttl`, by its
     /// own account, or stays in quarantine for what is missing. A new client of young nodes cannot lock at all until then.
     Strict,
 }
@@ -81,7 +81,7 @@ pub struct ServerProcess {
 /// One node's record, over all its connections.
 #[derive(Clone, Debug)]
 pub struct Quarantine {
-    guard: RestartGuard,
+    guard: RestartPolicy,
     term: Duration,
     is_declared_durable: bool,
     met: Met,
@@ -101,7 +101,7 @@ enum Met {
 
 impl Quarantine {
     /// The record of a node that was never met. `term` is the longest that a lock may last.
-    pub fn new(guard: RestartGuard, term: Duration) -> Quarantine {
+    pub fn new(guard: RestartPolicy, term: Duration) -> Quarantine {
         Quarantine { guard, term, is_declared_durable: false, met: Met::Never, replication: None, end: None }
     }
 
@@ -123,12 +123,12 @@ impl Quarantine {
         let was_replica = self.was_replica(process);
         let is_durable = self.is_declared_durable && !self.is_contradicted_by(process);
         let wait = match (self.guard, self.met) {
-            (RestartGuard::Off, _) => Duration::ZERO,
+            (RestartPolicy::Off, _) => Duration::ZERO,
             // Declared to be without fail-over too; a restart from an append-only file changes the history's names.
             (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
             _ if was_replica => self.term,
-            (RestartGuard::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
-            (RestartGuard::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(process.uptime),
+            (RestartPolicy::Observed, Met::Never | Met::Process(None, _)) => Duration::ZERO,
+            (RestartPolicy::Strict, Met::Never) if id.is_some() => self.term.saturating_sub(process.uptime),
             (_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,
             (_, Met::Never | Met::Process(..) | Met::Replica) => self.term,
         };
@@ -141,7 +141,7 @@ impl Quarantine {
     /// that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let is_durable = matches!(self.met, Met::Process(_, true));
-        let begins = self.guard != RestartGuard::Off && !is_durable && self.was_replica(process);
+        let begins = self.guard != RestartPolicy::Off && !is_durable && self.was_replica(process);
         self.replication = process.replication;
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
@@ -217,7 +217,7 @@ mod tests {
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then (`r` a
     /// replica, any other letter a master). Gives how many seconds of quarantine are left after each.
-    fn left(guard: RestartGuard, story: &str) -> Vec<u64> {
+    fn left(guard: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(guard, TERM);
         let meet = |word: &str| {
             let (tens, name) = word.split_at(word.len() - 1);
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_changed_process_is_in_quarantine_for_the_whole_term_since_it_was_met() {
-        use RestartGuard::*;
-        let table: [(&str, RestartGuard, &[u64]); 19] = [
+        use RestartPolicy::*;
+        let table: [(&str, RestartPolicy, &[u64]); 19] = [
             ("0a 1a 9a", Observed, &[0, 0, 0]),
             ("0a 1b", Observed, &[0, 60]),
             ("0a 1b 2b 6b 7b", Observed, &[0, 60, 50, 10, 0]),
@@ -282,7 +282,7 @@ mod tests {
             ("a b- c", &[0, 60, 60]),
         ];
         for (story, expected) in table {
-            let mut quarantine = Quarantine::new(RestartGuard::Observed, TERM).declared_durable();
+            let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM).declared_durable();
             let left = story.split(' ').map(|word| {
                 let mut server = process(word.chars().next().unwrap(), 0);
                 match &word[1..] {
@@ -296,32 +296,32 @@ mod tests {
             assert_eq!(left.collect::<Vec<_>>(), expected, "{story}");
         }
         let server = process('a', 0);
-        assert!(!Quarantine::new(RestartGuard::Observed, TERM).is_contradicted_by(&server), "nothing was declared");
+        assert!(!Quarantine::new(RestartPolicy::Observed, TERM).is_contradicted_by(&server), "nothing was declared");
     }
 
     #[test]
     fn in_strict_mode_a_stranger_must_have_been_up_for_the_whole_term() {
         for (uptime, wait) in [(0, 60), (1, 59), (59, 1), (60, 0), (61, 0)] {
             let meet = |guard| Quarantine::new(guard, TERM).meet(&process('a', uptime), at(0));
-            assert_eq!(meet(RestartGuard::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
-            assert_eq!((meet(RestartGuard::Observed), meet(RestartGuard::Off)), (None, None));
+            assert_eq!(meet(RestartPolicy::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
+            assert_eq!((meet(RestartPolicy::Observed), meet(RestartPolicy::Off)), (None, None));
         }
         // Of what a restarted node says of its uptime, nothing is taken off.
-        let mut quarantine = Quarantine::new(RestartGuard::Strict, TERM);
+        let mut quarantine = Quarantine::new(RestartPolicy::Strict, TERM);
         assert_eq!(quarantine.meet(&process('a', 60), at(0)), None);
         assert_eq!(quarantine.meet(&process('b', u64::MAX), at(9)), Some(TERM));
     }
 
     #[test]
     fn a_master_that_was_a_replica_is_in_quarantine_like_a_restarted_one() {
-        use RestartGuard::*;
+        use RestartPolicy::*;
         let process = |name: char, [current, former]: [char; 2]| {
             let [current, former] = [current, former].map(|id| id.to_string().repeat(40));
             let replication = ReplicationIds::new(current.as_bytes(), former.as_bytes());
             ServerProcess { replication, ..process(name, 9_999) }
         };
         // Process, then the two names; `+` where it is the same connection still. Ten seconds lie between two words.
-        let table: [(&str, RestartGuard, &[u64]); 9] = [
+        let table: [(&str, RestartPolicy, &[u64]); 9] = [
             ("pa0 pba pba", Observed, &[0, 60, 50]),
             ("pa0 +ba +ba", Observed, &[0, 60, 50]),
             ("pba +ba pba", Observed, &[0, 0, 0]),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn it_ends_no_sooner_than_its_time_is_over() {
-        let mut quarantine = Quarantine::new(RestartGuard::Observed, TERM);
+        let mut quarantine = Quarantine::new(RestartPolicy::Observed, TERM);
         quarantine.meet(&process('a', 0), at(0));
         assert!(!quarantine.is_on());
         quarantine.meet(&process('b', 0), at(100));

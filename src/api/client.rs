@@ -8,12 +8,12 @@ use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Human;
 use crate::api::forked;
-use crate::engine::calls::{Count, Engine};
-use crate::engine::local_queue::{Queues, Trouble};
-use crate::engine::watchdog_thread::Keeper;
+use crate::engine::calls::{Engine, RoundResult};
+use crate::engine::local_queue::{Queues, Unavailability};
+use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::protocol::fenced;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(crate) struct Client {
 }
 
 struct Shared {
-    made_in: Generation,
+    created_in: ForkEpoch,
     engine: Arc<Engine>,
     queues: Arc<Queues>,
-    keeper: Keeper,
+    keeper: WatchdogThread,
     report: Reporter,
     settings: Settings,
 }
@@ -47,21 +47,21 @@ pub(crate) struct Settings {
 }
 
 impl Client {
-    pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, made_in: Generation) -> Client {
+    pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
-        let keeper = Keeper::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
-        Client { shared: Arc::new(Shared { made_in, engine, queues, keeper, report, settings }) }
+        let keeper = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
+        Client { shared: Arc::new(Shared { created_in, engine, queues, keeper, report, settings }) }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.shared.made_in.is_past()
+        self.shared.created_in.is_forked()
     }
 
     /// Refuses to work in a child. To be asked before anything else that is here.
     pub(crate) fn check_process(&self) -> Result<()> {
-        forked::check(self.shared.made_in)
+        forked::check(self.shared.created_in)
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -72,7 +72,7 @@ impl Client {
         &self.shared.queues
     }
 
-    pub(crate) fn keeper(&self) -> &Keeper {
+    pub(crate) fn watchdog_thread(&self) -> &WatchdogThread {
         &self.shared.keeper
     }
 
@@ -82,8 +82,8 @@ impl Client {
     }
 
     /// Starts the thread that extends locks, unless it runs.
-    pub(crate) fn start_keeper(&self) -> Result<()> {
-        self.keeper().start().map_err(|error| Error::system("start the watchdog's thread", &error))
+    pub(crate) fn start_watchdog_thread(&self) -> Result<()> {
+        self.watchdog_thread().start().map_err(|error| Error::system("start the watchdog's thread", &error))
     }
 
     /// Checks a time to live against the settings.
@@ -116,11 +116,11 @@ impl Client {
     }
 
     /// The faults of a count, with the addresses of their nodes.
-    pub(crate) fn trouble(&self, count: &Count) -> Trouble {
+    pub(crate) fn trouble(&self, count: &RoundResult) -> Unavailability {
         let cause =
             |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
         let tally = &count.tally;
-        Trouble {
+        Unavailability {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
             asked: count.reached,
             hopeless_since: None,
@@ -152,14 +152,14 @@ impl Client {
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.
-    pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Trouble) -> Error {
+    pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Unavailability) -> Error {
         self.unavailable_for(&format!("{action} {resource:?}"), trouble)
     }
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
-    pub(crate) fn unavailable_for(&self, action: &str, trouble: Trouble) -> Error {
+    pub(crate) fn unavailable_for(&self, action: &str, trouble: Unavailability) -> Error {
         let Settings { nodes, max_ttl, .. } = self.settings();
-        let Trouble { answered, asked, causes, .. } = trouble;
+        let Unavailability { answered, asked, causes, .. } = trouble;
         let voting = self.engine().voting();
         let other = |(index, address): (usize, &String)| {
             let node = NodeId::new(index);

@@ -13,9 +13,9 @@ use std::fmt;
 /// your own over both, or let the storage compare.
 ///
 /// ```
-/// use quorumlock::{FenceGuard, FencingToken};
+/// use quorumlock::{FenceChecker, FencingToken};
 ///
-/// let fence = FenceGuard::new();
+/// let fence = FenceChecker::new();
 /// // As it came with a request.
 /// let token = FencingToken::from(1_709_210_096_789_000);
 /// fence.check("orders/42", token)?;
@@ -38,14 +38,14 @@ use std::fmt;
 /// begins with 0. Where a holder writes several rows or tables, let one transaction begin with that condition on one row
 /// that they share, so that a later holder's first write locks all earlier ones out.
 #[derive(Default)]
-pub struct FenceGuard {
+pub struct FenceChecker {
     seen: Mutex<HashMap<Box<str>, FencingToken>>,
 }
 
-impl FenceGuard {
+impl FenceChecker {
     /// One that has seen nothing. It keeps an entry for each resource that it is asked about.
-    pub fn new() -> FenceGuard {
-        FenceGuard::default()
+    pub fn new() -> FenceChecker {
+        FenceChecker::default()
     }
 
     /// Lets a holder with this token pass, and from now on none with a smaller one.
@@ -71,9 +71,9 @@ impl FenceGuard {
 }
 
 /// Shows how many resources were seen.
-impl fmt::Debug for FenceGuard {
+impl fmt::Debug for FenceChecker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FenceGuard").field("resources", &lock(&self.seen).len()).finish()
+        f.debug_struct("FenceChecker").field("resources", &lock(&self.seen).len()).finish()
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn smaller_ones_are_refused_for_each_resource() {
-        let fence = FenceGuard::new();
+        let fence = FenceChecker::new();
         assert_eq!(fence.seen("a"), None);
         for (resource, token, passes) in
             [("a", 5, true), ("b", 3, true), ("a", 5, true), ("a", 4, false), ("b", 4, true), ("a", 9, true)]
@@ -122,12 +122,12 @@ mod tests {
         let stale = fence.check("a", 8.into()).unwrap_err();
         assert_eq!((stale.token().get(), stale.seen().get()), (8, 9));
         assert_eq!(stale.to_string(), "fencing token 8 is stale: 9 was seen");
-        assert_eq!(format!("{fence:?}"), "FenceGuard { resources: 2 }");
+        assert_eq!(format!("{fence:?}"), "FenceChecker { resources: 2 }");
     }
 
     #[test]
     fn of_many_threads_none_passes_after_a_greater_one() {
-        let fence = FenceGuard::new();
+        let fence = FenceChecker::new();
         thread::scope(|scope| {
             for first in 0..4 {
                 let fence = &fence;

@@ -15,14 +15,14 @@
 //! What a child makes itself is its own. What lasts for the whole process, the lease clock, has no mutex.
 
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 
 /// Refuses what was made before a fork.
 ///
 /// # Errors
 /// [`Forked`](ErrorKind::Forked).
-pub(crate) fn check(made_in: Generation) -> Result<()> {
-    if made_in.is_past() {
+pub(crate) fn check(created_in: ForkEpoch) -> Result<()> {
+    if created_in.is_forked() {
         let message = "created before a fork, belongs to the parent process: build a client in the child";
         return Err(Error::new(ErrorKind::Forked, message));
     }
@@ -35,8 +35,8 @@ mod tests {
 
     #[test]
     fn the_error_says_what_to_do() {
-        assert!(check(Generation::current().unwrap()).is_ok());
-        let error = check(Generation::of_a_parent()).unwrap_err();
+        assert!(check(ForkEpoch::current().unwrap()).is_ok());
+        let error = check(ForkEpoch::of_a_parent()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Forked);
         assert!(error.to_string().contains("build a client in the child") && error.causes().is_empty());
     }

@@ -35,7 +35,7 @@ impl Node {
     /// over `?durable=` in the URL, and both count over [`Builder::durable`](crate::Builder::durable).
     ///
     /// The votes of a durable node count at once after a restart, whatever the
-    /// [`RestartGuard`](crate::RestartGuard). A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not
+    /// [`RestartPolicy`](crate::RestartPolicy). A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not
     /// durable then, nor is the process after it, and the observer is
     /// [told](crate::Observer::node_not_durable). Nothing else can be checked, as `INFO` does not show `appendfsync`: **a node
     /// that is wrongly declared durable may help to give away a lock a second time.**

@@ -2,7 +2,7 @@
 
 use crate::algorithm::fault::Cause;
 use crate::algorithm::time::Human;
-use crate::engine::nodes::status::{Look, Snapshot};
+use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
 use crate::protocol::server_info::Role;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct NodeStatus {
     address: String,
     is_declared_durable: bool,
-    snapshot: Snapshot,
+    snapshot: NodeStatusSnapshot,
 }
 
 /// What a node is to a client.
@@ -23,7 +23,7 @@ pub enum NodeState {
     /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing delays, for ever.
     Down(Cause),
     /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have forgotten
-    /// locks: see [`RestartGuard`](crate::RestartGuard).
+    /// locks: see [`RestartPolicy`](crate::RestartPolicy).
     Quarantined {
         /// How long that goes on, unless the node is restarted again.
         remaining: Duration,
@@ -40,7 +40,7 @@ pub enum NodeState {
 }
 
 impl NodeStatus {
-    pub(crate) fn new(address: String, is_declared_durable: bool, snapshot: Snapshot) -> NodeStatus {
+    pub(crate) fn new(address: String, is_declared_durable: bool, snapshot: NodeStatusSnapshot) -> NodeStatus {
         NodeStatus { address, is_declared_durable, snapshot }
     }
 
@@ -52,11 +52,11 @@ impl NodeStatus {
     /// What it is to this client, as of the last time that it was asked something.
     pub fn state(&self) -> NodeState {
         match self.snapshot.look {
-            Look::Down(fault) => NodeState::Down(fault.cause),
-            Look::Quarantined(remaining) => NodeState::Quarantined { remaining },
-            Look::Rejected(fault) => NodeState::Rejected(fault.cause),
-            Look::Unknown => NodeState::Unknown,
-            Look::Voting => NodeState::Voting,
+            NodeStateSnapshot::Down(fault) => NodeState::Down(fault.cause),
+            NodeStateSnapshot::Quarantined(remaining) => NodeState::Quarantined { remaining },
+            NodeStateSnapshot::Rejected(fault) => NodeState::Rejected(fault.cause),
+            NodeStateSnapshot::Unknown => NodeState::Unknown,
+            NodeStateSnapshot::Voting => NodeState::Voting,
         }
     }
 
@@ -114,12 +114,12 @@ impl NodeStatus {
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (state, explanation) = match self.snapshot.look {
-            Look::Down(fault) => ("down", Explained(fault).to_string()),
-            Look::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
-            Look::Rejected(fault) => ("rejected", Explained(fault).to_string()),
-            Look::Unknown => ("unknown", String::new()),
-            Look::Voting if self.is_connected() => ("voting", String::new()),
-            Look::Voting => ("voting", "not connected".to_owned()),
+            NodeStateSnapshot::Down(fault) => ("down", Explained(fault).to_string()),
+            NodeStateSnapshot::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
+            NodeStateSnapshot::Rejected(fault) => ("rejected", Explained(fault).to_string()),
+            NodeStateSnapshot::Unknown => ("unknown", String::new()),
+            NodeStateSnapshot::Voting if self.is_connected() => ("voting", String::new()),
+            NodeStateSnapshot::Voting => ("voting", "not connected".to_owned()),
         };
         write!(f, "{}: {state} for {}", self.address, Human(self.state_age()))?;
         if !explanation.is_empty() {

@@ -1,10 +1,10 @@
 //! How long to wait for a lock, and who may end the wait.
 
 use crate::api::forked;
-use crate::engine::interrupt::Alarm;
+use crate::engine::interrupt::Interrupt;
 use crate::events::error::Result;
 use crate::os::channel;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded, never};
 use std::convert::Infallible;
@@ -83,7 +83,7 @@ impl Wait {
     /// Refuses a handle that this process has inherited from its parent: nobody can be sure to wait on it.
     pub(crate) fn check_process(&self) -> Result<()> {
         match &self.cancel {
-            Cancel::Handle(CancelHandle(shared)) => shared.made_in.map_or(Ok(()), forked::check),
+            Cancel::Handle(CancelHandle(shared)) => shared.created_in.map_or(Ok(()), forked::check),
             Cancel::Channel(_) | Cancel::Never => Ok(()),
         }
     }
@@ -98,7 +98,7 @@ impl Wait {
     }
 
     /// Lets the alarm be rung when the wait is cancelled, for as long as what this gives is there. A channel rings none.
-    pub(crate) fn rings<'w>(&'w self, alarm: &Arc<Alarm>) -> Ringing<'w> {
+    pub(crate) fn rings<'w>(&'w self, alarm: &Arc<Interrupt>) -> InterruptRegistration<'w> {
         let handle = match &self.cancel {
             Cancel::Handle(handle) => Some(handle),
             Cancel::Channel(_) | Cancel::Never => None,
@@ -106,7 +106,7 @@ impl Wait {
         if let Some(handle) = handle {
             lock(&handle.0.alarms).push(Arc::clone(alarm));
         }
-        Ringing { handle, alarm: Arc::clone(alarm) }
+        InterruptRegistration { handle, alarm: Arc::clone(alarm) }
     }
 
     /// How long to wait at most before asking whether the wait is [cancelled](Wait::is_cancelled): of a channel nobody is
@@ -127,12 +127,12 @@ impl Wait {
 }
 
 /// An alarm that is rung when a wait is cancelled.
-pub(crate) struct Ringing<'w> {
+pub(crate) struct InterruptRegistration<'w> {
     handle: Option<&'w CancelHandle>,
-    alarm: Arc<Alarm>,
+    alarm: Arc<Interrupt>,
 }
 
-impl Drop for Ringing<'_> {
+impl Drop for InterruptRegistration<'_> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle {
             let mut alarms = lock(&handle.0.alarms);
@@ -156,22 +156,22 @@ pub struct CancelHandle(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     /// None when it could not be found out.
-    made_in: Option<Generation>,
+    created_in: Option<ForkEpoch>,
     is_cancelled: AtomicBool,
     /// Dropped to cancel: a channel without a sender tells everyone who listens.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
     /// Of those who wait and cannot listen to a channel.
-    alarms: Mutex<Vec<Arc<Alarm>>>,
+    alarms: Mutex<Vec<Arc<Interrupt>>>,
 }
 
 impl CancelHandle {
     /// A handle that has not cancelled anything.
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
-        let (made_in, is_cancelled) = (Generation::current().ok(), AtomicBool::new(false));
+        let (created_in, is_cancelled) = (ForkEpoch::current().ok(), AtomicBool::new(false));
         let (sender, alarms) = (Mutex::new(Some(sender)), Mutex::default());
-        CancelHandle(Arc::new(Shared { made_in, is_cancelled, sender, cancelled, alarms }))
+        CancelHandle(Arc::new(Shared { created_in, is_cancelled, sender, cancelled, alarms }))
     }
 
     /// Ends the waits. Doing it twice does no harm.
@@ -189,7 +189,7 @@ impl CancelHandle {
     }
 
     fn is_inherited(&self) -> bool {
-        self.0.made_in.is_some_and(Generation::is_past)
+        self.0.created_in.is_some_and(ForkEpoch::is_forked)
     }
 }
 

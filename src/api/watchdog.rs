@@ -1,7 +1,7 @@
 //! How locks are extended automatically: the settings.
 
 use crate::algorithm::lease::Ttl;
-use crate::algorithm::renewal::Terms;
+use crate::algorithm::renewal::RenewalConfig;
 use crate::algorithm::time::{Human, LeaseTime};
 use crate::engine::local_queue::HoldId;
 use crate::engine::watchdog_thread::AutomaticExtension;
@@ -23,8 +23,8 @@ const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 pub struct Watchdog {
     period: Option<Duration>,
     margin: Option<Duration>,
-    at_most: Option<u32>,
-    at_most_for: Option<Duration>,
+    max_extensions: Option<u32>,
+    max_duration: Option<Duration>,
 }
 
 impl Watchdog {
@@ -45,7 +45,7 @@ impl Watchdog {
     /// stop in time. Default: a tenth of the validity, at most 1 s. Less than half of the validity. When it has been told,
     /// nothing extends the lock any more.
     #[must_use]
-    pub fn margin(mut self, margin: Duration) -> Watchdog {
+    pub fn notify_before(mut self, margin: Duration) -> Watchdog {
         self.margin = Some(margin);
         self
     }
@@ -53,15 +53,15 @@ impl Watchdog {
     /// How often a lock is extended automatically. After the last time it runs out, and is told to be lost. Default: without
     /// limit. Extensions by hand do not count.
     #[must_use]
-    pub fn at_most(mut self, extensions: u32) -> Watchdog {
-        self.at_most = Some(extensions);
+    pub fn max_extensions(mut self, extensions: u32) -> Watchdog {
+        self.max_extensions = Some(extensions);
         self
     }
 
     /// For how long a lock is extended automatically, counted from when it was taken. Default: without limit.
     #[must_use]
-    pub fn at_most_for(mut self, time: Duration) -> Watchdog {
-        self.at_most_for = Some(time);
+    pub fn max_duration(mut self, time: Duration) -> Watchdog {
+        self.max_duration = Some(time);
         self
     }
 
@@ -92,12 +92,12 @@ impl Watchdog {
     }
 
     /// When a lock that was taken at `start` is to be extended.
-    fn terms(&self, ttl: Ttl, start: LeaseTime) -> Terms {
-        let default = Terms::of(ttl);
-        Terms {
+    fn terms(&self, ttl: Ttl, start: LeaseTime) -> RenewalConfig {
+        let default = RenewalConfig::of(ttl);
+        RenewalConfig {
             period: self.period.unwrap_or(default.period),
-            at_most: self.at_most,
-            until: self.at_most_for.map(|time| start.after(time)),
+            at_most: self.max_extensions,
+            until: self.max_duration.map(|time| start.after(time)),
             ..default
         }
     }
@@ -116,7 +116,7 @@ mod tests {
     fn a_margin_is_a_tenth_of_the_validity_and_no_longer_than_a_second() {
         assert_eq!(Watchdog::new().margin_for(ttl(1000)), Duration::from_micros(98_800));
         assert_eq!(Watchdog::new().margin_for(ttl(60_000)), Duration::from_secs(1));
-        assert_eq!(Watchdog::new().margin(Duration::ZERO).margin_for(ttl(1000)), Duration::ZERO);
+        assert_eq!(Watchdog::new().notify_before(Duration::ZERO).margin_for(ttl(1000)), Duration::ZERO);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         assert!(Watchdog::new().check(ttl(3)).is_ok());
         let refusal = |watchdog: Watchdog| watchdog.check(ttl(1000)).unwrap_err().to_string();
         assert!(refusal(Watchdog::new().period(Duration::ZERO)).contains("period"));
-        assert!(refusal(Watchdog::new().margin(Duration::from_millis(494))).contains("margin"));
-        assert!(Watchdog::new().margin(Duration::from_millis(493)).check(ttl(1000)).is_ok());
+        assert!(refusal(Watchdog::new().notify_before(Duration::from_millis(494))).contains("margin"));
+        assert!(Watchdog::new().notify_before(Duration::from_millis(493)).check(ttl(1000)).is_ok());
     }
 }

@@ -5,12 +5,12 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::engine::nodes::status::{Look, Snapshot};
+use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Error, NodeFault};
 use crate::ffi::event_tests;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::protocol::endpoint::EndpointError;
-use crate::protocol::server_info::Identity;
+use crate::protocol::server_info::ServerInfo;
 use crate::{CancelHandle, Lease, Mutex, NodeStatus, Redlock, Wait, Watchdog};
 use std::fmt::{Display, Write};
 use std::path::Path;
@@ -71,11 +71,11 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
         (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
         (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
-        (denied(Detail::Command("PUBLISH")), "Allow it, or switch `wake_ups` off"),
-        (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `wake_ups` off"),
+        (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
+        (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::None), "Check the user's ACL"),
         (fault(Reply, Cause::NoScripts), "Allow `EVAL`, or name a node that has scripts"),
-        (fault(Reply, Cause::Foreign), "Find out what stands under the key, and delete it"),
+        (fault(Reply, Cause::UnexpectedValue), "Find out what stands under the key, and delete it"),
         (fault(Reply, Cause::NoExpiry), "Delete the key, unless a program that holds the lock will"),
         (fault(Reply, Cause::FenceAhead), "Correct the clocks; delete the key only where no writer uses its fence"),
         (fault(Handshake, Cause::Database), "Correct the number in the URL, or raise `databases` on the server"),
@@ -158,7 +158,7 @@ fn errors() -> Vec<Error> {
         refused(order().ttl(Duration::from_millis(2))),
         refused(order().ttl(MINUTE * 90)),
         refused(order().watchdog(Watchdog::new().period(Duration::ZERO))),
-        refused(order().watchdog(Watchdog::new().margin(MINUTE))),
+        refused(order().watchdog(Watchdog::new().notify_before(MINUTE))),
         lease("nonsense").unwrap_err(),
     ];
     if let (Ok(ended), Ok(other)) = (lease(&text("orders/42", 1)), lease(&text("other", far))) {
@@ -175,7 +175,7 @@ fn errors() -> Vec<Error> {
     let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];
     errors.extend(actions.map(|action| Error::system(action, &full)));
     errors.push(order().lock_with(&Wait::forever().cancelled_by(&cancelled)).unwrap_err());
-    errors.push(crate::api::forked::check(Generation::of_a_parent()).unwrap_err());
+    errors.push(crate::api::forked::check(ForkEpoch::of_a_parent()).unwrap_err());
     errors
 }
 
@@ -205,21 +205,21 @@ fn unavailable() -> Vec<Error> {
 
 fn looks() -> Vec<NodeStatus> {
     let status = |look, is_durable, said: &[u8]| {
-        let mut identity = Identity::default();
+        let mut identity = ServerInfo::default();
         identity.learn(said);
         let time = Duration::from_millis(3200);
-        let snapshot = Snapshot { look, time, is_connected: true, identity, last_fault: None };
+        let snapshot = NodeStatusSnapshot { look, time, is_connected: true, identity, last_fault: None };
         NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
     };
     let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
     vec![
-        status(Look::Voting, false, b"redis_version:7.0.15"),
-        status(Look::Voting, false, b"redis_version:7.0.15\nmaxmemory:1\nmaxmemory_policy:allkeys-lru"),
-        status(Look::Voting, true, b"redis_version:7.0.15\naof_enabled:0"),
-        status(Look::Quarantined(Duration::from_millis(56_800)), false, b"redis_version:7.0.15"),
-        status(Look::Down(Fault::new(Phase::Connect, Cause::Refused)), false, b""),
-        status(Look::Rejected(auth), false, b""),
-        status(Look::Unknown, false, b""),
+        status(NodeStateSnapshot::Voting, false, b"redis_version:7.0.15"),
+        status(NodeStateSnapshot::Voting, false, b"redis_version:7.0.15\nmaxmemory:1\nmaxmemory_policy:allkeys-lru"),
+        status(NodeStateSnapshot::Voting, true, b"redis_version:7.0.15\naof_enabled:0"),
+        status(NodeStateSnapshot::Quarantined(Duration::from_millis(56_800)), false, b"redis_version:7.0.15"),
+        status(NodeStateSnapshot::Down(Fault::new(Phase::Connect, Cause::Refused)), false, b""),
+        status(NodeStateSnapshot::Rejected(auth), false, b""),
+        status(NodeStateSnapshot::Unknown, false, b""),
     ]
 }
 
@@ -286,7 +286,7 @@ fn every_cause_is_on_the_page() {
         Cause::ClusterMode => 3,
         Cause::Database => 4,
         Cause::Duplicate(_) => 5,
-        Cause::Foreign => 6,
+        Cause::UnexpectedValue => 6,
         Cause::Loading => 7,
         Cause::NoPermission => 8,
         Cause::NoScripts => 9,

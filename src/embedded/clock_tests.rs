@@ -7,7 +7,7 @@ use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::embedded::EmbeddedNode;
 use crate::os::clock::{LeaseClock, source};
 use crate::os::sync::lock as take_mutex;
-use crate::{ErrorKind, Extension, MutexGuard, Redlock, Release, Watchdog};
+use crate::{ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use crossbeam_channel::{TryRecvError, bounded};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -128,13 +128,13 @@ impl Scene {
     /// its release.
     fn is_over(&self, mut guard: MutexGuard, case: Jump) {
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
-        assert_eq!(guard.extend(LONGER).unwrap(), Extension::Lost, "{case:?}");
+        assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Lost, "{case:?}");
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         // Another lock goes behind whatever was sent.
         let other = self.client.mutex("other").try_lock().unwrap().expect("nobody holds it");
         assert!(self.left().iter().all(|left| *left <= TTL), "{case:?}: extended, {:?}", self.left());
         drop(other);
-        assert_eq!(guard.unlock().unwrap(), Release::Expired, "{case:?}");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{case:?}");
         assert!(eventually(|| self.ask("EXISTS k") == [":0"; 3]), "{case:?}");
     }
 }
@@ -165,9 +165,9 @@ fn a_lease_is_shorter_by_a_jump_within_it() {
         let mut guard = scene.take();
         scene.clock.jump(jump, TTL / 2);
         assert!((TTL / 4..TTL / 2).contains(&guard.remaining()), "{jump:?}: {guard:?}");
-        assert_eq!(guard.extend(TTL).unwrap(), Extension::Extended, "{jump:?}");
+        assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended, "{jump:?}");
         assert!(guard.remaining() > TTL / 2, "{jump:?}: {guard:?}");
-        assert_eq!(guard.unlock().unwrap(), Release::Released, "{jump:?}");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{jump:?}");
     }
 }
 
@@ -218,7 +218,7 @@ fn a_watched_lock_is_extended_at_the_next_look_when_it_is_due() {
         assert!(guard.remaining() <= TTL / 2, "{jump:?}");
         assert!(eventually(|| guard.remaining() > TTL / 2), "{jump:?}: {guard:?}");
         assert_eq!(guard.lost().unwrap().try_recv(), Err(TryRecvError::Empty), "{jump:?}");
-        assert_eq!(guard.unlock().unwrap(), Release::Released, "{jump:?}");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{jump:?}");
     }
 }
 

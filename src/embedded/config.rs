@@ -3,11 +3,11 @@
 /// Which server a node pretends to be: what `INFO` says, and which ways to compare and delete or extend it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Flavour {
+pub enum ServerKind {
     /// Redis 7.0: scripts are the only way to compare. The default.
     #[default]
     Redis,
-    /// Redis 6.2: as [`Redis`](Flavour::Redis), and an error raised inside a script names the place in front of its code.
+    /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the place in front of its code.
     Redis62,
     /// Redis 8.4: has `DELEX key IFEQ value` and `SET … IFEQ`.
     Redis84,

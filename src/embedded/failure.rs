@@ -3,7 +3,7 @@
 //! An error that the script returns stands for itself. One that it does not catch names the script and the line, and
 //! before Redis 7.0 both do.
 
-use super::config::Flavour;
+use super::config::ServerKind;
 use crate::protocol::script;
 use std::borrow::Cow;
 
@@ -31,19 +31,19 @@ impl Failure {
     }
 
     /// The text of the error reply, as the servers of this flavour put it.
-    pub(super) fn text(self, flavour: Flavour) -> Cow<'static, str> {
+    pub(super) fn text(self, flavour: ServerKind) -> Cow<'static, str> {
         let (error, line, uncaught_by) = match self {
             Failure::Answered(text) => return text.into(),
             Failure::NotRun { error, line, uncaught_by } => (error, line, uncaught_by),
         };
         match (flavour, uncaught_by) {
-            (Flavour::Redis62, None) => format!("@user_script: {line}: -{error}").into(),
-            (Flavour::Redis62, Some(hash)) => {
+            (ServerKind::Redis62, None) => format!("@user_script: {line}: -{error}").into(),
+            (ServerKind::Redis62, Some(hash)) => {
                 let place = format!("@user_script:{line}: @user_script: {line}:");
                 format!("ERR Error running script (call to f_{hash}): {place} -{error}").into()
             }
             (_, None) => error.into(),
-            (Flavour::Valkey9, Some(_)) => format!("{error} script: on @user_script:{line}.").into(),
+            (ServerKind::Valkey9, Some(_)) => format!("{error} script: on @user_script:{line}.").into(),
             (_, Some(hash)) => format!("{error} script: {hash}, on @user_script:{line}.").into(),
         }
     }

@@ -5,13 +5,13 @@
 
 use std::fmt::Write;
 
-use super::config::{Condition, Flavour};
+use super::config::{Condition, ServerKind};
 use super::reply;
 
 /// What `INFO` reports that changes from node to node.
 pub(super) struct Facts<'s> {
     pub(super) condition: Condition,
-    pub(super) flavour: Flavour,
+    pub(super) flavour: ServerKind,
     pub(super) run_id: &'s str,
     /// The name of its data's history, and of the one that ended with its last promotion.
     pub(super) replication_ids: [&'s str; 2],
@@ -76,10 +76,10 @@ const SECTIONS: [(&str, WriteSection); 4] = [
 fn write_server(text: &mut String, facts: &Facts<'_>) {
     text.push_str("# Server\r\n");
     text.push_str(match facts.flavour {
-        Flavour::Redis => "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
-        Flavour::Redis62 => "redis_version:6.2.16\r\nredis_mode:standalone\r\n",
-        Flavour::Redis84 => "redis_version:8.4.0\r\nredis_mode:standalone\r\n",
-        Flavour::Valkey9 => {
+        ServerKind::Redis => "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
+        ServerKind::Redis62 => "redis_version:6.2.16\r\nredis_mode:standalone\r\n",
+        ServerKind::Redis84 => "redis_version:8.4.0\r\nredis_mode:standalone\r\n",
+        ServerKind::Valkey9 => {
             "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0\r\nserver_mode:standalone\r\n"
         }
     });

@@ -55,7 +55,7 @@ use std::thread::{self, JoinHandle};
 use server::{Clock, Listening, Order, Request, Server, Shared};
 use store::Store;
 
-pub use config::{Condition, Flavour};
+pub use config::{Condition, ServerKind};
 
 /// A node in this process. Dropping it closes its connections, ends its thread and forgets its keys.
 ///
@@ -79,7 +79,7 @@ impl EmbeddedNode {
 
     /// A node with a password, or one that pretends to be another server.
     pub fn builder() -> Builder {
-        Builder { flavour: Flavour::default(), password: None, scripts: true }
+        Builder { flavour: ServerKind::default(), password: None, scripts: true }
     }
 
     /// `redis://127.0.0.1:port`. A password is not part of it. Stays the same through [`kill`](Self::kill) and
@@ -181,14 +181,14 @@ impl fmt::Debug for EmbeddedNode {
 #[derive(Clone)]
 #[must_use = "a builder starts nothing until told to"]
 pub struct Builder {
-    flavour: Flavour,
+    flavour: ServerKind,
     password: Option<String>,
     scripts: bool,
 }
 
 impl Builder {
-    /// Which server it pretends to be. Default: [`Flavour::Redis`].
-    pub fn flavour(mut self, flavour: Flavour) -> Builder {
+    /// Which server it pretends to be. Default: [`ServerKind::Redis`].
+    pub fn flavour(mut self, flavour: ServerKind) -> Builder {
         self.flavour = flavour;
         self
     }

@@ -2,7 +2,7 @@
 //!
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
-use super::config::Flavour;
+use super::config::ServerKind;
 use crate::protocol::resp::decimal;
 
 /// The longest part of an unknown command, and of its arguments together, that a server repeats in its error.
@@ -83,9 +83,10 @@ pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &[u8]) {
 ///
 /// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the arguments, each ends at
 /// its first zero byte, and line breaks become spaces. The quotes differ.
-pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], flavour: Flavour) {
+pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], flavour: ServerKind) {
     let Some((&name, rest)) = arguments.split_first() else { return };
-    let (quote, end) = if flavour == Flavour::Redis62 { (b'`', b"`, ".as_slice()) } else { (b'\'', b"' ".as_slice()) };
+    let (quote, end) =
+        if flavour == ServerKind::Redis62 { (b'`', b"`, ".as_slice()) } else { (b'\'', b"' ".as_slice()) };
     out.extend_from_slice(b"-ERR unknown command ");
     out.push(quote);
     push_c_string(out, name, ECHO_LIMIT);
@@ -135,7 +136,7 @@ mod tests {
         for (request, name, echo) in cases {
             let words: Vec<&[u8]> = request.split(|&byte| byte == b' ').collect();
             let mut out = Vec::new();
-            unknown_command(&mut out, &words, Flavour::Redis);
+            unknown_command(&mut out, &words, ServerKind::Redis);
             let expected = format!("-ERR unknown command '{name}', with args beginning with: {echo}\r\n");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }

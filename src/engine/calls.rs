@@ -3,16 +3,16 @@
 //! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: whoever
 //! waits, polls ([`relay`](super::relay)).
 
-use super::driver::{Bells, Relay};
-use super::interrupt::Alarm;
-use super::node_connection::Link;
-use super::nodes::Fleet;
-pub(crate) use super::nodes::requests::Setter;
-pub(crate) use super::nodes::requests::{Claim, Order};
-use super::nodes::requests::{Extent, Releasing};
-use super::nodes::status::Snapshot;
-pub(crate) use super::rounds::Count;
-pub(crate) use super::wait_registry::Word;
+use super::driver::{Driver, WaitSlots};
+use super::interrupt::Interrupt;
+use super::node_connection::NodeConnection;
+use super::nodes::Nodes;
+pub(crate) use super::nodes::requests::KeyOrigin;
+pub(crate) use super::nodes::requests::{AttemptRecord, LeaseRequest};
+use super::nodes::requests::{ReleaseRequest, ReleaseScope};
+use super::nodes::status::NodeStatusSnapshot;
+pub(crate) use super::rounds::RoundResult;
+pub(crate) use super::wait_registry::WakeReason;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::OwnerToken;
@@ -20,7 +20,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
-use crate::events::event_queue::{Farewell, News};
+use crate::events::event_queue::{EventQueue, ReleaseContext};
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::session::Ticket;
@@ -63,7 +63,7 @@ impl Stragglers {
 
 /// The network of one client.
 pub(crate) struct Engine {
-    relay: Arc<Relay<Fleet>>,
+    relay: Arc<Driver<Nodes>>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
@@ -73,7 +73,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no
-    /// caller; with `wake_ups`, those who wait for a lock are told of its release, and listen for that; `retention` is how
+    /// caller; with `release_notifications`, those who wait for a lock are told of its release, and listen for that; `retention` is how
     /// long nodes keep the key of a fenced lock.
     ///
     /// # Errors
@@ -83,19 +83,20 @@ impl Engine {
         node_timeout: Duration,
         spin: Duration,
         clock: Arc<dyn Clock>,
-        news: Option<Arc<News>>,
-        wake_ups: bool,
+        news: Option<Arc<EventQueue>>,
+        release_notifications: bool,
         retention: Duration,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
         let links = nodes
             .into_iter()
             .enumerate()
-            .map(|(index, node)| Link::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
+            .map(|(index, node)| NodeConnection::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
-        let fleet = Fleet::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, wake_ups, retention);
+        let fleet =
+            Nodes::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, release_notifications, retention);
         let is_crowded = fleet.is_crowded();
-        Ok(Engine { relay: Relay::new(fleet), clock, node_timeout, waker, is_crowded })
+        Ok(Engine { relay: Driver::new(fleet), clock, node_timeout, waker, is_crowded })
     }
 
     /// The present time by the steady clock.
@@ -128,7 +129,7 @@ impl Engine {
         ttl_millis: u64,
         listener: Option<&Listener<'_>>,
         deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
-    ) -> (Claim, Count) {
+    ) -> (AttemptRecord, RoundResult) {
         let mut claim = claim(token, listener, None);
         let count = self.relay.run(
             |fleet, t0, bells| {
@@ -150,7 +151,13 @@ impl Engine {
     pub(crate) fn listen(&self, key: &str) -> Listener<'_> {
         let key = Key::from(key.as_bytes());
         self.relay.enter(|fleet, now, _| fleet.listen(&key, now));
-        Listener { engine: self, key, alarm: Arc::new(Alarm::new(&self.waker)), asks_remaining: true, has_won: false }
+        Listener {
+            engine: self,
+            key,
+            alarm: Arc::new(Interrupt::new(&self.waker)),
+            asks_remaining: true,
+            has_won: false,
+        }
     }
 
     /// Whether somebody who wants a lock, and has not waited for it, should let others go first who have.
@@ -162,11 +169,11 @@ impl Engine {
     /// Makes one attempt to take a fenced lock, and gives what its fences come to as well.
     pub(crate) fn acquire_fenced(
         &self,
-        order: &Order<'_>,
+        order: &LeaseRequest<'_>,
         floor: FencingToken,
         listener: Option<&Listener<'_>>,
         deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
-    ) -> (Claim, Count, Option<Agreement>) {
+    ) -> (AttemptRecord, RoundResult, Option<Agreement>) {
         let mut claim = claim(*order.token, listener, Some(floor));
         let (count, agreement) = self.relay.run(
             |fleet, t0, bells| {
@@ -190,10 +197,10 @@ impl Engine {
     pub(crate) fn raise(
         &self,
         key: &[u8],
-        claim: &Claim,
+        claim: &AttemptRecord,
         agreement: &Agreement,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
-    ) -> Count {
+    ) -> RoundResult {
         self.relay.run(
             |fleet, now, bells| (fleet.raise((key, &claim.token), agreement, now, bells), deadline(now)),
             |fleet, ticket| fleet.rounds().conclude(ticket),
@@ -201,7 +208,7 @@ impl Engine {
     }
 
     /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
-    pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> Claim {
+    pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> AttemptRecord {
         self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, self.readings_at(now), bells))
     }
 
@@ -211,11 +218,11 @@ impl Engine {
     pub(crate) fn release(
         &self,
         key: &[u8],
-        claim: &Claim,
+        claim: &AttemptRecord,
         key_lasts: Duration,
         queued: impl FnOnce(Readings),
-    ) -> Count {
-        let releasing = Releasing { key, claim, extent: Extent::Everywhere, key_lasts };
+    ) -> RoundResult {
+        let releasing = ReleaseRequest { key, claim, extent: ReleaseScope::Everywhere, key_lasts };
         self.relay.run(
             |fleet, now, bells| {
                 let ticket = fleet.release(&releasing, now, bells);
@@ -228,9 +235,9 @@ impl Engine {
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
     /// first byte was written.
-    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (LeaseTime, Count) {
+    pub(crate) fn extend(&self, order: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
         let begin =
-            |fleet: &mut Fleet, now, bells: &mut Bells| (self.readings_at(now), fleet.extend(order, now, bells));
+            |fleet: &mut Nodes, now, bells: &mut WaitSlots| (self.readings_at(now), fleet.extend(order, now, bells));
         let (Readings { steady, lease }, ticket) = self.relay.enter(begin);
         let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(steady) } else { Stragglers::LeftBehind };
         (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
@@ -240,7 +247,7 @@ impl Engine {
     /// and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
     pub(crate) fn begin_to_extend<'o>(
         &self,
-        orders: impl Iterator<Item = Order<'o>>,
+        orders: impl Iterator<Item = LeaseRequest<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Readings {
         self.relay.enter(|fleet, now, bells| {
@@ -257,15 +264,15 @@ impl Engine {
         ticket: Ticket,
         stragglers: &mut Stragglers,
         deadline: impl Fn() -> Timestamp,
-    ) -> Count {
+    ) -> RoundResult {
         loop {
             let (until, glance) = (deadline(), self.now().after(GLANCE));
             let is_glance = glance < until;
-            let begin = |fleet: &mut Fleet, _: Timestamp, _: &mut Bells| {
+            let begin = |fleet: &mut Nodes, _: Timestamp, _: &mut WaitSlots| {
                 fleet.rounds().bear_with(ticket, is_glance);
                 (ticket, until.min(glance))
             };
-            let conclude = |fleet: &mut Fleet, ticket| match stragglers {
+            let conclude = |fleet: &mut Nodes, ticket| match stragglers {
                 _ if is_glance && !fleet.rounds().is_decided(ticket) => ControlFlow::Continue(()),
                 Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_)
                     if fleet.rounds().await_stragglers(ticket) =>
@@ -289,13 +296,13 @@ impl Engine {
 
     /// Sets the key of a lock that is held anew on nodes that have lost it, and waits for nothing. Gives the nodes that it
     /// may reach.
-    pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
+    pub(crate) fn repair(&self, order: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
         self.relay.enter(|fleet, now, bells| fleet.repair(order, nodes, now, bells))
     }
 
     /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them, for
     /// this long at most.
-    pub(crate) fn check(&self, timeout: Duration) -> Count {
+    pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
         self.relay.run(
             |fleet, now, bells| (fleet.check(now, bells), now.after(timeout)),
             |fleet, ticket| fleet.checked(ticket),
@@ -303,8 +310,8 @@ impl Engine {
     }
 
     /// How the nodes look now, in their order. Asks none of them.
-    pub(crate) fn status(&self) -> Vec<Snapshot> {
-        self.relay.enter(Fleet::status)
+    pub(crate) fn status(&self) -> Vec<NodeStatusSnapshot> {
+        self.relay.enter(Nodes::status)
     }
 
     /// The nodes that vote and answer in time, as far as is known.
@@ -329,16 +336,16 @@ impl Engine {
     pub(crate) fn post_release(
         &self,
         key: &[u8],
-        claim: &Claim,
+        claim: &AttemptRecord,
         key_lasts: Duration,
-        queued: impl FnOnce(Readings) -> Option<Farewell>,
+        queued: impl FnOnce(Readings) -> Option<ReleaseContext>,
     ) {
-        self.post(&Releasing { key, claim, extent: Extent::Everywhere, key_lasts }, queued);
+        self.post(&ReleaseRequest { key, claim, extent: ReleaseScope::Everywhere, key_lasts }, queued);
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, and waits for nothing.
-    pub(crate) fn undo(&self, key: &[u8], claim: &Claim, key_lasts: Duration) {
-        self.post(&Releasing { key, claim, extent: Extent::Reached, key_lasts }, |_| None);
+    pub(crate) fn undo(&self, key: &[u8], claim: &AttemptRecord, key_lasts: Duration) {
+        self.post(&ReleaseRequest { key, claim, extent: ReleaseScope::Reached, key_lasts }, |_| None);
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what keeps it
@@ -356,10 +363,10 @@ impl Engine {
     /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
     /// by `fork`: the parent, and the nodes, notice nothing of it.
     pub(crate) fn let_go(&self) {
-        self.relay.try_enter(Fleet::let_go);
+        self.relay.try_enter(Nodes::let_go);
     }
 
-    fn post(&self, releasing: &Releasing<'_>, queued: impl FnOnce(Readings) -> Option<Farewell>) {
+    fn post(&self, releasing: &ReleaseRequest<'_>, queued: impl FnOnce(Readings) -> Option<ReleaseContext>) {
         self.relay.enter(|fleet, now, bells| {
             let ticket = fleet.release(releasing, now, bells);
             match queued(self.readings_at(now)) {
@@ -389,7 +396,7 @@ impl Drop for Engine {
 pub(crate) struct Listener<'e> {
     engine: &'e Engine,
     key: Key,
-    alarm: Arc<Alarm>,
+    alarm: Arc<Interrupt>,
     /// Whether the next attempt asks for how long the lock lasts that it is refused for. One that follows a release does not:
     /// it may well win, and if not, the next one asks.
     asks_remaining: bool,
@@ -398,17 +405,17 @@ pub(crate) struct Listener<'e> {
 
 impl Listener<'_> {
     /// What ends a wait from outside.
-    pub(crate) fn alarm(&self) -> &Arc<Alarm> {
+    pub(crate) fn alarm(&self) -> &Arc<Interrupt> {
         &self.alarm
     }
 
     /// Waits until then at the latest, and gives what has ended the wait before.
-    pub(crate) fn wait(&mut self, until: Timestamp) -> Option<Word> {
+    pub(crate) fn wait(&mut self, until: Timestamp) -> Option<WakeReason> {
         let word = self.engine.relay.run(
             |fleet, now, bells| (fleet.sleep(&self.key, &self.alarm, now, bells), until),
             |fleet, ticket| fleet.wake(ticket, &self.key),
         );
-        self.asks_remaining = !matches!(word, Some(Word::Released(_)));
+        self.asks_remaining = !matches!(word, Some(WakeReason::Released(_)));
         word
     }
 
@@ -430,8 +437,8 @@ impl Drop for Listener<'_> {
 }
 
 /// What is known of an attempt before it is begun.
-fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> Claim {
+fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> AttemptRecord {
     let t0 = Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN };
-    let (reached, setter) = (NodeSet::EMPTY, Setter::Here);
-    Claim { token, t0, reached, setter, has_waited: listener.is_some(), fence: fence.into() }
+    let (reached, setter) = (NodeSet::EMPTY, KeyOrigin::Here);
+    AttemptRecord { token, t0, reached, setter, has_waited: listener.is_some(), fence: fence.into() }
 }

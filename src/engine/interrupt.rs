@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rings one waiting thread, which looks then what it is about. What is rung before the thread waits ends its wait at once.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct Interrupt {
     is_rung: AtomicBool,
     waker: Arc<Waker>,
 }
 
-impl Alarm {
-    pub(crate) fn new(waker: &Arc<Waker>) -> Alarm {
-        Alarm { is_rung: AtomicBool::new(false), waker: Arc::clone(waker) }
+impl Interrupt {
+    pub(crate) fn new(waker: &Arc<Waker>) -> Interrupt {
+        Interrupt { is_rung: AtomicBool::new(false), waker: Arc::clone(waker) }
     }
 
     /// Ends the wait, or the next one.

@@ -4,8 +4,8 @@
 //! asked has nothing to tell. Whatever goes wrong with it costs promptness and nothing else, so it is closed then, and
 //! made again after a while. A server that will not let us listen is left alone for longer.
 
-use super::node_connection::Link;
-use super::socket_state::Connection;
+use super::node_connection::NodeConnection;
+use super::socket_state::SocketState;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::health::{Health, LAST_DELAY};
 use crate::algorithm::node::NodeId;
@@ -25,20 +25,20 @@ const DEAF: Duration = Duration::from_secs(60);
 const READS: usize = 8;
 
 /// One node's subscriber connection.
-pub(super) struct Ear {
+pub(super) struct Subscriber {
     node: NodeId,
-    connection: Connection,
+    connection: SocketState,
     subscription: Subscription,
     health: Health,
     opened_at: Timestamp,
     not_before: Timestamp,
 }
 
-impl Ear {
-    pub(super) fn new(node: NodeId) -> Ear {
-        Ear {
+impl Subscriber {
+    pub(super) fn new(node: NodeId) -> Subscriber {
+        Subscriber {
             node,
-            connection: Connection::Closed,
+            connection: SocketState::Closed,
             subscription: Subscription::open(&Default::default(), Timestamp::ORIGIN),
             health: Health::new(),
             opened_at: Timestamp::ORIGIN,
@@ -48,11 +48,16 @@ impl Ear {
 
     /// Sees to it that the connection is there, if it may, and listens for all of these keys. Gives up a hopeless one: true
     /// when that happened.
-    pub(super) fn tend<'k>(&mut self, link: &Link, keys: impl Iterator<Item = &'k Key>, now: Timestamp) -> bool {
+    pub(super) fn tend<'k>(
+        &mut self,
+        link: &NodeConnection,
+        keys: impl Iterator<Item = &'k Key>,
+        now: Timestamp,
+    ) -> bool {
         let is_late = match self.connection {
-            Connection::Closed => false,
-            Connection::Open(_) => self.subscription.waiting_since().is_some_and(|since| now.since(since) > LIMIT),
-            Connection::Connecting(_) | Connection::Resolving => now.since(self.opened_at) > LIMIT,
+            SocketState::Closed => false,
+            SocketState::Open(_) => self.subscription.waiting_since().is_some_and(|since| now.since(since) > LIMIT),
+            SocketState::Connecting(_) | SocketState::Resolving => now.since(self.opened_at) > LIMIT,
         };
         if is_late {
             self.fail(Fault::new(Phase::Reply, Cause::TimedOut), now);
@@ -62,7 +67,7 @@ impl Ear {
                 None => return is_late,
                 Some(Err(error)) => self.fail(broken(&error), now),
                 Some(Ok(stream)) => {
-                    self.connection = Connection::Connecting(Arc::new(stream));
+                    self.connection = SocketState::Connecting(Arc::new(stream));
                     self.opened_at = now;
                     self.subscription = Subscription::open(link.greeting(), now);
                     keys.for_each(|key| self.subscription.subscribe(key, now));
@@ -73,17 +78,17 @@ impl Ear {
         is_late
     }
 
-    /// When to [`tend`](Ear::tend) to it because the connection may be made then that is missing.
-    pub(super) fn due(&self, link: &Link) -> Timestamp {
+    /// When to [`tend`](Subscriber::tend) to it because the connection may be made then that is missing.
+    pub(super) fn due(&self, link: &NodeConnection) -> Timestamp {
         match self.connection {
-            Connection::Closed if link.is_open() => self.not_before.max(self.health.not_before()),
+            SocketState::Closed if link.is_open() => self.not_before.max(self.health.not_before()),
             _ => Timestamp::NEVER,
         }
     }
 
     /// Listens for a key, if there is a connection.
     pub(super) fn subscribe(&mut self, key: &Key, now: Timestamp) {
-        if !matches!(self.connection, Connection::Closed) {
+        if !matches!(self.connection, SocketState::Closed) {
             self.subscription.subscribe(key, now);
             self.flush();
         }
@@ -91,7 +96,7 @@ impl Ear {
 
     /// Listens for a key no more.
     pub(super) fn unsubscribe(&mut self, key: &[u8], now: Timestamp) {
-        if !matches!(self.connection, Connection::Closed) {
+        if !matches!(self.connection, SocketState::Closed) {
             self.subscription.unsubscribe(key, now);
             self.flush();
         }
@@ -101,7 +106,7 @@ impl Ear {
     pub(super) fn ready(&mut self, now: Timestamp, mut hear: impl FnMut(Event)) -> bool {
         self.advance(now);
         for _ in 0..READS {
-            let Connection::Open(stream) = &self.connection else { break };
+            let SocketState::Open(stream) = &self.connection else { break };
             let space = self.subscription.space();
             let size = space.len();
             let count = match stream.read(space) {
@@ -143,17 +148,17 @@ impl Ear {
                 break;
             }
         }
-        !matches!(self.connection, Connection::Closed)
+        !matches!(self.connection, SocketState::Closed)
     }
 
     /// Closes the connection, if there is one. What is known of the server stays.
     pub(super) fn close(&mut self) {
-        self.connection = Connection::Closed;
+        self.connection = SocketState::Closed;
     }
 
     /// Whether there is no connection, nor one being made.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.connection, Connection::Closed)
+        matches!(self.connection, SocketState::Closed)
     }
 
     /// What to poll for, if anything.
@@ -173,12 +178,12 @@ impl Ear {
 
     /// Takes a connection that is being made as far as it goes without waiting, and sends.
     fn advance(&mut self, now: Timestamp) {
-        if let Connection::Connecting(stream) = &self.connection
+        if let SocketState::Connecting(stream) = &self.connection
             && stream.is_settled()
         {
             match stream.finish_connecting() {
                 Ok(()) => {
-                    self.connection = Connection::Open(Arc::clone(stream));
+                    self.connection = SocketState::Open(Arc::clone(stream));
                     self.subscription.connected(now);
                 }
                 Err(error) => return self.fail(broken(&error), now),
@@ -189,7 +194,7 @@ impl Ear {
 
     /// Sends what the kernel takes. What is wrong with the connection shows at the next read.
     fn flush(&mut self) {
-        let Connection::Open(stream) = &self.connection else { return };
+        let SocketState::Open(stream) = &self.connection else { return };
         while !self.subscription.unsent().is_empty() {
             match stream.write(self.subscription.unsent()) {
                 Ok(count) => self.subscription.sent(count),
@@ -200,12 +205,12 @@ impl Ear {
 
     fn fail(&mut self, fault: Fault, now: Timestamp) {
         let salt = self.node.index() as u64 + 101;
-        if matches!(self.connection, Connection::Open(_)) && fault.cause == Cause::Closed {
+        if matches!(self.connection, SocketState::Open(_)) && fault.cause == Cause::Closed {
             self.health.disconnected(fault, now.since(self.opened_at), now, salt);
         } else {
             self.health.failed(fault, now, salt);
         }
-        self.connection = Connection::Closed;
+        self.connection = SocketState::Closed;
     }
 }
 

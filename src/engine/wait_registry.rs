@@ -13,8 +13,8 @@
 //! 5. A program that wants a lock again that it has just released lets others go first, if they wait; and now and then, if its
 //!    own threads pass it on among themselves. If nobody has taken it then, those who listen do not want it.
 
-use super::interrupt::Alarm;
-use crate::algorithm::acquire::Turn;
+use super::interrupt::Interrupt;
+use crate::algorithm::acquire::WakeOrder;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::protocol::hint::Hint;
@@ -39,37 +39,37 @@ const RUN: u32 = 8;
 
 /// What has ended a wait before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum WakeReason {
     /// From now on no release can escape.
-    Listening,
+    Subscribed,
     /// The lock was released.
-    Released(Turn),
+    Released(WakeOrder),
     /// The alarm was rung.
     Rung,
 }
 
 /// Who waits for what, in one client.
-pub(crate) struct Listening {
+pub(crate) struct WaitRegistry {
     /// Whether hints are sent and listened for.
     pub(crate) is_on: bool,
     nodes: usize,
     /// In order, so that a simulated run can be had again.
-    pub(crate) topics: BTreeMap<Key, Topic>,
+    pub(crate) topics: BTreeMap<Key, KeyWaiters>,
     /// How many sleep.
     sleepers: usize,
     /// Locks that others were waiting for when this client released them.
-    crowds: HashMap<Key, Crowd>,
+    crowds: HashMap<Key, Contention>,
     /// Whether there are any, for whoever has no time to ask.
     pub(crate) is_crowded: Arc<AtomicBool>,
 }
 
 /// A key that somebody waits for.
 #[derive(Default)]
-pub(crate) struct Topic {
+pub(crate) struct KeyWaiters {
     /// One: only the first of a program's queue listens.
     listeners: u32,
     /// Those who sleep: at most one for each listener.
-    pub(crate) sleepers: Vec<Sleeper>,
+    pub(crate) sleepers: Vec<Waiter>,
     /// The nodes that are heard.
     pub(crate) live: NodeSet,
     /// The nodes that were heard, and may have told something since that was lost.
@@ -81,24 +81,24 @@ pub(crate) struct Topic {
     departed: u8,
     /// How many waited, as far as was said.
     crowd: u8,
-    /// Word that nobody has looked into.
-    word: Option<Word>,
+    /// WakeReason that nobody has looked into.
+    word: Option<WakeReason>,
 }
 
-pub(crate) struct Sleeper {
+pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
-    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) alarm: Arc<Interrupt>,
     /// What there is for him to know when he wakes.
-    word: Option<Word>,
+    word: Option<WakeReason>,
 }
 
-impl Sleeper {
-    pub(crate) fn new(ticket: Ticket, alarm: &Arc<Alarm>) -> Sleeper {
-        Sleeper { ticket, alarm: Arc::clone(alarm), word: None }
+impl Waiter {
+    pub(crate) fn new(ticket: Ticket, alarm: &Arc<Interrupt>) -> Waiter {
+        Waiter { ticket, alarm: Arc::clone(alarm), word: None }
     }
 }
 
-struct Crowd {
+struct Contention {
     listeners: u8,
     /// How many of them have not taken the lock when they were let go first: others than those who wait may listen, for all
     /// keys, or for one of this name in another database of the server.
@@ -109,9 +109,9 @@ struct Crowd {
     run: u32,
 }
 
-impl Topic {
+impl KeyWaiters {
     /// A node tells of a release: does that end a wait?
-    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize, now: Timestamp) -> Option<Word> {
+    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize, now: Timestamp) -> Option<WakeReason> {
         let is_late = now.since(self.told_at) > STRAGGLERS;
         let is_another = self.told.is_empty() || is_late || !self.told.insert(node);
         if is_another {
@@ -122,15 +122,15 @@ impl Topic {
             // Others may know better, and those who knew leave.
             self.crowd = hint.crowd.max(self.crowd.saturating_sub(1));
         }
-        let turn = Turn::of(self.crowd.saturating_sub(1), self.departed);
-        let is_complete = self.told.len() == quorum && !matches!(turn, Turn::After(_));
-        (is_another || is_complete).then_some(Word::Released(turn))
+        let turn = WakeOrder::of(self.crowd.saturating_sub(1), self.departed);
+        let is_complete = self.told.len() == quorum && !matches!(turn, WakeOrder::After(_));
+        (is_another || is_complete).then_some(WakeReason::Released(turn))
     }
 }
 
-impl Listening {
-    pub(crate) fn new(nodes: usize, is_on: bool) -> Listening {
-        Listening {
+impl WaitRegistry {
+    pub(crate) fn new(nodes: usize, is_on: bool) -> WaitRegistry {
+        WaitRegistry {
             is_on,
             nodes,
             topics: BTreeMap::new(),
@@ -167,7 +167,7 @@ impl Listening {
     }
 
     /// He goes to sleep, unless there is word for him already: false then.
-    pub(crate) fn sleep(&mut self, key: &Key, mut sleeper: Sleeper) -> bool {
+    pub(crate) fn sleep(&mut self, key: &Key, mut sleeper: Waiter) -> bool {
         let Some(topic) = self.topics.get_mut(key) else { return false };
         sleeper.word = topic.word.take();
         let is_quiet = sleeper.word.is_none() && !sleeper.alarm.is_rung();
@@ -177,13 +177,13 @@ impl Listening {
     }
 
     /// He is awake, and takes what there is to know.
-    pub(crate) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<Word> {
+    pub(crate) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<WakeReason> {
         let topic = self.topics.get_mut(key)?;
         let index = topic.sleepers.iter().position(|sleeper| sleeper.ticket == ticket)?;
         let sleeper = topic.sleepers.swap_remove(index);
         self.sleepers -= 1;
         let was_rung = sleeper.alarm.take();
-        sleeper.word.or(was_rung.then_some(Word::Rung))
+        sleeper.word.or(was_rung.then_some(WakeReason::Rung))
     }
 
     /// Somebody who waits begins an attempt: it will find out about all that was heard so far.
@@ -194,17 +194,17 @@ impl Listening {
     }
 
     /// A node begins to be heard. The sleepers that this wakes are in the topic.
-    pub(crate) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&Topic> {
+    pub(crate) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&KeyWaiters> {
         let enough = self.enough();
         let topic = self.topics.get_mut(key)?;
         let was_missed = topic.missed.contains(node);
         topic.missed = topic.missed.without(NodeSet::from_iter([node]));
         let is_news = topic.live.insert(node) && (was_missed || topic.live.len() == enough);
-        is_news.then(|| topic.note(Word::Listening))
+        is_news.then(|| topic.note(WakeReason::Subscribed))
     }
 
     /// A node tells of a release. The sleepers that this wakes are in the topic.
-    pub(crate) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&Topic> {
+    pub(crate) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
         if let Some(crowd) = self.crowds.get_mut(key) {
             crowd.idle = 0;
@@ -238,7 +238,8 @@ impl Listening {
             self.crowds.clear();
         }
         self.is_crowded.store(true, Ordering::Relaxed);
-        self.crowds.insert(key.into(), Crowd { listeners, idle: 0, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
+        self.crowds
+            .insert(key.into(), Contention { listeners, idle: 0, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
     }
 
     /// How many waited for the key when this client last released it.
@@ -279,11 +280,11 @@ impl Listening {
     }
 }
 
-impl Topic {
+impl KeyWaiters {
     /// Keeps word for those who sleep, or for the first who does. That of a release says more than that there will be word.
-    fn note(&mut self, word: Word) -> &Topic {
-        let keep = |kept: &mut Option<Word>| {
-            if kept.is_none() || word != Word::Listening {
+    fn note(&mut self, word: WakeReason) -> &KeyWaiters {
+        let keep = |kept: &mut Option<WakeReason>| {
+            if kept.is_none() || word != WakeReason::Subscribed {
                 *kept = Some(word);
             }
         };
@@ -301,7 +302,7 @@ mod tests {
     use crate::protocol::hint::Hint;
 
     const HINT: Hint = Hint { crowd: 1, has_waited: false };
-    const RELEASED: Option<Word> = Some(Word::Released(Turn::Overdue));
+    const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));
 
     fn key() -> Key {
         Key::from(b"k".as_slice())
@@ -312,19 +313,19 @@ mod tests {
     }
 
     /// The word that there is after some hints, by node.
-    fn word_of(listening: &mut Listening, nodes: &[usize]) -> Option<Word> {
+    fn word_of(listening: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
         word_at(listening, nodes, at(1))
     }
 
-    fn word_at(listening: &mut Listening, nodes: &[usize], now: Timestamp) -> Option<Word> {
+    fn word_at(listening: &mut WaitRegistry, nodes: &[usize], now: Timestamp) -> Option<WakeReason> {
         for &node in nodes {
             listening.heard(&key(), NodeId::new(node), HINT, now);
         }
         listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
     }
 
-    fn of(nodes: usize) -> Listening {
-        let mut listening = Listening::new(nodes, true);
+    fn of(nodes: usize) -> WaitRegistry {
+        let mut listening = WaitRegistry::new(nodes, true);
         assert!(listening.enter(&key()));
         listening
     }
@@ -382,13 +383,14 @@ mod tests {
             listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
         };
         let turns = [false, true, false, true, true].map(turn);
-        let expected = [Turn::After(2), Turn::After(1), Turn::After(1), Turn::Due, Turn::Overdue];
-        assert_eq!(turns, expected.map(|turn| Some(Word::Released(turn))));
+        let expected =
+            [WakeOrder::After(2), WakeOrder::After(1), WakeOrder::After(1), WakeOrder::Due, WakeOrder::Overdue];
+        assert_eq!(turns, expected.map(|turn| Some(WakeReason::Released(turn))));
     }
 
     #[test]
     fn others_are_let_in_once_for_each_time_that_they_were_seen() {
-        let mut listening = Listening::new(3, true);
+        let mut listening = WaitRegistry::new(3, true);
         assert!(!listening.must_yield(b"k", false, at(1)));
         listening.note_crowd(b"k", 2, at(10));
         assert!(listening.must_yield(b"k", false, at(11)) && !listening.must_yield(b"k", false, at(11)));
@@ -410,7 +412,7 @@ mod tests {
 
     #[test]
     fn those_who_listen_and_take_nothing_are_let_in_seldom() {
-        let mut listening = Listening::new(3, true);
+        let mut listening = WaitRegistry::new(3, true);
         let mut yields = |times: std::ops::Range<u64>, hears: bool, audience| {
             let must = |&time: &u64| {
                 listening.note_crowd(b"k", audience, at(time));

@@ -4,7 +4,7 @@
 //! text from a server. All fields are private, and more can be added.
 
 use crate::events::error::NodeFault;
-use crate::events::release::Release;
+use crate::events::release::ReleaseOutcome;
 use crate::protocol::fenced;
 use std::fmt;
 use std::sync::Arc;
@@ -260,7 +260,7 @@ impl NodeMayEvict {
 }
 
 /// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to disk. The
-/// declaration is ignored, and the [`RestartGuard`](crate::RestartGuard) holds for this node.
+/// declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node.
 #[derive(Clone, Debug)]
 pub struct NodeNotDurable {
     pub(crate) address: String,
@@ -274,7 +274,7 @@ impl NodeNotDurable {
 }
 
 /// A node was restarted, or was a replica, may have forgotten locks, and does not count for a while: see
-/// [`RestartGuard`](crate::RestartGuard).
+/// [`RestartPolicy`](crate::RestartPolicy).
 #[derive(Clone, Debug)]
 pub struct NodeQuarantined {
     pub(crate) address: String,
@@ -323,7 +323,7 @@ impl QuarantineEnded {
 #[derive(Clone, Debug)]
 pub struct Released {
     pub(crate) resource: Name,
-    pub(crate) outcome: Release,
+    pub(crate) outcome: ReleaseOutcome,
     pub(crate) dropped: bool,
 }
 
@@ -334,7 +334,7 @@ impl Released {
     }
 
     /// Whether the lock was ours to the end.
-    pub fn outcome(&self) -> Release {
+    pub fn outcome(&self) -> ReleaseOutcome {
         self.outcome
     }
 
@@ -392,14 +392,14 @@ impl Repaired {
 
 /// A node refuses to take part in wake-ups: by its access control list, mostly. Locks work all the same; whoever waits for one
 /// that another program releases may notice later. Told once for each node and each side, see
-/// [`Builder::wake_ups`](crate::Builder::wake_ups).
+/// [`Builder::release_notifications`](crate::Builder::release_notifications).
 #[derive(Clone, Debug)]
-pub struct WakeUpsRefused {
+pub struct ReleaseNotificationsRefused {
     pub(crate) fault: NodeFault,
     pub(crate) publishing: bool,
 }
 
-impl WakeUpsRefused {
+impl ReleaseNotificationsRefused {
     /// Where the node is, as in its URL.
     pub fn address(&self) -> &str {
         self.fault.address()

@@ -13,7 +13,7 @@
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::vote::ReleaseOutcome;
+use crate::algorithm::vote::ReleaseVerdict;
 use crate::os::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const LIMIT: usize = 65_536;
 
 /// One thing that happened.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum PendingEvent {
     /// So many outcomes of releases did not fit the queue.
     Dropped(u64),
     /// It evicts keys when its memory is full, by this policy.
@@ -38,8 +38,8 @@ pub(crate) enum Item {
     NodeUp(NodeId),
     QuarantineEnded(NodeId),
     /// The faults of its nodes are there unless a quorum deleted the key.
-    Release(Farewell, ReleaseOutcome, Vec<(NodeId, Fault)>),
-    WakeUpsRefused(Side, NodeId, Fault),
+    Release(ReleaseContext, ReleaseVerdict, Vec<(NodeId, Fault)>),
+    ReleaseNotificationsRefused(Side, NodeId, Fault),
 }
 
 /// Which side of the wake-ups a node refuses.
@@ -53,7 +53,7 @@ pub(crate) enum Side {
 
 /// What whoever posts a release wants to know again when its outcome is told.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct ReleaseContext {
     pub(crate) key: Arc<str>,
     /// Whether the lease was valid when the release was queued.
     pub(crate) was_valid: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Farewell {
 
 /// What has happened and was not told yet.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct EventQueue {
     /// Whether there is anything. Spares those who ask the mutex.
     any: AtomicBool,
     inner: Mutex<Inner>,
@@ -71,7 +71,7 @@ pub(crate) struct News {
 
 #[derive(Default)]
 struct Inner {
-    items: VecDeque<Item>,
+    items: VecDeque<PendingEvent>,
     /// How many did not fit and were not reported yet.
     dropped: u64,
     is_being_told: bool,
@@ -79,18 +79,18 @@ struct Inner {
 
 impl Inner {
     /// The next event to deliver. The number of dropped ones comes first: the observer learns at once that it is too slow.
-    fn next(&mut self) -> Option<Item> {
+    fn next(&mut self) -> Option<PendingEvent> {
         match std::mem::take(&mut self.dropped) {
             0 => self.items.pop_front(),
-            dropped => Some(Item::Dropped(dropped)),
+            dropped => Some(PendingEvent::Dropped(dropped)),
         }
     }
 }
 
-impl News {
-    pub(crate) fn push(&self, item: Item) {
+impl EventQueue {
+    pub(crate) fn push(&self, item: PendingEvent) {
         let mut inner = lock(&self.inner);
-        if inner.items.len() >= LIMIT && matches!(item, Item::Release(..)) {
+        if inner.items.len() >= LIMIT && matches!(item, PendingEvent::Release(..)) {
             inner.dropped += 1;
         } else {
             inner.items.push_back(item);
@@ -105,7 +105,7 @@ impl News {
 
     /// Delivers what there is and what is added meanwhile, but at most `most` events, with no mutex held. Delivers nothing
     /// while another thread does. `each` must not panic.
-    pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(Item)) {
+    pub(crate) fn deliver(&self, most: usize, mut each: impl FnMut(PendingEvent)) {
         // A thread sees what it has noted itself. What other threads have noted, they come to deliver.
         if most == 0 || !self.any.load(Ordering::Acquire) {
             return;
@@ -135,8 +135,8 @@ impl News {
 }
 
 /// How the nodes are seen, and have been told of.
-pub(crate) struct Presence {
-    news: Option<Arc<News>>,
+pub(crate) struct NodeStates {
+    news: Option<Arc<EventQueue>>,
     nodes: Box<[Seen]>,
     /// Those of which it was told that they are in quarantine, and not that it is over.
     told_quarantined: NodeSet,
@@ -168,10 +168,10 @@ pub(crate) enum State {
     Up,
 }
 
-impl Presence {
-    pub(crate) fn new(news: Option<Arc<News>>, nodes: usize, now: Timestamp) -> Presence {
+impl NodeStates {
+    pub(crate) fn new(news: Option<Arc<EventQueue>>, nodes: usize, now: Timestamp) -> NodeStates {
         let stranger = Seen { state: State::Unknown, since: now, fault: None };
-        Presence {
+        NodeStates {
             news,
             nodes: vec![stranger; nodes].into(),
             told_quarantined: NodeSet::EMPTY,
@@ -190,27 +190,27 @@ impl Presence {
     }
 
     /// Something else that happens once.
-    pub(crate) fn note(&self, item: Item) {
+    pub(crate) fn note(&self, item: PendingEvent) {
         self.tell(item);
     }
 
-    /// The node may vote. News if it could not, or was never heard of.
+    /// The node may vote. EventQueue if it could not, or was never heard of.
     pub(crate) fn up(&mut self, node: NodeId, now: Timestamp) {
         if self.turn(node, State::Up, now) {
-            self.tell(Item::NodeUp(node));
+            self.tell(PendingEvent::NodeUp(node));
         }
     }
 
-    /// The node cannot be asked, or not for a lock. News if it could, or was never heard of.
+    /// The node cannot be asked, or not for a lock. EventQueue if it could, or was never heard of.
     pub(crate) fn down(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         self.refuses_no_more(node);
         self.nodes[node.index()].fault = Some(fault);
         if self.turn(node, State::Down, now) {
-            self.tell(Item::NodeDown(node, fault));
+            self.tell(PendingEvent::NodeDown(node, fault));
         }
     }
 
-    /// The node answers an attempt with an error. News as [`down`](Presence::down).
+    /// The node answers an attempt with an error. EventQueue as [`down`](NodeStates::down).
     pub(crate) fn refuses(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         self.down(node, fault, now);
         self.refusing.insert(node);
@@ -230,12 +230,12 @@ impl Presence {
         self.nodes[node.index()].fault = Some(fault);
     }
 
-    /// The node answers, and is in quarantine for so long. News if it did not answer, or of this quarantine nothing was told.
+    /// The node answers, and is in quarantine for so long. EventQueue if it did not answer, or of this quarantine nothing was told.
     pub(crate) fn quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
         if self.turn(node, State::Quarantined, now) || self.to_be_told.contains(node) {
             self.to_be_told = self.to_be_told.without(NodeSet::from_iter([node]));
             self.told_quarantined.insert(node);
-            self.tell(Item::NodeQuarantined(node, remaining));
+            self.tell(PendingEvent::NodeQuarantined(node, remaining));
         }
     }
 
@@ -244,18 +244,18 @@ impl Presence {
         self.to_be_told.insert(node);
     }
 
-    /// The quarantine is over. News if it was told of.
+    /// The quarantine is over. EventQueue if it was told of.
     pub(crate) fn quarantine_ended(&mut self, node: NodeId) {
         let node_alone = NodeSet::from_iter([node]);
         self.to_be_told = self.to_be_told.without(node_alone);
         if self.told_quarantined.contains(node) {
             self.told_quarantined = self.told_quarantined.without(node_alone);
-            self.tell(Item::QuarantineEnded(node));
+            self.tell(PendingEvent::QuarantineEnded(node));
         }
     }
 
     pub(crate) fn may_evict(&self, node: NodeId, policy: &'static str) {
-        self.tell(Item::MayEvict(node, policy));
+        self.tell(PendingEvent::MayEvict(node, policy));
     }
 
     /// True when the node was in another state.
@@ -268,7 +268,7 @@ impl Presence {
         is_change
     }
 
-    fn tell(&self, item: Item) {
+    fn tell(&self, item: PendingEvent) {
         if let Some(news) = &self.news {
             news.push(item);
         }
@@ -282,36 +282,36 @@ mod tests {
 
     const REFUSED: Fault = Fault::new(Phase::Connect, Cause::Refused);
 
-    fn told(news: &News) -> Vec<String> {
+    fn told(news: &EventQueue) -> Vec<String> {
         let mut told = Vec::new();
         news.deliver(usize::MAX, |item| told.push(name(&item)));
         told
     }
 
-    fn name(item: &Item) -> String {
+    fn name(item: &PendingEvent) -> String {
         match item {
-            Item::Dropped(count) => format!("{count} dropped"),
-            Item::NodeDown(node, fault) => format!("{node} {fault}"),
-            Item::NotDurable(node) => format!("{node} not durable"),
-            Item::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
-            Item::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
-            Item::NodeUp(node) => format!("{node} up"),
-            Item::QuarantineEnded(node) => format!("{node} out of quarantine"),
-            Item::WakeUpsRefused(side, node, _) => format!("{node} {side:?}"),
-            Item::Release(farewell, outcome, _) => format!("{} {outcome:?}", farewell.key),
+            PendingEvent::Dropped(count) => format!("{count} dropped"),
+            PendingEvent::NodeDown(node, fault) => format!("{node} {fault}"),
+            PendingEvent::NotDurable(node) => format!("{node} not durable"),
+            PendingEvent::MayEvict(node, policy) => format!("{node} evicts by {policy}"),
+            PendingEvent::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
+            PendingEvent::NodeUp(node) => format!("{node} up"),
+            PendingEvent::QuarantineEnded(node) => format!("{node} out of quarantine"),
+            PendingEvent::ReleaseNotificationsRefused(side, node, _) => format!("{node} {side:?}"),
+            PendingEvent::Release(farewell, outcome, _) => format!("{} {outcome:?}", farewell.key),
         }
     }
 
-    fn release(number: usize) -> Item {
-        let farewell = Farewell { key: number.to_string().into(), was_valid: true, loss_told: false };
-        Item::Release(farewell, ReleaseOutcome::Released, Vec::new())
+    fn release(number: usize) -> PendingEvent {
+        let farewell = ReleaseContext { key: number.to_string().into(), was_valid: true, loss_told: false };
+        PendingEvent::Release(farewell, ReleaseVerdict::Released, Vec::new())
     }
 
     #[test]
     fn a_node_is_news_when_it_changes() {
-        let news = Arc::new(News::default());
+        let news = Arc::new(EventQueue::default());
         let at = |seconds| Timestamp::ORIGIN.after(Duration::from_secs(seconds));
-        let mut presence = Presence::new(Some(Arc::clone(&news)), 3, at(0));
+        let mut presence = NodeStates::new(Some(Arc::clone(&news)), 3, at(0));
         let (one, two) = (NodeId::new(1), NodeId::new(2));
         for now in [1, 2] {
             presence.up(one, at(now));
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_is_added_while_news_are_told_is_told_by_the_same_call_and_after_them() {
-        let news = News::default();
+        let news = EventQueue::default();
         news.push(release(0));
         news.push(release(1));
         let mut order = Vec::new();
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn one_call_delivers_no_more_than_it_may_and_the_next_one_goes_on() {
-        let news = News::default();
+        let news = EventQueue::default();
         assert!(!news.is_waiting());
         (0..5).for_each(|number| news.push(release(number)));
         let mut order = Vec::new();
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_counted() {
-        let news = News::default();
+        let news = EventQueue::default();
         (0..LIMIT + 2).for_each(|number| news.push(release(number)));
         news.deliver(2, |_| {});
         // The first one was the number of those that did not fit.
@@ -412,7 +412,7 @@ mod tests {
         const THREADS: usize = 4;
         const NOTES: usize = 500;
         for _ in 0..20 {
-            let (news, seen) = (News::default(), std::sync::Mutex::new(Vec::new()));
+            let (news, seen) = (EventQueue::default(), std::sync::Mutex::new(Vec::new()));
             std::thread::scope(|scope| {
                 for thread in 0..THREADS {
                     let (news, seen) = (&news, &seen);
@@ -434,11 +434,11 @@ mod tests {
 
     #[test]
     fn outcomes_that_do_not_fit_are_counted_and_crowd_out_no_node() {
-        let news = News::default();
+        let news = EventQueue::default();
         for number in 0..LIMIT + 2 {
             news.push(release(number));
         }
-        news.push(Item::NodeUp(NodeId::new(3)));
+        news.push(PendingEvent::NodeUp(NodeId::new(3)));
         let all = told(&news);
         assert_eq!((all.len(), all[0].as_str(), all.last().unwrap().as_str()), (LIMIT + 2, "2 dropped", "3 up"));
         news.push(release(0));

@@ -8,11 +8,11 @@ use std::fmt;
 /// `Display` gives one line for a log, with the cause at each node where there are any.
 ///
 /// ```
-/// assert_eq!(quorumlock::Extension::Lost.to_string(), "lock lost");
+/// assert_eq!(quorumlock::ExtendOutcome::Lost.to_string(), "lock lost");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a lock that was not extended must not be relied on for longer"]
-pub enum Extension {
+pub enum ExtendOutcome {
     /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining) says
     /// how long that is.
     Extended,
@@ -23,12 +23,12 @@ pub enum Extension {
     Lost,
 }
 
-impl fmt::Display for Extension {
+impl fmt::Display for ExtendOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Extension::Extended => f.pad("extended"),
-            Extension::Lost => f.pad("lock lost"),
-            Extension::Failed(causes) => {
+            ExtendOutcome::Extended => f.pad("extended"),
+            ExtendOutcome::Lost => f.pad("lock lost"),
+            ExtendOutcome::Failed(causes) => {
                 f.write_str("extension failed, lock held until its old lease ends")?;
                 NodeFault::list(causes, f)
             }
@@ -43,15 +43,15 @@ mod tests {
 
     #[test]
     fn an_extension_is_one_readable_line() {
-        assert_eq!(Extension::Extended.to_string(), "extended");
-        assert_eq!(Extension::Lost.to_string(), "lock lost");
+        assert_eq!(ExtendOutcome::Extended.to_string(), "extended");
+        assert_eq!(ExtendOutcome::Lost.to_string(), "lock lost");
         let held = "extension failed, lock held until its old lease ends";
-        assert_eq!(Extension::Failed(Vec::new()).to_string(), held);
+        assert_eq!(ExtendOutcome::Failed(Vec::new()).to_string(), held);
         let causes = vec![
             NodeFault::new("a:1".into(), Fault::new(Phase::Reply, Cause::TimedOut)),
             NodeFault::new("b:2".into(), Fault::new(Phase::Connect, Cause::Refused)),
         ];
-        let text = Extension::Failed(causes).to_string();
+        let text = ExtendOutcome::Failed(causes).to_string();
         assert_eq!(text, format!("{held} [a:1: no reply in time; b:2: connection refused]"));
     }
 }

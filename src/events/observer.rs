@@ -2,7 +2,8 @@
 
 use crate::events::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, Lost, NodeDown, NodeMayEvict,
-    NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released, Repaired, WakeUpsRefused,
+    NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, ReleaseNotificationsRefused, Released,
+    Repaired,
 };
 use std::sync::Arc;
 
@@ -167,7 +168,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// A node refuses to tell others of our releases, or us of theirs. Told once for each.
-    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
         let _ = event;
     }
 }
@@ -238,7 +239,7 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
         (**self).repaired(event);
     }
 
-    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
-        (**self).wake_ups_refused(event);
+    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
+        (**self).release_notifications_refused(event);
     }
 }

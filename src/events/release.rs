@@ -1,15 +1,15 @@
 //! How a release ended.
 
-use crate::algorithm::vote::ReleaseOutcome;
+use crate::algorithm::vote::ReleaseVerdict;
 use std::fmt;
 
 /// How a release ended. Neither is a failure. `Display` gives one phrase for a log.
 ///
 /// ```
-/// assert_eq!(quorumlock::Release::Released.to_string(), "released");
+/// assert_eq!(quorumlock::ReleaseOutcome::Released.to_string(), "released");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Release {
+pub enum ReleaseOutcome {
     /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any more:
     /// another client may have held the lock since. A program that relies on having been alone must check that now.
     ///
@@ -20,23 +20,23 @@ pub enum Release {
     Released,
 }
 
-impl Release {
+impl ReleaseOutcome {
     /// What the answers mean for a lease that was, or was not, valid when the release was sent. None when neither a deletion
     /// by a quorum nor its loss could be told.
-    pub(crate) fn of(outcome: ReleaseOutcome, was_valid: bool) -> Option<Release> {
+    pub(crate) fn of(outcome: ReleaseVerdict, was_valid: bool) -> Option<ReleaseOutcome> {
         match outcome {
-            ReleaseOutcome::Released if was_valid => Some(Release::Released),
-            ReleaseOutcome::Released | ReleaseOutcome::Expired => Some(Release::Expired),
-            ReleaseOutcome::Pending | ReleaseOutcome::Unavailable => None,
+            ReleaseVerdict::Released if was_valid => Some(ReleaseOutcome::Released),
+            ReleaseVerdict::Released | ReleaseVerdict::Expired => Some(ReleaseOutcome::Expired),
+            ReleaseVerdict::Pending | ReleaseVerdict::Unavailable => None,
         }
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for ReleaseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Release::Expired => "expired before the release",
-            Release::Released => "released",
+            ReleaseOutcome::Expired => "expired before the release",
+            ReleaseOutcome::Released => "released",
         })
     }
 }

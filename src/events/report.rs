@@ -3,22 +3,22 @@
 //! The caller holds no mutex. Invariants:
 //! 1. Without an observer nothing is made, read or remembered.
 //! 2. A panic of the observer ends here.
-//! 3. The telling has an end: while an observer is called, what its thread does is not told. News of the network wait
+//! 3. The telling has an end: while an observer is called, what its thread does is not told. EventQueue of the network wait
 //!    until it has returned.
 //! 4. A call tells its own events first, and then a limited number of what the network has noted.
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::vote::{ReleaseOutcome, Tally};
+use crate::algorithm::vote::{ReleaseVerdict, Tally};
 use crate::events::error::NodeFault;
 use crate::events::event::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Name,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, Released,
-    Repaired, WakeUpsRefused,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
+    ReleaseNotificationsRefused, Released, Repaired,
 };
-use crate::events::event_queue::{Farewell, Item, News, Side};
+use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext, Side};
 use crate::events::observer::Observer;
-use crate::events::release::Release;
+use crate::events::release::ReleaseOutcome;
 use crate::os::sync::{is_in_callback, set_in_callback};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Reporter {
 
 struct Listener {
     observer: Arc<dyn Observer>,
-    news: Arc<News>,
+    news: Arc<EventQueue>,
     nodes: Vec<String>,
     /// Length of the prefix of keys.
     prefix: usize,
@@ -58,7 +58,7 @@ impl Reporter {
     }
 
     /// Where the network notes what is to be told.
-    pub(crate) fn news(&self) -> Option<Arc<News>> {
+    pub(crate) fn news(&self) -> Option<Arc<EventQueue>> {
         self.listener.as_ref().map(|listener| Arc::clone(&listener.news))
     }
 
@@ -94,7 +94,7 @@ impl Reporter {
         }
         let dropped = listener.news.abandon();
         if dropped > 0 {
-            listener.tell_item(&Item::Dropped(dropped));
+            listener.tell_item(&PendingEvent::Dropped(dropped));
         }
     }
 
@@ -153,7 +153,7 @@ impl Reporter {
     }
 
     /// The release of a lock that was not dropped has been counted.
-    pub(crate) fn unlocked(&self, farewell: &Farewell, tally: &Tally, faults: &[(NodeId, Fault)]) {
+    pub(crate) fn unlocked(&self, farewell: &ReleaseContext, tally: &Tally, faults: &[(NodeId, Fault)]) {
         self.tell(|to| {
             to.ended(farewell, false, tally.release(), faults);
         });
@@ -170,32 +170,34 @@ impl Reporter {
 }
 
 impl Listener {
-    fn tell_item(&self, item: &Item) {
+    fn tell_item(&self, item: &PendingEvent) {
         let address = |node: &NodeId| self.nodes[node.index()].clone();
         match item {
-            Item::Dropped(count) => call(|| self.observer.events_dropped(&EventsDropped { count: *count })),
-            Item::MayEvict(node, policy) => {
+            PendingEvent::Dropped(count) => call(|| self.observer.events_dropped(&EventsDropped { count: *count })),
+            PendingEvent::MayEvict(node, policy) => {
                 call(|| self.observer.node_may_evict(&NodeMayEvict { address: address(node), policy }));
             }
-            Item::NodeDown(node, fault) => {
+            PendingEvent::NodeDown(node, fault) => {
                 call(|| self.observer.node_down(&NodeDown { fault: self.cause(*node, *fault) }))
             }
-            Item::NotDurable(node) => {
+            PendingEvent::NotDurable(node) => {
                 call(|| self.observer.node_not_durable(&NodeNotDurable { address: address(node) }));
             }
-            Item::NodeQuarantined(node, remaining) => {
+            PendingEvent::NodeQuarantined(node, remaining) => {
                 let event = NodeQuarantined { address: address(node), remaining: *remaining };
                 call(|| self.observer.node_quarantined(&event));
             }
-            Item::NodeUp(node) => call(|| self.observer.node_up(&NodeUp { address: address(node) })),
-            Item::QuarantineEnded(node) => {
+            PendingEvent::NodeUp(node) => call(|| self.observer.node_up(&NodeUp { address: address(node) })),
+            PendingEvent::QuarantineEnded(node) => {
                 call(|| self.observer.quarantine_ended(&QuarantineEnded { address: address(node) }));
             }
-            Item::WakeUpsRefused(side, node, fault) => {
+            PendingEvent::ReleaseNotificationsRefused(side, node, fault) => {
                 let (fault, publishing) = (self.cause(*node, *fault), *side == Side::Publishing);
-                call(|| self.observer.wake_ups_refused(&WakeUpsRefused { fault, publishing }));
+                call(|| {
+                    self.observer.release_notifications_refused(&ReleaseNotificationsRefused { fault, publishing })
+                });
             }
-            Item::Release(farewell, outcome, faults) => self.ended(farewell, true, *outcome, faults),
+            PendingEvent::Release(farewell, outcome, faults) => self.ended(farewell, true, *outcome, faults),
         }
     }
 
@@ -209,14 +211,14 @@ impl Listener {
     }
 
     /// A release has come to an end, and with it what was not known of the lock before.
-    fn ended(&self, farewell: &Farewell, dropped: bool, outcome: ReleaseOutcome, faults: &[(NodeId, Fault)]) {
-        let Farewell { key, was_valid, loss_told } = farewell;
-        let release = Release::of(outcome, *was_valid);
+    fn ended(&self, farewell: &ReleaseContext, dropped: bool, outcome: ReleaseVerdict, faults: &[(NodeId, Fault)]) {
+        let ReleaseContext { key, was_valid, loss_told } = farewell;
+        let release = ReleaseOutcome::of(outcome, *was_valid);
         if !loss_told {
             match release {
                 _ if !was_valid => self.lost(key, LossReason::LeaseEnded),
-                Some(Release::Expired) => self.lost(key, LossReason::KeyGone),
-                Some(Release::Released) | None => {}
+                Some(ReleaseOutcome::Expired) => self.lost(key, LossReason::KeyGone),
+                Some(ReleaseOutcome::Released) | None => {}
             }
         }
         match release {

@@ -23,9 +23,9 @@ pub(super) enum Code {
     NotUtf8 = 201,
     TooLong = 202,
     Busy = 203,
-    UsedUp = 204,
+    Consumed = 204,
     Unsupported = 205,
-    NoSuchNumber = 206,
+    InvalidArgument = 206,
     Panic = 300,
 }
 
@@ -47,9 +47,9 @@ impl Code {
         Code::NotUtf8,
         Code::TooLong,
         Code::Busy,
-        Code::UsedUp,
+        Code::Consumed,
         Code::Unsupported,
-        Code::NoSuchNumber,
+        Code::InvalidArgument,
         Code::Panic,
     ];
 
@@ -80,9 +80,9 @@ impl Code {
             Code::NotUtf8 => "a text that is not UTF-8",
             Code::TooLong => "a text of more than 1 MiB",
             Code::Busy => "a guard that this thread is at work on",
-            Code::UsedUp => "a lease that was attached or made into text before",
+            Code::Consumed => "a lease that was attached or made into text before",
             Code::Unsupported => "not on this system",
-            Code::NoSuchNumber => "a number that stands for nothing",
+            Code::InvalidArgument => "a number that stands for nothing",
             Code::Panic => "a bug in quorumlock",
         }
     }

@@ -8,7 +8,7 @@ use super::observer::{Callback, Listener};
 use super::slot::Slot;
 use super::text::Bytes;
 use super::userdata::{Release, Userdata};
-use crate::{Builder, Node, Redlock, RestartGuard};
+use crate::{Builder, Node, Redlock, RestartPolicy};
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// `quorumlock_config`.
 pub(super) struct Config(Slot<Builder>);
 
-/// `quorumlock_restart_guard`. Numbers are never given to anything else.
+/// `quorumlock_restart_policy`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) enum Guard {
@@ -115,15 +115,15 @@ extern "C" fn quorumlock_config_set_max_ttl_ms(config: Lent<Config>, ttl_ms: u64
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_restart_guard(config: Lent<Config>, guard: c_int) -> Code {
+extern "C" fn quorumlock_config_set_restart_policy(config: Lent<Config>, guard: c_int) -> Code {
     tell(|| {
         let config = config.content("config")?;
-        let guard = Guard::of(guard).ok_or_else(|| Failure::plain(Code::NoSuchNumber))?;
+        let guard = Guard::of(guard).ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
         config.change(|builder| {
-            builder.restart_guard(match guard {
-                Guard::Observed => RestartGuard::Observed,
-                Guard::Off => RestartGuard::Off,
-                Guard::Strict => RestartGuard::Strict,
+            builder.restart_policy(match guard {
+                Guard::Observed => RestartPolicy::Observed,
+                Guard::Off => RestartPolicy::Off,
+                Guard::Strict => RestartPolicy::Strict,
             })
         })
     })
@@ -135,8 +135,8 @@ extern "C" fn quorumlock_config_set_durable(config: Lent<Config>, durable: c_int
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_wake_ups(config: Lent<Config>, enabled: c_int) -> Code {
-    change(&config, |builder| builder.wake_ups(enabled != 0))
+extern "C" fn quorumlock_config_set_release_notifications(config: Lent<Config>, enabled: c_int) -> Code {
+    change(&config, |builder| builder.release_notifications(enabled != 0))
 }
 
 #[unsafe(no_mangle)]

@@ -21,7 +21,7 @@ use super::report::Report;
 use super::slot::Slot;
 use super::text::Str;
 use crate::os::sync::{Condvar, MutexGuard};
-use crate::{Extension, Release};
+use crate::{ExtendOutcome, ReleaseOutcome};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -162,8 +162,8 @@ extern "C" fn quorumlock_guard_unlock(guard: Lent<Guard>, error: Output<*const R
     enter(error, || {
         let held = guard.content("guard")?.take()?;
         Ok(match held.unlock()? {
-            Release::Expired => Code::Expired,
-            Release::Released => Code::Ok,
+            ReleaseOutcome::Expired => Code::Expired,
+            ReleaseOutcome::Released => Code::Ok,
         })
     })
 }
@@ -173,9 +173,9 @@ extern "C" fn quorumlock_guard_extend(guard: Lent<Guard>, ttl_ms: u64, error: Ou
     enter(error, || {
         let extension = guard.content("guard")?.with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
         match extension {
-            Extension::Extended => Ok(Code::Ok),
-            Extension::Failed(causes) => Err(Failure { causes, ..Failure::plain(Code::ExtensionFailed) }),
-            Extension::Lost => Ok(Code::Lost),
+            ExtendOutcome::Extended => Ok(Code::Ok),
+            ExtendOutcome::Failed(causes) => Err(Failure { causes, ..Failure::plain(Code::ExtensionFailed) }),
+            ExtendOutcome::Lost => Ok(Code::Lost),
         }
     })
 }

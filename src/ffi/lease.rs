@@ -29,7 +29,7 @@ impl Lease {
 
     /// There is one of it: it goes once.
     pub(super) fn take(&self) -> Result<crate::Lease> {
-        self.rest.lock()?.take().ok_or_else(|| Failure::plain(Code::UsedUp))
+        self.rest.lock()?.take().ok_or_else(|| Failure::plain(Code::Consumed))
     }
 
     fn remaining(&self) -> Option<Duration> {

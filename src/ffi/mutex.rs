@@ -138,18 +138,18 @@ extern "C" fn quorumlock_mutex_set_watchdog_period_ms(mutex: Lent<Mutex>, period
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_margin_ms(mutex: Lent<Mutex>, margin_ms: u64) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.margin(Duration::from_millis(margin_ms)))
+extern "C" fn quorumlock_mutex_set_watchdog_notify_before_ms(mutex: Lent<Mutex>, margin_ms: u64) -> Code {
+    change_watchdog(&mutex, |watchdog| watchdog.notify_before(Duration::from_millis(margin_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_at_most(mutex: Lent<Mutex>, extensions: u32) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.at_most(extensions))
+extern "C" fn quorumlock_mutex_set_watchdog_max_extensions(mutex: Lent<Mutex>, extensions: u32) -> Code {
+    change_watchdog(&mutex, |watchdog| watchdog.max_extensions(extensions))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_at_most_for_ms(mutex: Lent<Mutex>, time_ms: u64) -> Code {
-    change_watchdog(&mutex, |watchdog| watchdog.at_most_for(Duration::from_millis(time_ms)))
+extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(mutex: Lent<Mutex>, time_ms: u64) -> Code {
+    change_watchdog(&mutex, |watchdog| watchdog.max_duration(Duration::from_millis(time_ms)))
 }
 
 #[unsafe(no_mangle)]

@@ -5,8 +5,8 @@ use super::failure::{Failure, Result};
 use super::userdata::Userdata;
 use crate::{
     Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, QuarantineEnded, Release, ReleaseFailed, Released,
-    Repaired, WakeUpsRefused,
+    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, QuarantineEnded, ReleaseFailed,
+    ReleaseNotificationsRefused, ReleaseOutcome, Released, Repaired,
 };
 use std::ffi::c_void;
 
@@ -106,8 +106,8 @@ impl Observer for Listener {
 
     fn released(&self, event: &Released) {
         let kind = match event.outcome() {
-            Release::Expired => Kind::Expired,
-            Release::Released => Kind::Released,
+            ReleaseOutcome::Expired => Kind::Expired,
+            ReleaseOutcome::Released => Kind::Released,
         };
         self.tell(Event { is_freed: event.is_dropped(), ..Event::of(kind, event.resource()) });
     }
@@ -116,7 +116,7 @@ impl Observer for Listener {
         self.tell(Event::of(Kind::Repaired, event.resource()).at(event.addresses().iter().map(String::as_str)));
     }
 
-    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
         let kind = if event.is_publishing() { Kind::PublishRefused } else { Kind::SubscribeRefused };
         let fault = std::slice::from_ref(event.fault());
         self.tell(Event::of(kind, "").at([event.address()]).because(fault));

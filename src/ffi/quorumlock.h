@@ -119,11 +119,11 @@ typedef enum quorumlock_result {
      * same guard. */
     QUORUMLOCK_BUSY = 203,
     /* The lease was attached, or made into text, before. */
-    QUORUMLOCK_USED_UP = 204,
+    QUORUMLOCK_CONSUMED = 204,
     /* This system does not have the feature. */
     QUORUMLOCK_UNSUPPORTED = 205,
     /* The number is none of those that the function knows. */
-    QUORUMLOCK_NO_SUCH_NUMBER = 206,
+    QUORUMLOCK_INVALID_ARGUMENT = 206,
 
     /* A bug in the library. */
     QUORUMLOCK_PANIC = 300
@@ -232,7 +232,7 @@ typedef enum quorumlock_cause {
     /* No route leads to the address. */
     QUORUMLOCK_CAUSE_UNREACHABLE = 20,
     /* The key of a fenced lock holds another value, which is left as it is. */
-    QUORUMLOCK_CAUSE_FOREIGN = 21,
+    QUORUMLOCK_CAUSE_UNEXPECTED_VALUE = 21,
     /* The node runs no scripts, or none for this user, and a fenced lock needs them. */
     QUORUMLOCK_CAUSE_NO_SCRIPTS = 22,
     /* The number of a fenced lock on this node is more than a day ahead of the clock of the node or of this machine.
@@ -326,24 +326,24 @@ quorumlock_result quorumlock_config_set_max_ttl_ms(quorumlock_config *config, ui
 quorumlock_result quorumlock_config_set_durable(quorumlock_config *config, int durable);
 
 /* Whether nodes vote that were restarted and may have forgotten locks. */
-typedef enum quorumlock_restart_guard {
+typedef enum quorumlock_restart_policy {
     /* A node that this client has met, and that was restarted since, does not vote until the longest time to live has
      * passed. A node that is met for the first time votes. The default. */
-    QUORUMLOCK_RESTART_GUARD_OBSERVED = 0,
+    QUORUMLOCK_RESTART_POLICY_OBSERVED = 0,
     /* Every node votes. After a restart without data, two clients may then hold a lock at once. */
-    QUORUMLOCK_RESTART_GUARD_OFF = 1,
+    QUORUMLOCK_RESTART_POLICY_OFF = 1,
     /* As OBSERVED; and a node that is met for the first time must have been up for that long. */
-    QUORUMLOCK_RESTART_GUARD_STRICT = 2
-} quorumlock_restart_guard;
+    QUORUMLOCK_RESTART_POLICY_STRICT = 2
+} quorumlock_restart_policy;
 
-/* Whether restarted nodes vote: one of quorumlock_restart_guard.
- * Gives QUORUMLOCK_NO_SUCH_NUMBER for another number. */
-quorumlock_result quorumlock_config_set_restart_guard(quorumlock_config *config, int guard);
+/* Whether restarted nodes vote: one of quorumlock_restart_policy.
+ * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
+quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config, int guard);
 
 /* Whether the client publishes release notifications, and is notified of the releases of other programs while a thread
  * waits; not if `enabled` is 0. It takes a second connection to each node during waits, and a user that may publish
  * and subscribe. Default: 1. */
-quorumlock_result quorumlock_config_set_wake_ups(quorumlock_config *config, int enabled);
+quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config *config, int enabled);
 
 /* How long nodes keep the key of a fenced lock, and with it the last number, after its last use. Default: a day, and
  * never less than the longest time to live and two minutes more. Must be the same in all clients. */
@@ -419,14 +419,14 @@ quorumlock_result quorumlock_mutex_set_watchdog_period_ms(quorumlock_mutex *mute
 
 /* How long before the end of its validity a lock that could not be extended counts as lost. Turns automatic extension
  * on. Default: a tenth of the validity, at most 1000. Less than half of the validity. */
-quorumlock_result quorumlock_mutex_set_watchdog_margin_ms(quorumlock_mutex *mutex, uint64_t margin_ms);
+quorumlock_result quorumlock_mutex_set_watchdog_notify_before_ms(quorumlock_mutex *mutex, uint64_t margin_ms);
 
 /* The largest number of automatic extensions of a lock. Turns automatic extension on. Default: without limit. */
-quorumlock_result quorumlock_mutex_set_watchdog_at_most(quorumlock_mutex *mutex, uint32_t extensions);
+quorumlock_result quorumlock_mutex_set_watchdog_max_extensions(quorumlock_mutex *mutex, uint32_t extensions);
 
 /* For how long a lock is extended automatically, counted from when it is taken. Turns automatic extension on. Default:
  * without limit. */
-quorumlock_result quorumlock_mutex_set_watchdog_at_most_for_ms(quorumlock_mutex *mutex, uint64_t time_ms);
+quorumlock_result quorumlock_mutex_set_watchdog_max_duration_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
 /* Whether each acquisition gets a number that is greater than those of all before; not if `enabled` is 0. Default: 0.
  * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs
@@ -463,7 +463,7 @@ quorumlock_result quorumlock_mutex_lock_deadline(
 /* Continues a lock that is already held: makes a guard of a lease. Asks no node and does not wait. The mutex's
  * settings for automatic extension apply. The lease is used up, also when this fails, and must still be freed. To be
  * certain of the lock, extend it next.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _USED_UP, _CONFIG (another resource). */
+ * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another resource). */
 quorumlock_result quorumlock_mutex_attach(
     const quorumlock_mutex *mutex, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 
@@ -577,14 +577,14 @@ uint64_t quorumlock_lease_remaining_ms(const quorumlock_lease *lease);
 
 /* Makes a guard of a lease, with the mutex's default settings and the lease's time to live. Otherwise as
  * quorumlock_mutex_attach.
- * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _USED_UP, _CONFIG (another prefix). */
+ * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another prefix). */
 quorumlock_result quorumlock_client_attach(
     const quorumlock_client *client, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 
 /* The lease as one line of text, for another process: printable ASCII without blanks, quotes or a line feed. The lease
  * is used up, and must still be freed. As text, it ends by the wall clock: the clocks of both machines must agree.
  * Attach it once: after two attaches, two guards rely on the same lock.
- * Gives QUORUMLOCK_OK and a secret; or QUORUMLOCK_USED_UP. */
+ * Gives QUORUMLOCK_OK and a secret; or QUORUMLOCK_CONSUMED. */
 quorumlock_result quorumlock_lease_into_text(
     quorumlock_lease *lease, quorumlock_secret **secret, quorumlock_error **error);
 

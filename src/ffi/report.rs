@@ -101,7 +101,7 @@ impl Fault {
             Cause::Database => CauseNumber::Database,
             Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
             Cause::FenceAhead => CauseNumber::FenceAhead,
-            Cause::Foreign => CauseNumber::Foreign,
+            Cause::UnexpectedValue => CauseNumber::Foreign,
             Cause::Loading => CauseNumber::Loading,
             Cause::NoExpiry => CauseNumber::NoExpiry,
             Cause::NoPermission => CauseNumber::NoPermission,

@@ -5,25 +5,25 @@
 
 use super::code::Code;
 use super::failure::{Failure, Result};
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, MutexGuard, lock};
 
 /// Something that changes. Its mutex is held for a moment only, and never while anybody is called.
 pub(super) struct Slot<T> {
-    made_in: Generation,
+    created_in: ForkEpoch,
     content: Mutex<T>,
 }
 
 impl<T> Slot<T> {
     pub(super) fn new(content: T) -> Result<Slot<T>> {
-        let made_in = Generation::current()
+        let created_in = ForkEpoch::current()
             .map_err(|error| Failure::new(Code::Unavailable, format!("cannot register a fork handler: {error}")))?;
-        Ok(Slot { made_in, content: Mutex::new(content) })
+        Ok(Slot { created_in, content: Mutex::new(content) })
     }
 
     /// Whether this process is a child of the one that made it.
     pub(super) fn is_inherited(&self) -> bool {
-        self.made_in.is_past()
+        self.created_in.is_forked()
     }
 
     /// Refuses what belongs to the parent.

@@ -10,7 +10,7 @@
 //! the child may not have.
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
-use crate::os::sync::Turnstile;
+use crate::os::sync::ForkSafeSpinLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
@@ -41,12 +41,12 @@ pub(crate) struct LeaseClock {
     reference: AtomicI64,
     /// All that the wall clock has ever gained on the steady one.
     gained: AtomicU64,
-    change: Turnstile,
+    change: ForkSafeSpinLock,
 }
 
 impl LeaseClock {
     pub(crate) const fn new() -> LeaseClock {
-        LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: Turnstile::new() }
+        LeaseClock { reference: AtomicI64::new(UNKNOWN), gained: AtomicU64::new(0), change: ForkSafeSpinLock::new() }
     }
 
     /// The lease time, given a way to read both clocks in nanoseconds.

@@ -2,7 +2,7 @@
 //! `ffi/`.
 //!
 //! A child made by `fork` has a copy of all that its parent has in memory, the same connections, and of the parent's
-//! threads only the one that forked. Whoever must know notes the [`Generation`] when he is made, and asks later whether
+//! threads only the one that forked. Whoever must know notes the [`ForkEpoch`] when he is made, and asks later whether
 //! it is past. That takes no system call: the C library calls a handler in each child, and the handler counts.
 //!
 //! What makes a child that shares memory or goes on to another program (`vfork`, `posix_spawn`, `Command`) calls no
@@ -22,14 +22,14 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// A process, as told from its ancestors and descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Generation(usize);
+pub(crate) struct ForkEpoch(usize);
 
-impl Generation {
+impl ForkEpoch {
     /// That of this process. From now on, forks are counted.
     ///
     /// # Errors
     /// The C library has no memory left to remember the handler.
-    pub(crate) fn current() -> io::Result<Generation> {
+    pub(crate) fn current() -> io::Result<ForkEpoch> {
         static IS_COUNTING: AtomicBool = AtomicBool::new(false);
         // Not a `Once`, which would stay locked in a child that was forked meanwhile. A second registration does no harm:
         // then each fork counts twice.
@@ -37,11 +37,11 @@ impl Generation {
             count_forks()?;
             IS_COUNTING.store(true, Ordering::Release);
         }
-        Ok(Generation(FORKS.load(Ordering::Relaxed)))
+        Ok(ForkEpoch(FORKS.load(Ordering::Relaxed)))
     }
 
     /// Whether this process was forked since, and has inherited what is of this generation.
-    pub(crate) fn is_past(self) -> bool {
+    pub(crate) fn is_forked(self) -> bool {
         // The handler runs in the child's only thread, before anything else there.
         self.0 != FORKS.load(Ordering::Relaxed)
     }
@@ -53,8 +53,8 @@ impl Generation {
 
     /// One that is past.
     #[cfg(test)]
-    pub(crate) fn of_a_parent() -> Generation {
-        Generation(usize::MAX / 2)
+    pub(crate) fn of_a_parent() -> ForkEpoch {
+        ForkEpoch(usize::MAX / 2)
     }
 }
 
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn without_a_fork_nothing_is_past() {
-        let generation = Generation::current().unwrap();
-        assert!(!generation.is_past() && generation.number() != 0);
-        assert_eq!(Generation::current().unwrap(), generation);
-        assert!(Generation::of_a_parent().is_past());
+        let generation = ForkEpoch::current().unwrap();
+        assert!(!generation.is_forked() && generation.number() != 0);
+        assert_eq!(ForkEpoch::current().unwrap(), generation);
+        assert!(ForkEpoch::of_a_parent().is_forked());
     }
 
     #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@
 //! In a child made by `fork` a stream is the parent's, and dead: no byte of it is written or read there, and no option set.
 
 use crate::algorithm::fault::Cause;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read};
@@ -33,7 +33,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: Socket,
-    made_in: Generation,
+    created_in: ForkEpoch,
 }
 
 impl Stream {
@@ -64,13 +64,13 @@ impl Stream {
         socket.set_nonblocking(true)?;
         #[cfg(target_vendor = "apple")]
         socket.set_nosigpipe(true)?;
-        let made_in = Generation::current()?;
+        let created_in = ForkEpoch::current()?;
         match socket.connect(address) {
             Ok(()) => {}
             Err(error) if is_in_progress(&error, address) => {}
             Err(error) => return Err(error),
         }
-        Ok(Stream { socket, made_in })
+        Ok(Stream { socket, created_in })
     }
 
     /// Whether a connection that was being made is made or refused by now.
@@ -110,7 +110,7 @@ impl Stream {
     }
 
     fn check_process(&self) -> io::Result<()> {
-        if self.made_in.is_past() { Err(ErrorKind::NotConnected.into()) } else { Ok(()) }
+        if self.created_in.is_forked() { Err(ErrorKind::NotConnected.into()) } else { Ok(()) }
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         other.set_nonblocking(true).unwrap();
         other.write_all(b"for the parent").unwrap();
-        let stream = Stream { socket, made_in: Generation::of_a_parent() };
+        let stream = Stream { socket, created_in: ForkEpoch::of_a_parent() };
         assert_eq!(cause_of(&stream.write(b"x").unwrap_err()), Cause::Closed);
         assert_eq!(cause_of(&stream.read(&mut [0]).unwrap_err()), Cause::Closed);
         stream.reset_on_close();

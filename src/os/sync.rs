@@ -3,7 +3,7 @@
 //! The hand-over of driving and the automatic extension are written against the names in this module alone, so that a model
 //! checker can put its own locks and threads in their place.
 
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use std::cell::Cell;
 use std::io;
 use std::sync::PoisonError;
@@ -70,19 +70,19 @@ pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
 
 /// Keeps other threads out for a few instructions, and a child of `fork` not for ever: there, a mutex would stay locked
 /// that a thread had which is not the one that forked. What that one left half done must do no harm.
-pub(crate) struct Turnstile {
+pub(crate) struct ForkSafeSpinLock {
     /// The number of its generation while a thread is inside, otherwise zero.
     inside: AtomicUsize,
 }
 
-impl Turnstile {
-    pub(crate) const fn new() -> Turnstile {
-        Turnstile { inside: AtomicUsize::new(0) }
+impl ForkSafeSpinLock {
+    pub(crate) const fn new() -> ForkSafeSpinLock {
+        ForkSafeSpinLock { inside: AtomicUsize::new(0) }
     }
 
     /// Does something that is short, and cannot panic, while no other thread of this process does.
     pub(crate) fn pass<R>(&self, act: impl FnOnce() -> R) -> R {
-        let here = Generation::current().map_or(1, Generation::number);
+        let here = ForkEpoch::current().map_or(1, ForkEpoch::number);
         loop {
             let inside = self.inside.load(Ordering::Relaxed);
             // A thread of another generation is not in this process.
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_passes_a_turnstile() {
-        let (turnstile, count) = (Turnstile::new(), AtomicUsize::new(0));
+        let (turnstile, count) = (ForkSafeSpinLock::new(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -123,11 +123,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_stayed_with_the_parent_blocks_no_turnstile() {
-        let turnstile = Turnstile { inside: AtomicUsize::new(Generation::of_a_parent().number()) };
-        assert_eq!(
-            turnstile.pass(|| turnstile.inside.load(Ordering::Relaxed)),
-            Generation::current().unwrap().number()
-        );
+        let turnstile = ForkSafeSpinLock { inside: AtomicUsize::new(ForkEpoch::of_a_parent().number()) };
+        assert_eq!(turnstile.pass(|| turnstile.inside.load(Ordering::Relaxed)), ForkEpoch::current().unwrap().number());
         assert_eq!(turnstile.inside.into_inner(), 0);
     }
 }

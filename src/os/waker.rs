@@ -4,7 +4,7 @@
 //! which anybody can make readable. A pair of sockets does it on every system, without unsafe code; neither end blocks.
 //! A child made by `fork` has the same pair, and wakes nobody with it.
 
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use std::io;
 
 #[cfg(not(unix))]
@@ -17,7 +17,7 @@ use std::os::unix::net::UnixDatagram as Datagram;
 pub(crate) struct Waker {
     sender: Datagram,
     receiver: Datagram,
-    made_in: Generation,
+    created_in: ForkEpoch,
 }
 
 impl Waker {
@@ -25,12 +25,12 @@ impl Waker {
         let (sender, receiver) = pair()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
-        Ok(Waker { sender, receiver, made_in: Generation::current()? })
+        Ok(Waker { sender, receiver, created_in: ForkEpoch::current()? })
     }
 
     /// Whether this process is a child of the one that made it, where nobody is to be woken.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.made_in.is_past()
+        self.created_in.is_forked()
     }
 
     /// Makes the next poll, or the present one, end at once.

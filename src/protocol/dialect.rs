@@ -34,16 +34,16 @@ pub(super) trait Dialects: Copy + PartialEq + 'static {
 
 /// The dialects that a request has been tried in, as a bit each; the last one; and whether permission was the trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tried<D> {
+pub(super) struct Attempted<D> {
     last: D,
     set: u8,
     denied: bool,
 }
 
-impl<D: Dialects> Tried<D> {
+impl<D: Dialects> Attempted<D> {
     /// A request that has not been sent yet. `first` is the dialect it is to be tried in first.
-    pub(super) fn nothing(first: D) -> Tried<D> {
-        Tried { last: first, set: 0, denied: false }
+    pub(super) fn nothing(first: D) -> Attempted<D> {
+        Attempted { last: first, set: 0, denied: false }
     }
 
     /// The dialect it was sent in last.
@@ -52,7 +52,7 @@ impl<D: Dialects> Tried<D> {
     }
 
     /// Picks the dialect to send it in now, and prefers that one from now on.
-    pub(super) fn in_next(mut self, preferred: &mut D) -> Tried<D> {
+    pub(super) fn in_next(mut self, preferred: &mut D) -> Attempted<D> {
         *preferred = self.next(*preferred).unwrap_or(*preferred);
         self.last = *preferred;
         self.set |= 1 << self.last.number();
@@ -108,7 +108,7 @@ mod tests {
 
     /// The dialects that a node is asked in when it says this, and the vote that comes of it.
     fn asked(preferred: &mut Way, answers: &[Answer]) -> (Vec<Way>, Option<Vote>) {
-        let (mut tried, mut ways) = (Tried::nothing(*preferred), Vec::new());
+        let (mut tried, mut ways) = (Attempted::nothing(*preferred), Vec::new());
         for &answer in answers {
             tried = tried.in_next(preferred);
             ways.push(tried.last());
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn requests_under_way_together_settle_on_one_dialect() {
         let mut preferred = Way::First;
-        let mut first = Tried::nothing(preferred).in_next(&mut preferred);
-        let mut second = Tried::nothing(preferred).in_next(&mut preferred);
+        let mut first = Attempted::nothing(preferred).in_next(&mut preferred);
+        let mut second = Attempted::nothing(preferred).in_next(&mut preferred);
         assert_eq!((first.vote(UNKNOWN), second.vote(UNKNOWN)), (None, None));
         assert_eq!(first.in_next(&mut preferred).last(), Way::Second);
         assert_eq!(second.in_next(&mut preferred).last(), Way::Second);

@@ -8,7 +8,7 @@
 //! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`. Errors
 //! say what is wrong without quoting the URL, because the password is in it; neither `Debug` nor `Display` shows it.
 
-use crate::protocol::handshake::Greeting;
+use crate::protocol::handshake::Handshake;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ const DEFAULT_PORT: u16 = 6379;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     address: Address,
-    greeting: Greeting,
+    greeting: Handshake,
     durable: Option<bool>,
 }
 
@@ -100,7 +100,7 @@ impl Endpoint {
     }
 
     /// What to send first.
-    pub fn greeting(&self) -> &Greeting {
+    pub fn greeting(&self) -> &Handshake {
         &self.greeting
     }
 
@@ -227,9 +227,9 @@ fn parse_query(query: Option<&str>) -> Result<(Option<u32>, Option<bool>), Endpo
 }
 
 /// Splits `user:password@` off; what follows the last `@` is the location.
-fn parse_login(authority: &str) -> Result<(Greeting, &str), EndpointError> {
+fn parse_login(authority: &str) -> Result<(Handshake, &str), EndpointError> {
     let Some((login, location)) = authority.rsplit_once('@') else {
-        return Ok((Greeting::default(), authority));
+        return Ok((Handshake::default(), authority));
     };
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     let (user, password) = (percent_decoded(user)?, percent_decoded(password)?);
@@ -237,7 +237,7 @@ fn parse_login(authority: &str) -> Result<(Greeting, &str), EndpointError> {
         return Err(EndpointError::NoPassword);
     }
     let some = |text: String| (!text.is_empty()).then_some(text);
-    Ok((Greeting { user: some(user), password: some(password), ..Greeting::default() }, location))
+    Ok((Handshake { user: some(user), password: some(password), ..Handshake::default() }, location))
 }
 
 fn parse_location(location: &str) -> Result<(String, u16), EndpointError> {
@@ -307,14 +307,14 @@ mod tests {
 
     fn shown(url: &str) -> String {
         let Endpoint { address, greeting, durable } = Endpoint::parse(url).unwrap();
-        let Greeting { user, password, database, checks_durability } = greeting;
+        let Handshake { user, password, database, checks_durability } = greeting;
         assert!(!checks_durability, "the builder says so");
         let login = match (user, password) {
             (None, None) => String::new(),
             (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),
         };
         let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
-        format!("{login}{}/{database}{durable}", Endpoint { address, greeting: Greeting::default(), durable: None })
+        format!("{login}{}/{database}{durable}", Endpoint { address, greeting: Handshake::default(), durable: None })
     }
 
     #[test]

@@ -133,7 +133,7 @@ mod tests {
             ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
             ("OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
             ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
-            ("MASTERDOWN Link with MASTER is down", Cause::Server("MASTERDOWN")),
+            ("MASTERDOWN NodeConnection with MASTER is down", Cause::Server("MASTERDOWN")),
             ("MISCONF Redis is configured to save RDB snapshots", Cause::Server("MISCONF")),
             ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
             ("ERR max number of clients reached", Cause::TooManyClients),

@@ -27,22 +27,22 @@ use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
 /// What stands between the prefix and the resource in the key of a fenced lock. No name of a plain lock begins with it.
-pub const MARK: &str = "quorumlock-fence:";
+pub const FENCED_KEY_PREFIX: &str = "quorumlock-fence:";
 /// How often on one connection a server may not know a script that it has run, before it is always told the text.
 const HASH_REFUSALS: u8 = 3;
 
 /// What a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct FencedRequest {
     /// What is to be done.
-    pub deed: Deed,
+    pub deed: FencedOp,
     /// How long the key is kept from now on. No shorter than any time to live.
     pub retention_millis: u64,
 }
 
 /// What is to be done with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum FencedOp {
     /// To take it for so long, with this fence at least.
     Acquire {
         /// From now on, by the server's clock.
@@ -61,16 +61,16 @@ pub enum Deed {
     Release(Option<Hint>),
 }
 
-impl Deed {
+impl FencedOp {
     /// Whether those who wait are to be told.
     pub(super) fn tells(self) -> bool {
-        matches!(self, Deed::Release(Some(_)))
+        matches!(self, FencedOp::Release(Some(_)))
     }
 }
 
 /// What a node said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum FencedReply {
     /// The key is ours, with this fence.
     Fence(FencingToken),
     /// Somebody else holds the key, for so long at most, counted from now.
@@ -83,12 +83,12 @@ pub enum Said {
 
 /// Whether a server is called by the script's hash, on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(super) struct ScriptCache {
     has_run: bool,
     refusals: u8,
 }
 
-impl Memory {
+impl ScriptCache {
     /// Whether the next request goes by the hash.
     pub(super) fn by_hash(self) -> bool {
         self.has_run && self.refusals < HASH_REFUSALS
@@ -98,29 +98,36 @@ impl Memory {
     ///
     /// # Errors
     /// A reply that is never given.
-    pub(super) fn hear(&mut self, by_hash: bool, ask: Ask, answer: Reply<'_>) -> Result<Said, ProtocolError> {
+    pub(super) fn hear(
+        &mut self,
+        by_hash: bool,
+        ask: FencedRequest,
+        answer: Reply<'_>,
+    ) -> Result<FencedReply, ProtocolError> {
         let said = reply(by_hash, ask.deed, answer)?;
         self.learn(by_hash, said);
         Ok(said)
     }
 
-    fn learn(&mut self, by_hash: bool, said: Said) {
+    fn learn(&mut self, by_hash: bool, said: FencedReply) {
         match said {
             // Of several that were under way together, one counts.
-            Said::NotByHash if self.has_run => (self.has_run, self.refusals) = (false, self.refusals.saturating_add(1)),
-            Said::NotByHash | Said::Vote(Vote::Fault(_)) => {}
-            Said::Fence(_) | Said::Held(_) | Said::Vote(_) => self.has_run |= !by_hash,
+            FencedReply::NotByHash if self.has_run => {
+                (self.has_run, self.refusals) = (false, self.refusals.saturating_add(1))
+            }
+            FencedReply::NotByHash | FencedReply::Vote(Vote::Fault(_)) => {}
+            FencedReply::Fence(_) | FencedReply::Held(_) | FencedReply::Vote(_) => self.has_run |= !by_hash,
         }
     }
 }
 
 /// The name of the resource in what follows the prefix in a lock's key.
 pub fn resource(name: &str) -> &str {
-    name.strip_prefix(MARK).unwrap_or(name)
+    name.strip_prefix(FENCED_KEY_PREFIX).unwrap_or(name)
 }
 
 /// Asks a node.
-pub fn ask(out: &mut Vec<u8>, by_hash: bool, key: &[u8], token: &OwnerToken, ask: &Ask) {
+pub fn ask(out: &mut Vec<u8>, by_hash: bool, key: &[u8], token: &OwnerToken, ask: &FencedRequest) {
     let (command, script): (&[u8], _) =
         if by_hash { (b"EVALSHA", script::FENCE_SHA1) } else { (b"EVAL", script::FENCE) };
     let [mut kept, mut first, mut second] = [[0; 20]; 3];
@@ -129,18 +136,18 @@ pub fn ask(out: &mut Vec<u8>, by_hash: bool, key: &[u8], token: &OwnerToken, ask
     let mut send = |words: &[&[u8]]| resp::encode(out, words);
     let script = script.as_bytes();
     match ask.deed {
-        Deed::Acquire { ttl_millis, floor } => {
+        FencedOp::Acquire { ttl_millis, floor } => {
             let (ttl, floor) = (resp::decimal(ttl_millis, &mut first), resp::decimal(floor.get(), &mut second));
             send(&[command, script, b"1", key, b"acquire", token, kept, ttl, floor]);
         }
-        Deed::Extend { ttl_millis } => {
+        FencedOp::Extend { ttl_millis } => {
             send(&[command, script, b"1", key, b"extend", token, kept, resp::decimal(ttl_millis, &mut first)]);
         }
-        Deed::Raise(fence) => {
+        FencedOp::Raise(fence) => {
             send(&[command, script, b"1", key, b"raise", token, kept, resp::decimal(fence.get(), &mut first)]);
         }
-        Deed::Release(None) => send(&[command, script, b"1", key, b"release", token, kept]),
-        Deed::Release(Some(hint)) => {
+        FencedOp::Release(None) => send(&[command, script, b"1", key, b"release", token, kept]),
+        FencedOp::Release(Some(hint)) => {
             send(&[command, script, b"1", key, b"release", token, kept, CHANNEL, hint.text(&mut first)]);
         }
     }
@@ -150,39 +157,39 @@ pub fn ask(out: &mut Vec<u8>, by_hash: bool, key: &[u8], token: &OwnerToken, ask
 ///
 /// # Errors
 /// A reply that the script never gives.
-pub fn reply(by_hash: bool, deed: Deed, reply: Reply<'_>) -> Result<Said, ProtocolError> {
-    const UNEXPECTED: Result<Said, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-    let fault = |cause| Said::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
-    let is_acquire = matches!(deed, Deed::Acquire { .. });
-    if let (Reply::Bulk(Some(digits)), Deed::Acquire { floor, .. }) = (reply, deed) {
+pub fn reply(by_hash: bool, deed: FencedOp, reply: Reply<'_>) -> Result<FencedReply, ProtocolError> {
+    const UNEXPECTED: Result<FencedReply, ProtocolError> = Err(ProtocolError::UnexpectedReply);
+    let fault = |cause| FencedReply::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
+    let is_acquire = matches!(deed, FencedOp::Acquire { .. });
+    if let (Reply::Bulk(Some(digits)), FencedOp::Acquire { floor, .. }) = (reply, deed) {
         return match FencingToken::from_digits(digits) {
             // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other nodes
             // would be raised to it.
             Some(fence) if fence.is_ahead_of(floor) => Ok(fault(Cause::FenceAhead)),
-            Some(fence) => Ok(Said::Fence(fence)),
+            Some(fence) => Ok(FencedReply::Fence(fence)),
             None => UNEXPECTED,
         };
     }
     Ok(match reply {
         // More than that says who was told.
-        Reply::Integer(2..) if deed.tells() => Said::Vote(Vote::Granted),
-        Reply::Integer(1) if !is_acquire => Said::Vote(Vote::Granted),
-        Reply::Integer(0) if matches!(deed, Deed::Extend { .. }) => Said::Vote(Vote::Absent),
-        Reply::Integer(0) if !is_acquire => Said::Vote(Vote::Refused),
+        Reply::Integer(2..) if deed.tells() => FencedReply::Vote(Vote::Granted),
+        Reply::Integer(1) if !is_acquire => FencedReply::Vote(Vote::Granted),
+        Reply::Integer(0) if matches!(deed, FencedOp::Extend { .. }) => FencedReply::Vote(Vote::Absent),
+        Reply::Integer(0) if !is_acquire => FencedReply::Vote(Vote::Refused),
         // It is held through the last millisecond of its time.
-        Reply::Integer(left @ ..=-4) if is_acquire => Said::Held(Duration::from_millis(left.unsigned_abs() - 3)),
-        Reply::Integer(-3) if matches!(deed, Deed::Acquire { .. } | Deed::Raise(_)) => fault(Cause::FenceAhead),
-        Reply::Integer(-1) if !is_acquire => Said::Vote(Vote::Refused),
+        Reply::Integer(left @ ..=-4) if is_acquire => FencedReply::Held(Duration::from_millis(left.unsigned_abs() - 3)),
+        Reply::Integer(-3) if matches!(deed, FencedOp::Acquire { .. } | FencedOp::Raise(_)) => fault(Cause::FenceAhead),
+        Reply::Integer(-1) if !is_acquire => FencedReply::Vote(Vote::Refused),
         // Whatever it is, it is not held with our token.
-        Reply::Integer(-2) if matches!(deed, Deed::Release(_)) => Said::Vote(Vote::Refused),
-        Reply::Integer(-2) => fault(Cause::Foreign),
+        Reply::Integer(-2) if matches!(deed, FencedOp::Release(_)) => FencedReply::Vote(Vote::Refused),
+        Reply::Integer(-2) => fault(Cause::UnexpectedValue),
         Reply::Error(text) => {
             let cause = error_reply::cause(text);
             let is_barred = is_unknown_command(text) || is_no_permission_to_run(text);
             match cause {
-                _ if by_hash && (is_barred || cause == Cause::Server("NOSCRIPT")) => Said::NotByHash,
+                _ if by_hash && (is_barred || cause == Cause::Server("NOSCRIPT")) => FencedReply::NotByHash,
                 _ if is_barred => fault(Cause::NoScripts),
-                _ => Said::Vote(Vote::Fault(error_reply::fault(text, "EVAL with GET, SET and TIME"))),
+                _ => FencedReply::Vote(Vote::Fault(error_reply::fault(text, "EVAL with GET, SET and TIME"))),
             }
         }
         _ => return UNEXPECTED,
@@ -200,15 +207,15 @@ mod tests {
     use super::*;
     use crate::algorithm::fence::LEAD_LIMIT;
 
-    const ACQUIRE: Deed = Deed::Acquire { ttl_millis: 30_000, floor: FencingToken::GREATEST };
-    const EXTEND: Deed = Deed::Extend { ttl_millis: 30_000 };
+    const ACQUIRE: FencedOp = FencedOp::Acquire { ttl_millis: 30_000, floor: FencingToken::GREATEST };
+    const EXTEND: FencedOp = FencedOp::Extend { ttl_millis: 30_000 };
 
     #[test]
     fn requests_go_out_as_the_script_expects_them() {
         let digits = "ab".repeat(20);
         let sent = |by_hash, deed| {
             let mut out = Vec::new();
-            let wish = Ask { deed, retention_millis: 86_400_000 };
+            let wish = FencedRequest { deed, retention_millis: 86_400_000 };
             ask(&mut out, by_hash, b"k", &OwnerToken::from_entropy([0xab; 20]), &wish);
             String::from_utf8(out).unwrap().replace("\r\n", " ")
         };
@@ -224,33 +231,33 @@ mod tests {
             format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $6 extend $40 {digits} $8 86400000 $5 30000 ")
         );
         assert_eq!(
-            sent(true, Deed::Raise(7.into())),
+            sent(true, FencedOp::Raise(7.into())),
             format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $5 raise $40 {digits} $8 86400000 $1 7 ")
         );
         let (length, text) = (script::FENCE.len(), script::FENCE.replace("\r\n", " "));
         assert_eq!(
-            sent(false, Deed::Release(None)),
+            sent(false, FencedOp::Release(None)),
             format!("*7 $4 EVAL ${length} {text} $1 1 $1 k $7 release $40 {digits} $8 86400000 ")
         );
         assert_eq!(
-            sent(true, Deed::Release(Some(Hint { crowd: 3, has_waited: true }))),
+            sent(true, FencedOp::Release(Some(Hint { crowd: 3, has_waited: true }))),
             format!("*9 $7 EVALSHA $40 {hash} $1 1 $1 k $7 release $40 {digits} $8 86400000 $11 quorumlock: $2 3w ")
         );
     }
 
     #[test]
     fn a_reply_means_what_its_deed_makes_of_it() {
-        const UNEXPECTED: Result<Said, ProtocolError> = Err(ProtocolError::UnexpectedReply);
-        let vote = |vote| Ok(Said::Vote(vote));
-        let fault = |cause| Ok(Said::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+        const UNEXPECTED: Result<FencedReply, ProtocolError> = Err(ProtocolError::UnexpectedReply);
+        let vote = |vote| Ok(FencedReply::Vote(vote));
+        let fault = |cause| Ok(FencedReply::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
         let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(vote);
-        let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::Foreign, Cause::NoScripts].map(fault);
+        let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::UnexpectedValue, Cause::NoScripts].map(fault);
         let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(fault);
-        let fence = Ok(Said::Fence(1_700_000_000_000_000.into()));
-        let held = |millis| Ok(Said::Held(Duration::from_millis(millis)));
+        let fence = Ok(FencedReply::Fence(1_700_000_000_000_000.into()));
+        let held = |millis| Ok(FencedReply::Held(Duration::from_millis(millis)));
         let all = |meaning| [meaning; 4];
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
-        let table: [(Reply<'_>, [Result<Said, ProtocolError>; 4]); 19] = [
+        let table: [(Reply<'_>, [Result<FencedReply, ProtocolError>; 4]); 19] = [
             (Reply::Bulk(Some(b"1700000000000000")), [fence, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Bulk(Some(b"9007199254740992")), all(UNEXPECTED)),
             (Reply::Bulk(Some(b"1.7e+15")), all(UNEXPECTED)),
@@ -273,38 +280,40 @@ mod tests {
         ];
         for (bytes, meanings) in table {
             for (deed, meaning) in
-                [ACQUIRE, EXTEND, Deed::Raise(1.into()), Deed::Release(None)].into_iter().zip(meanings)
+                [ACQUIRE, EXTEND, FencedOp::Raise(1.into()), FencedOp::Release(None)].into_iter().zip(meanings)
             {
                 assert_eq!(reply(false, deed, bytes), meaning, "{bytes:?} to {deed:?}");
             }
         }
         let fence_after = |floor: u64| {
-            let deed = Deed::Acquire { ttl_millis: 30_000, floor: floor.into() };
+            let deed = FencedOp::Acquire { ttl_millis: 30_000, floor: floor.into() };
             reply(false, deed, Reply::Bulk(Some(b"1700000000000000")))
         };
         assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(fence_after), [fence, ahead]);
-        for (deed, meaning) in [(Deed::Release(Some(Hint::default())), granted), (Deed::Release(None), UNEXPECTED)] {
+        for (deed, meaning) in
+            [(FencedOp::Release(Some(Hint::default())), granted), (FencedOp::Release(None), UNEXPECTED)]
+        {
             assert_eq!(reply(false, deed, Reply::Integer(5)), meaning);
         }
         for text in [b"NOSCRIPT No matching script.".as_slice(), b"ERR unknown command 'EVALSHA'", eval] {
-            assert_eq!(reply(true, ACQUIRE, Reply::Error(text)), Ok(Said::NotByHash));
+            assert_eq!(reply(true, ACQUIRE, Reply::Error(text)), Ok(FencedReply::NotByHash));
         }
     }
 
     #[test]
     fn a_server_is_called_by_the_hash_when_it_has_run_the_script_unless_it_keeps_forgetting() {
-        let mut memory = Memory::default();
+        let mut memory = ScriptCache::default();
         assert!(!memory.by_hash());
-        memory.learn(false, Said::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut))));
+        memory.learn(false, FencedReply::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut))));
         assert!(!memory.by_hash(), "an error says nothing of the script");
         for round in 0..HASH_REFUSALS {
-            memory.learn(false, Said::Vote(Vote::Refused));
+            memory.learn(false, FencedReply::Vote(Vote::Refused));
             assert!(memory.by_hash(), "{round}");
-            memory.learn(true, Said::NotByHash);
-            memory.learn(true, Said::NotByHash);
+            memory.learn(true, FencedReply::NotByHash);
+            memory.learn(true, FencedReply::NotByHash);
             assert!(!memory.by_hash(), "{round}");
         }
-        memory.learn(false, Said::Fence(1.into()));
+        memory.learn(false, FencedReply::Fence(1.into()));
         assert!(!memory.by_hash(), "it forgets all the time");
     }
 }

@@ -6,7 +6,7 @@
 use super::command::{self, InfoReply};
 use super::error_reply;
 use super::resp::Reply;
-use super::server_info::Identity;
+use super::server_info::ServerInfo;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -14,7 +14,7 @@ use std::fmt;
 
 /// What to send first on a connection.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Greeting {
+pub struct Handshake {
     /// The ACL user; none is the default user.
     pub user: Option<String>,
     /// The password; none sends no `AUTH`.
@@ -36,7 +36,7 @@ pub(super) enum Part {
     InfoReplication,
 }
 
-impl Greeting {
+impl Handshake {
     /// Writes it, and gives each part that it has.
     pub(super) fn write(&self, out: &mut Vec<u8>, mut each: impl FnMut(Part)) {
         if let Some(password) = &self.password {
@@ -79,7 +79,7 @@ impl Part {
     ///
     /// # Errors
     /// A reply that the command never gives.
-    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut Identity) -> Result<Option<Fault>, ProtocolError> {
+    pub(super) fn learn(self, reply: Reply<'_>, identity: &mut ServerInfo) -> Result<Option<Fault>, ProtocolError> {
         let refusal = |cause| {
             let fault = Fault::new(Phase::Handshake, cause);
             match (cause, reply) {
@@ -109,9 +109,9 @@ impl Part {
 }
 
 /// Shows whether there is a password, never which.
-impl fmt::Debug for Greeting {
+impl fmt::Debug for Handshake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Greeting")
+        f.debug_struct("Handshake")
             .field("user", &self.user.as_ref().map(|_| "…"))
             .field("password", &self.password.as_ref().map(|_| "…"))
             .field("database", &self.database)
@@ -123,7 +123,7 @@ impl fmt::Debug for Greeting {
 mod tests {
     use super::*;
 
-    fn parts(greeting: &Greeting) -> (String, Vec<Part>) {
+    fn parts(greeting: &Handshake) -> (String, Vec<Part>) {
         let (mut flight, mut parts) = (Vec::new(), Vec::new());
         greeting.write(&mut flight, |part| parts.push(part));
         (String::from_utf8(flight).unwrap(), parts)
@@ -131,10 +131,10 @@ mod tests {
 
     #[test]
     fn only_a_node_that_is_declared_durable_is_asked_about_persistence() {
-        let (flight, asked) = parts(&Greeting::default());
+        let (flight, asked) = parts(&Handshake::default());
         assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoReplication]);
         assert!(!flight.contains("persistence"));
-        let (flight, asked) = parts(&Greeting { checks_durability: true, ..Greeting::default() });
+        let (flight, asked) = parts(&Handshake { checks_durability: true, ..Handshake::default() });
         assert_eq!(asked, [Part::InfoServer, Part::InfoMemory, Part::InfoPersistence, Part::InfoReplication]);
         assert!(flight.contains("\r\nINFO\r\n$11\r\npersistence\r\n"), "{flight}");
     }
@@ -148,7 +148,7 @@ mod tests {
             (Reply::Error(b"BUSY x"), None),
         ];
         for (reply, enabled) in table {
-            let mut identity = Identity::default();
+            let mut identity = ServerInfo::default();
             assert_eq!(Part::InfoPersistence.learn(reply, &mut identity), Ok(None), "{reply:?}");
             assert_eq!(identity.aof_enabled(), enabled, "{reply:?}");
         }

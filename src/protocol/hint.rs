@@ -72,7 +72,7 @@ pub fn release_and_tell(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: 
 
 /// What became of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PublishOutcome {
     /// So many were told of the release; none, if nobody listened.
     Listeners(u8),
     /// Nobody may be told.
@@ -80,11 +80,11 @@ pub enum Told {
 }
 
 /// What became of the hint within a release that was granted.
-pub(super) fn told_by_script(reply: Reply<'_>) -> Told {
+pub(super) fn told_by_script(reply: Reply<'_>) -> PublishOutcome {
     match reply {
-        Reply::Integer(2) => Told::Nobody(Cause::NoPermission),
-        Reply::Integer(more @ 3..) => Told::Listeners(u8::try_from(more - 2).unwrap_or(u8::MAX)),
-        _ => Told::Listeners(0),
+        Reply::Integer(2) => PublishOutcome::Nobody(Cause::NoPermission),
+        Reply::Integer(more @ 3..) => PublishOutcome::Listeners(u8::try_from(more - 2).unwrap_or(u8::MAX)),
+        _ => PublishOutcome::Listeners(0),
     }
 }
 
@@ -92,10 +92,10 @@ pub(super) fn told_by_script(reply: Reply<'_>) -> Told {
 ///
 /// # Errors
 /// A reply that `PUBLISH` never gives.
-pub fn publish_reply(reply: Reply<'_>) -> Result<Told, ProtocolError> {
+pub fn publish_reply(reply: Reply<'_>) -> Result<PublishOutcome, ProtocolError> {
     match reply {
-        Reply::Integer(number @ 0..) => Ok(Told::Listeners(u8::try_from(number).unwrap_or(u8::MAX))),
-        Reply::Error(text) => Ok(Told::Nobody(error_reply::cause(text))),
+        Reply::Integer(number @ 0..) => Ok(PublishOutcome::Listeners(u8::try_from(number).unwrap_or(u8::MAX))),
+        Reply::Error(text) => Ok(PublishOutcome::Nobody(error_reply::cause(text))),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -158,11 +158,11 @@ mod tests {
     fn what_became_of_a_hint_is_told_by_the_script_or_by_a_reply_of_its_own() {
         let table = [(1, 0), (3, 1), (9, 7), (1000, 255)];
         for (number, heard) in table {
-            assert_eq!(told_by_script(Reply::Integer(number)), Told::Listeners(heard));
+            assert_eq!(told_by_script(Reply::Integer(number)), PublishOutcome::Listeners(heard));
         }
-        assert_eq!(told_by_script(Reply::Integer(2)), Told::Nobody(Cause::NoPermission));
-        assert_eq!(publish_reply(Reply::Integer(3)), Ok(Told::Listeners(3)));
-        assert_eq!(publish_reply(Reply::Error(b"NOPERM no")), Ok(Told::Nobody(Cause::NoPermission)));
+        assert_eq!(told_by_script(Reply::Integer(2)), PublishOutcome::Nobody(Cause::NoPermission));
+        assert_eq!(publish_reply(Reply::Integer(3)), Ok(PublishOutcome::Listeners(3)));
+        assert_eq!(publish_reply(Reply::Error(b"NOPERM no")), Ok(PublishOutcome::Nobody(Cause::NoPermission)));
         assert_eq!(publish_reply(Reply::Integer(-1)), Err(ProtocolError::UnexpectedReply));
     }
 

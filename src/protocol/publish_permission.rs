@@ -1,23 +1,23 @@
 //! Whether those who wait for a lock can be told of its release on a connection.
 
-use super::hint::Told;
+use super::hint::PublishOutcome;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 
 /// What is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Voice {
+pub(super) struct PublishPermission {
     /// Why not, if that was found out.
     refused: Option<Cause>,
     is_news: bool,
 }
 
-impl Voice {
+impl PublishPermission {
     /// Takes what became of a hint; gives how many heard it.
-    pub(super) fn told(&mut self, told: Told) -> u8 {
+    pub(super) fn told(&mut self, told: PublishOutcome) -> u8 {
         match told {
-            Told::Listeners(number) => number,
-            Told::Nobody(cause) => {
+            PublishOutcome::Listeners(number) => number,
+            PublishOutcome::Nobody(cause) => {
                 self.is_news |= self.refused.replace(cause).is_none();
                 0
             }

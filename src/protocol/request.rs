@@ -1,6 +1,6 @@
 //! What the requests on a connection are known by: the round that each belongs to, its kind, and whether votes count.
 
-use super::fenced::Deed;
+use super::fenced::FencedOp;
 use crate::algorithm::fault::Fault;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
@@ -28,22 +28,22 @@ pub enum Abandoned {
 
 impl Abandoned {
     /// What is left of a request about a fenced lock.
-    pub(super) fn of(deed: Deed) -> Abandoned {
+    pub(super) fn of(deed: FencedOp) -> Abandoned {
         match deed {
-            Deed::Acquire { .. } => Abandoned::Acquire,
-            Deed::Extend { .. } | Deed::Raise(_) => Abandoned::Extend,
-            Deed::Release(_) => Abandoned::Release,
+            FencedOp::Acquire { .. } => Abandoned::Acquire,
+            FencedOp::Extend { .. } | FencedOp::Raise(_) => Abandoned::Extend,
+            FencedOp::Release(_) => Abandoned::Release,
         }
     }
 }
 
 /// Whether the node on this connection may vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum HandshakeState {
     /// The greeting is not answered yet.
-    Greeting,
+    Pending,
     /// Its votes count.
-    Member,
+    Accepted,
     /// Its votes count as this fault.
     Rejected(Fault),
 }

@@ -45,7 +45,7 @@ mod tests {
     use super::super::command;
     use super::super::dialect::Answer;
     use super::super::extension::{self, ExtensionDialect};
-    use super::super::fenced::{self, Deed, Said};
+    use super::super::fenced::{self, FencedOp, FencedReply};
     use super::super::resp::Reply;
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -77,10 +77,10 @@ mod tests {
         }
     }
 
-    fn of_said(said: Said) -> Meaning {
+    fn of_said(said: FencedReply) -> Meaning {
         match said {
-            Said::Vote(vote) => of_vote(vote),
-            Said::NotByHash => Meaning::AnotherWay(Cause::Server("NOSCRIPT")),
+            FencedReply::Vote(vote) => of_vote(vote),
+            FencedReply::NotByHash => Meaning::AnotherWay(Cause::Server("NOSCRIPT")),
             said => panic!("{said:?}"),
         }
     }
@@ -92,10 +92,10 @@ mod tests {
         let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
         let fenced = |by_hash, deed| of_said(fenced::reply(by_hash, deed, reply).unwrap());
         let deeds = [
-            Deed::Acquire { ttl_millis: 1, floor: 1.into() },
-            Deed::Extend { ttl_millis: 1 },
-            Deed::Raise(1.into()),
-            Deed::Release(None),
+            FencedOp::Acquire { ttl_millis: 1, floor: 1.into() },
+            FencedOp::Extend { ttl_millis: 1 },
+            FencedOp::Raise(1.into()),
+            FencedOp::Release(None),
         ];
         match request {
             "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],

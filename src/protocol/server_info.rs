@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What a node has told of itself on one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct ServerInfo {
     run_id: Option<RunId>,
     uptime_seconds: u64,
     redis_version: Option<Version>,
@@ -64,7 +64,7 @@ const EVICTIONS: [&str; 10] = [
     "volatile-ttl",
 ];
 
-impl Identity {
+impl ServerInfo {
     /// Takes what a section of `INFO` says and ignores the rest.
     pub fn learn(&mut self, section: &[u8]) {
         for line in section.split(|&byte| byte == b'\n') {
@@ -186,8 +186,8 @@ fn number(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn learnt(text: &str) -> Identity {
-        let mut identity = Identity::default();
+    fn learnt(text: &str) -> ServerInfo {
+        let mut identity = ServerInfo::default();
         identity.learn(text.replace('\n', "\r\n").as_bytes());
         identity
     }

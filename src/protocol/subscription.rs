@@ -19,7 +19,7 @@
 use super::buffer::{Incoming, Outgoing};
 use super::command;
 use super::error_reply;
-use super::handshake::Greeting;
+use super::handshake::Handshake;
 use super::hint::{self, Hint};
 use super::resp::{Elements, Reply};
 use crate::algorithm::detail::Detail;
@@ -79,7 +79,7 @@ struct Channel {
 
 impl Subscription {
     /// Begins a conversation by queueing what logs us in.
-    pub fn open(greeting: &Greeting, now: Timestamp) -> Subscription {
+    pub fn open(greeting: &Handshake, now: Timestamp) -> Subscription {
         let mut subscription = Subscription {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(RECEIVE_BUFFER),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     fn listening(names: &[&str]) -> Subscription {
-        let mut subscription = Subscription::open(&Greeting::default(), NOW);
+        let mut subscription = Subscription::open(&Handshake::default(), NOW);
         for name in names {
             subscription.subscribe(&key(name), NOW);
             let events = hear(&mut subscription, &said("subscribe", name, ":1")).unwrap();
@@ -358,11 +358,11 @@ mod tests {
 
     #[test]
     fn who_may_not_listen_is_told_why() {
-        let mut ear = Subscription::open(&Greeting::default(), NOW);
+        let mut ear = Subscription::open(&Handshake::default(), NOW);
         ear.subscribe(&key("a"), NOW);
         let denied = Event::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
         assert_eq!(hear(&mut ear, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
-        let password = Greeting { password: Some("wrong".into()), ..Greeting::default() };
+        let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
         let mut ear = Subscription::open(&password, NOW);
         assert_eq!(ear.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
         let denied = Event::Refused(Fault::new(Phase::Handshake, Cause::Auth));

@@ -7,7 +7,7 @@ use crate::support::preload;
 use crate::support::process::{alone_with, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, NodeId, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, NodeId, Phase, Redlock, ReleaseOutcome};
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_duplicate_among_three_leaves_two_votes() {
     let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
     let mutex = lasting(&client_of(urls), "k");
     for _ in 0..20 {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
     servers[1].pause().unwrap();
     for _ in 0..20 {
@@ -92,7 +92,7 @@ fn a_name_is_looked_up() {
     let servers = Server::several(3).unwrap();
     let mutex = lasting(&client_of(servers.iter().map(by_name)), "k");
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -118,7 +118,7 @@ fn a_name_that_leads_nowhere_holds_nobody_up() {
     let servers = [Server::start().unwrap(), server];
     let mutex = lasting(&client_of([servers[0].url(), unknown(), servers[1].url()]), "k");
     for _ in 0..20 {
-        assert_eq!(promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()), Release::Released);
+        assert_eq!(promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()), ReleaseOutcome::Released);
     }
 }
 
@@ -148,7 +148,7 @@ fn all_addresses_of_a_name_are_tried_in_one_attempt() {
         let urls = || servers.iter().map(|server| format!("redis://{NAME}:{}", server.port()));
         for _ in 0..4 {
             let mutex = lasting(&client_of(urls()), "k");
-            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+            assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         // All of them refuse.
         drop(servers);

@@ -2,18 +2,18 @@
 //!
 //! Every server at hand is compared with the embedded node in its guise. `QUORUMLOCK_SERVERS` names further servers.
 
-use crate::support::server::{Answer as Told, Server, binaries};
+use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::vote::Vote;
-use quorumlock::embedded::{Condition, EmbeddedNode, Flavour};
+use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::command::{self, Dialect};
 use quorumlock::protocol::dialect::Answer;
 use quorumlock::protocol::extension::{self, ExtensionDialect};
-use quorumlock::protocol::fenced::{self, Ask, Deed};
+use quorumlock::protocol::fenced::{self, FencedOp, FencedRequest};
 use quorumlock::protocol::hint::{self, Hint};
 use quorumlock::protocol::resp::{self, Decoder};
-use quorumlock::protocol::server_info::Identity;
+use quorumlock::protocol::server_info::ServerInfo;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -101,69 +101,69 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &ours, HINT));
     }
     for (key, token, deed) in fenced_deeds(&ours, &theirs) {
-        add(&|out| fenced::ask(out, false, key, token, &Ask { deed, retention_millis: TTL }));
+        add(&|out| fenced::ask(out, false, key, token, &FencedRequest { deed, retention_millis: TTL }));
         add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
-        add(&|out| fenced::ask(out, true, key, token, &Ask { deed, retention_millis: TTL }));
+        add(&|out| fenced::ask(out, true, key, token, &FencedRequest { deed, retention_millis: TTL }));
     }
     // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
-    let deed = Deed::Acquire { ttl_millis: 0, floor: 3.into() };
-    add(&|out| fenced::ask(out, false, b"short", &ours, &Ask { deed, retention_millis: TTL }));
+    let deed = FencedOp::Acquire { ttl_millis: 0, floor: 3.into() };
+    add(&|out| fenced::ask(out, false, b"short", &ours, &FencedRequest { deed, retention_millis: TTL }));
     requests
 }
 
 /// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
-fn fenced_deeds<'t>(ours: &'t OwnerToken, theirs: &'t OwnerToken) -> Vec<(&'static [u8], &'t OwnerToken, Deed)> {
-    let acquire = |floor: u64| Deed::Acquire { ttl_millis: TTL, floor: floor.into() };
-    let extend = Deed::Extend { ttl_millis: TTL };
-    let raise = |fence: u64| Deed::Raise(fence.into());
+fn fenced_deeds<'t>(ours: &'t OwnerToken, theirs: &'t OwnerToken) -> Vec<(&'static [u8], &'t OwnerToken, FencedOp)> {
+    let acquire = |floor: u64| FencedOp::Acquire { ttl_millis: TTL, floor: floor.into() };
+    let extend = FencedOp::Extend { ttl_millis: TTL };
+    let raise = |fence: u64| FencedOp::Raise(fence.into());
     let most = FencingToken::GREATEST.get();
     let f = b"f".as_slice();
     let mut deeds = vec![
         (f, ours, extend),
         (f, ours, raise(5)),
-        (f, ours, Deed::Release(None)),
+        (f, ours, FencedOp::Release(None)),
         (f, ours, acquire(7)),
         (f, ours, acquire(9)),
         (f, theirs, acquire(9)),
         (f, theirs, extend),
         (f, theirs, raise(50)),
-        (f, theirs, Deed::Release(None)),
+        (f, theirs, FencedOp::Release(None)),
         (f, ours, extend),
         (f, ours, raise(5)),
         (f, ours, raise(20)),
         (f, ours, acquire(1)),
-        (f, ours, Deed::Release(None)),
+        (f, ours, FencedOp::Release(None)),
         (f, ours, raise(90)),
         (f, ours, extend),
-        (f, ours, Deed::Release(Some(Hint { crowd: 2, has_waited: true }))),
+        (f, ours, FencedOp::Release(Some(Hint { crowd: 2, has_waited: true }))),
         (f, theirs, acquire(1)),
         (f, theirs, acquire(1)),
-        (f, theirs, Deed::Release(None)),
+        (f, theirs, FencedOp::Release(None)),
         (f, ours, acquire(100)),
         // Further ahead than a clock explains: refused, and the key is as before.
         (f, ours, raise(most)),
         (f, ours, raise(101)),
-        (f, ours, Deed::Release(None)),
+        (f, ours, FencedOp::Release(None)),
         (f, ours, acquire(1)),
-        (f, ours, Deed::Release(None)),
+        (f, ours, FencedOp::Release(None)),
     ];
     // "k" holds what a plain lock left there: nothing, or the token of one that could not be released.
-    deeds.extend([acquire(3), extend, raise(9), Deed::Release(None)].map(|deed| (b"k".as_slice(), ours, deed)));
+    deeds.extend([acquire(3), extend, raise(9), FencedOp::Release(None)].map(|deed| (b"k".as_slice(), ours, deed)));
     deeds
 }
 
 /// The guise that a server has, if the embedded node knows it.
-fn flavour(server: &Server) -> Option<Flavour> {
+fn flavour(server: &Server) -> Option<ServerKind> {
     let version = |field: &str| {
         let text = server.info(field).unwrap();
         let mut numbers = text.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     };
     match (version("valkey_version"), version("redis_version")) {
-        ((0, _), (8, 4..) | (9.., _)) => Some(Flavour::Redis84),
-        ((0, _), (7.., _)) => Some(Flavour::Redis),
-        ((0, _), _) => Some(Flavour::Redis62),
-        ((9.., _), _) => Some(Flavour::Valkey9),
+        ((0, _), (8, 4..) | (9.., _)) => Some(ServerKind::Redis84),
+        ((0, _), (7.., _)) => Some(ServerKind::Redis),
+        ((0, _), _) => Some(ServerKind::Redis62),
+        ((9.., _), _) => Some(ServerKind::Valkey9),
         _ => None,
     }
 }
@@ -202,7 +202,7 @@ fn info_says_the_same() {
                 let mut request = Vec::new();
                 command::info(&mut request, section);
                 let reply = raw.ask(&request);
-                let mut identity = Identity::default();
+                let mut identity = ServerInfo::default();
                 identity.learn(&reply);
                 assert!(String::from_utf8_lossy(&reply).contains("\r\n# "), "{section}");
                 (identity.role(), identity.eviction(), identity.aof_enabled(), identity.objection())
@@ -294,13 +294,13 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
         for (value, is_read) in &is_read {
             for deed in [
-                Deed::Extend { ttl_millis: TTL },
-                Deed::Raise(5.into()),
-                Deed::Release(None),
-                Deed::Acquire { ttl_millis: TTL, floor: 3.into() },
+                FencedOp::Extend { ttl_millis: TTL },
+                FencedOp::Raise(5.into()),
+                FencedOp::Release(None),
+                FencedOp::Acquire { ttl_millis: TTL, floor: 3.into() },
             ] {
                 let mut request = Vec::new();
-                fenced::ask(&mut request, false, b"f", &token, &Ask { deed, retention_millis: TTL });
+                fenced::ask(&mut request, false, b"f", &token, &FencedRequest { deed, retention_millis: TTL });
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
                     let answer = in_short(&node.ask(&request));
@@ -312,7 +312,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                 assert_eq!(one, other, "{value:?} {deed:?}");
                 assert_eq!(one != ":-2\r\n", *is_read, "{value:?} {deed:?}: {one}");
                 // No clock explains the greatest fence.
-                let is_ahead = matches!(deed, Deed::Acquire { .. }) && *value == format!("{most} 0 ");
+                let is_ahead = matches!(deed, FencedOp::Acquire { .. }) && *value == format!("{most} 0 ");
                 assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {deed:?}: {one}");
             }
         }
@@ -381,12 +381,12 @@ fn a_promotion_shows_alike_in_what_they_say_of_their_replication() {
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             // Of a master that is not there.
-            assert_eq!(server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(), Told::Text("OK".into()));
+            assert_eq!(server.command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap(), PublishOutcome::Text("OK".into()));
             node.set_condition(Condition::Replica);
             let (real, embedded) = said();
             assert_eq!(real, embedded, "{promotions}");
             roles.push(real[0].clone());
-            assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(), Told::Text("OK".into()));
+            assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]).unwrap(), PublishOutcome::Text("OK".into()));
             node.set_condition(Condition::Serving);
         }
         assert_eq!(roles, ["slave"; 3]);

@@ -3,7 +3,7 @@
 use crate::clients::{NODE_TIMEOUT, SLACK, SOON, calls, client, gone_for_good, hasty_client_of, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{CancelHandle, ErrorKind, Mutex, Release, Wait};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, ReleaseOutcome, Wait};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn while_another_client_holds_the_lock() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let held = take(&lasting(&theirs, "k"));
     is_cancelled_within(SLACK, &lasting(&mine, "k"));
-    assert_eq!(held.unlock().unwrap(), Release::Released);
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
 
@@ -77,7 +77,7 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
     let mutex = lasting(&client(&servers), "k");
     let held = take(&mutex);
     is_cancelled_within(SLACK, &mutex);
-    assert_eq!(held.unlock().unwrap(), Release::Released);
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
 
@@ -93,8 +93,8 @@ fn while_another_thread_is_first_in_line() {
         is_cancelled_within(SLACK, &mutex);
         // The one in front has not noticed.
         assert!(!first.is_finished());
-        assert_eq!(held.unlock().unwrap(), Release::Released);
-        assert_eq!(first.join().unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(first.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
     gone_for_good(&servers, "k");
 }
@@ -113,8 +113,8 @@ fn the_first_in_line_makes_way_for_the_second() {
         thread::sleep(MOMENT);
         handle.cancel();
         assert_eq!(first.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
-        assert_eq!(held.unlock().unwrap(), Release::Released);
-        assert_eq!(second.join().unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(second.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
     gone_for_good(&servers, "k");
 }
@@ -138,7 +138,7 @@ fn while_all_nodes_hang() {
 fn before_it_began() {
     let server = Server::start().unwrap();
     let mutex = lasting(&client([&server]), "k");
-    assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     let before = calls(&server, "set");
     let handle = CancelHandle::new();
     handle.cancel();
@@ -153,6 +153,6 @@ fn a_handle_that_cancels_nobody_cancels_nothing() {
     let mutex = lasting(&client([&server]), "k");
     let wait = Wait::forever().cancelled_by(&CancelHandle::new());
     for _ in 0..3 {
-        assert_eq!(mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     }
 }

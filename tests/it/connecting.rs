@@ -3,7 +3,7 @@
 use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, lasting, promptly, take};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, ErrorKind, NodeState, NodeStatus, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, NodeState, NodeStatus, Phase, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
 fn states(nodes: &[NodeStatus]) -> Vec<NodeState> {
@@ -22,7 +22,7 @@ fn all_nodes_are_connected_to_and_no_lock_is_taken() {
     assert_eq!(states(&nodes), [NodeState::Voting; 3]);
     assert!(nodes.iter().all(|node| node.is_connected() && node.server().is_some()), "{nodes:?}");
     assert!(servers.iter().all(|server| calls(server, "set") == 0));
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]

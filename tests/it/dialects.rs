@@ -6,7 +6,7 @@
 use crate::clients::{calls, causes, client, client_of, gone_for_good, lasting, take};
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
-use quorumlock::{Cause, Phase, Redlock, Release};
+use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
 
 /// What a server's version lets expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn works(client: &Redlock, server: &Server, pairs: u64) {
     for _ in 0..pairs {
         let guard = take(&lasting(client, "k"));
         assert!(client.mutex("k").try_lock().unwrap().is_none());
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     gone_for_good([server], "k");
 }
@@ -95,8 +95,8 @@ fn a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call() {
         for _ in 0..5 {
             let guard = take(&mutex);
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
-            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "k");
         // By text the first one, the three whose hash was not known any more, and all after that; by hash three that were
@@ -120,7 +120,7 @@ fn different_servers_make_one_quorum() {
     let servers = servers();
     let mutex = lasting(&client(&servers), "k");
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
     gone_for_good(&servers, "k");
 }
@@ -131,7 +131,7 @@ fn a_user_who_may_only_write_is_enough_where_the_server_deletes_by_value() {
         let url = user(&server, &["%W~app:*", "+set", "+delifeq"]);
         let client = Redlock::builder().node(url).prefix("app:").build().unwrap();
         for _ in 0..5 {
-            assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+            assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "app:k");
         // Who the server is was not told, so the first release found its dialect by trying.

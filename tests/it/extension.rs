@@ -10,7 +10,9 @@ use crate::clients::{
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Extension, MutexGuard, Phase, Redlock, Release, RestartGuard, Watchdog};
+use quorumlock::{
+    Cause, ErrorKind, ExtendOutcome, MutexGuard, Phase, Redlock, ReleaseOutcome, RestartPolicy, Watchdog,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,7 +78,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
 
         let before = guard.remaining();
         let extension = guard.extend(LONGER).unwrap();
-        assert_eq!(extension, if is_won { Extension::Extended } else { Extension::Lost }, "{case}");
+        assert_eq!(extension, if is_won { ExtendOutcome::Extended } else { ExtendOutcome::Lost }, "{case}");
         let remaining = guard.remaining();
         // All of the new time but for the allowance for drift, a hundredth; or nothing.
         let whole = LONGER * 98 / 100..LONGER;
@@ -100,7 +102,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
         }
 
         let release = guard.unlock().unwrap();
-        assert_eq!(release, if is_won { Release::Released } else { Release::Expired }, "{case}");
+        assert_eq!(release, if is_won { ReleaseOutcome::Released } else { ReleaseOutcome::Expired }, "{case}");
         for (server, fate) in servers.iter().zip(&fates) {
             let expected = (*fate == Fate::Taken).then_some(OTHER);
             assert!(eventually(SOON, || value(server, KEY).as_deref() == expected), "{case}");
@@ -121,7 +123,7 @@ fn a_key_of_another_type_is_somebody_elses() {
             server.command(&["DEL", KEY]).unwrap();
             server.command(&["RPUSH", KEY, OTHER]).unwrap();
         }
-        let expected = if taken <= 1 { Extension::Extended } else { Extension::Lost };
+        let expected = if taken <= 1 { ExtendOutcome::Extended } else { ExtendOutcome::Lost };
         assert_eq!(guard.extend(LONGER).unwrap(), expected, "{taken} of 3");
         drop(guard);
         for server in &servers[..taken] {
@@ -137,14 +139,14 @@ fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
     let (mut guard, token) = take_everywhere(&client, LASTING, &servers);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
     let (hung, healthy) = servers.split_at(3);
     let before = end(&guard);
     for server in hung {
         server.pause().unwrap();
     }
     let start = Instant::now();
-    let Extension::Failed(causes) = guard.extend(LONGER).unwrap() else { panic!("two of five are no quorum") };
+    let ExtendOutcome::Failed(causes) = guard.extend(LONGER).unwrap() else { panic!("two of five are no quorum") };
     assert!(start.elapsed() < NODE_TIMEOUT * 4 + SOON / 10);
     let named: Vec<_> = causes.iter().map(|cause| (cause.address().to_owned(), cause.phase(), cause.cause())).collect();
     let expected: Vec<_> = hung.iter().map(|server| (server.address(), Phase::Reply, Cause::TimedOut)).collect();
@@ -154,19 +156,19 @@ fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
         assert_eq!(value(server, KEY).as_ref(), Some(&token), "a failed extension deletes nothing");
     }
     // They are known to hang now, and still nothing is lost.
-    assert!(matches!(guard.extend(LONGER).unwrap(), Extension::Failed(causes) if causes.len() == 3));
+    assert!(matches!(guard.extend(LONGER).unwrap(), ExtendOutcome::Failed(causes) if causes.len() == 3));
     assert_same_end(before, end(&guard));
 
     for server in hung {
         server.resume().unwrap();
     }
-    let works_again = || matches!(guard.extend(LONGER).unwrap(), Extension::Extended);
+    let works_again = || matches!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
     assert!(eventually(SOON, works_again));
     assert!(guard.remaining() > LASTING);
     for server in &servers {
         assert_eq!(value(server, KEY).as_ref(), Some(&token));
     }
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -197,11 +199,11 @@ fn nothing_revives_an_expired_lease() {
         assert_eq!(guard.remaining(), Duration::ZERO);
         let before = extensions(&servers);
         for ttl in [LASTING, SHORT, LONGER] {
-            assert_eq!(guard.extend(ttl).unwrap(), Extension::Lost);
+            assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Lost);
             assert_eq!(guard.remaining(), Duration::ZERO);
         }
         assert_eq!(extensions(&servers), before, "an expired lease has nothing to say to the servers");
-        assert_eq!(guard.unlock().unwrap(), Release::Expired);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
         gone_for_good(&servers, KEY);
     }
 }
@@ -224,26 +226,26 @@ fn a_quorum_that_agrees_after_the_end_comes_too_late() {
         }
         extension.join().unwrap()
     });
-    assert_eq!(extension, Extension::Lost);
+    assert_eq!(extension, ExtendOutcome::Lost);
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     gone_for_good(&servers, KEY);
-    assert_eq!(take(&lasting(&theirs, KEY)).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&theirs, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
 fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     let mut servers = Server::several(5).unwrap();
     // Without the guard against restarts, which does not let a repaired node count at once.
-    let trusting = |servers: &[Server]| builder(servers).restart_guard(RestartGuard::Off).build().unwrap();
+    let trusting = |servers: &[Server]| builder(servers).restart_policy(RestartPolicy::Off).build().unwrap();
     let (mine, theirs) = (trusting(&servers), trusting(&servers));
     let (mut guard, token) = take_everywhere(&mine, LASTING, &servers);
     servers[4].restart().unwrap();
     assert_eq!(value(&servers[4], KEY), None);
     // A connection with something left to read is found closed only when it has been written to. The next one is made then.
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         value(&servers[4], KEY).as_ref() == Some(&token)
     };
     assert!(eventually(SOON, is_repaired));
@@ -253,7 +255,7 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
         server.kill();
     }
     assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
     // They come back with nothing. Had the fifth not been repaired, a majority would be free.
     for server in &mut servers[..2] {
         server.restart().unwrap();
@@ -263,7 +265,7 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
         servers[..2].iter().all(|server| calls(server, "set") > 0)
     };
     assert!(eventually(SOON, asked), "nobody has asked the nodes that were lost");
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -279,12 +281,12 @@ fn a_node_is_repaired_though_another_one_hangs() {
         servers[0].command(&["DEL", KEY]).unwrap();
         servers[4].pause().unwrap();
         if !by_a_watchdog {
-            assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+            assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         }
         let is_repaired = || value(&servers[0], KEY).is_some();
         assert!(eventually(NODE_TIMEOUT * 10, is_repaired), "by a watchdog: {by_a_watchdog}");
         servers[4].resume().unwrap();
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, KEY);
     }
 }
@@ -297,13 +299,13 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
     let mut guard = take(&lasting(&client, KEY));
     servers[2].restart().unwrap();
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         value(&servers[2], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
     // It hangs while the release is sent, and runs it when it goes on.
     servers[2].pause().unwrap();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     servers[2].resume().unwrap();
     gone_for_good(&servers, KEY);
 }
@@ -318,15 +320,15 @@ fn a_full_memory_prevents_neither_extension_nor_release() {
     }
     let error = failure(&lasting(&client, "another"));
     assert!(error.causes().iter().all(|node| node.cause() == Cause::OutOfMemory), "{error}");
-    assert_eq!(guard.extend(LONGER).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
     for server in &servers {
         assert_eq!(value(server, KEY).as_ref(), Some(&token));
         assert!(left(server, KEY) > Some(LASTING));
     }
     // A repair has nowhere to go, and costs nothing.
     servers[0].command(&["DEL", KEY]).unwrap();
-    assert_eq!(guard.extend(LONGER).unwrap(), Extension::Extended);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -336,14 +338,14 @@ fn a_shorter_time_to_live_holds_at_once() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let (mut guard, _) = take_everywhere(&mine, LASTING, &servers);
     let start = Instant::now();
-    assert_eq!(guard.extend(SHORT).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     assert!(guard.remaining() <= SHORT);
     assert!(servers.iter().all(|server| left(server, KEY) <= Some(SHORT)));
     let next = lasting(&theirs, KEY).lock_timeout(SOON).unwrap().expect("it ends soon");
     assert!(start.elapsed() >= SHORT - Duration::from_millis(2));
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
-    assert_eq!(next.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
+    assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -358,12 +360,12 @@ fn a_shorter_time_to_live_holds_at_once_whether_or_not_nodes_answer() {
     let extension = guard.extend(SHORT).unwrap();
     let (remaining, elapsed) = (guard.remaining(), start.elapsed());
     assert!(remaining + elapsed <= SHORT + Duration::from_millis(2), "{remaining:?} after {elapsed:?}");
-    assert!(matches!(extension, Extension::Failed(_)) || remaining.is_zero(), "{extension:?}");
+    assert!(matches!(extension, ExtendOutcome::Failed(_)) || remaining.is_zero(), "{extension:?}");
     for server in &servers {
         server.resume().unwrap();
     }
     gone_for_good(&servers, KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
 }
 
 #[test]
@@ -371,11 +373,11 @@ fn a_shorter_time_to_live_lets_the_next_thread_of_this_client_in() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
-    assert_eq!(guard.extend(SHORT).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     let start = Instant::now();
     let next = lasting(&client, KEY).lock_timeout(SOON).unwrap();
     assert!(next.is_some(), "a lock of {SHORT:?} is still waited for after {:?}", start.elapsed());
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
 }
 
 #[test]
@@ -386,7 +388,7 @@ fn a_thread_that_waits_is_let_in_when_the_lock_is_shortened() {
     thread::scope(|scope| {
         let next = scope.spawn(|| lasting(&client, KEY).lock_timeout(SOON).unwrap());
         thread::sleep(SLACK);
-        assert_eq!(guard.extend(SHORT).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
         assert!(next.join().unwrap().is_some(), "a lock of {SHORT:?} is still waited for after {SOON:?}");
     });
 }
@@ -410,7 +412,7 @@ fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     }
     assert_same_end(before, end(&guard));
     assert_eq!(extensions(&servers), sent);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -435,7 +437,7 @@ fn nodes_that_are_far_are_repaired_too() {
     let sets = || fakes[2].commands().iter().filter(|command| command[0] == "SET").count();
     assert!(eventually(SOON, || sets() == 1));
     for _ in 0..10 {
-        assert_eq!(guard.extend(LONGER).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
         thread::sleep(Duration::from_millis(100));
     }
     assert!(sets() > 1, "never repaired");

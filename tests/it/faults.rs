@@ -6,7 +6,7 @@ use crate::clients::{
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
     for _ in 0..10 {
         let guard = take(&lasting(&client, "among"));
         keeps_secrets(&[&guard, &client]);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     gone_for_good(&healthy, "among");
 }
@@ -88,7 +88,7 @@ fn the_right_password() {
         keeps_secrets(&[&builder]);
         let guard = take(&lasting(&builder.build().unwrap(), "k"));
         keeps_secrets(&[&guard]);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -107,7 +107,7 @@ fn a_user_who_may_not_ask_who_the_server_is() {
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
     for _ in 0..3 {
-        assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     }
     gone_for_good([&server], "k");
 }
@@ -182,7 +182,7 @@ fn a_server_that_ran_out_of_memory_still_releases() {
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
     let error = failure(&lasting(&client, "more"));
     assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::OutOfMemory)]);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good([&server], "held");
 }
 
@@ -201,7 +201,7 @@ fn a_database_that_is_there() {
     let guard = take(&lasting(&client_of([format!("{}/7", server.url())]), "k"));
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
     assert!(server.info("db7").unwrap().starts_with("keys=1"));
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(server.info("db7").unwrap(), "");
 }
 

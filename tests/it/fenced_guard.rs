@@ -5,8 +5,8 @@ use crate::clients::{SOON, client, lasting};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
-    CancelHandle, ErrorKind, Extension, FencedGuard, FencedMutex, FencingToken, Lease, Mutex, MutexGuard, Receiver,
-    Release, Wait, Watchdog,
+    CancelHandle, ErrorKind, ExtendOutcome, FencedGuard, FencedMutex, FencingToken, Lease, Mutex, MutexGuard, Receiver,
+    ReleaseOutcome, Wait, Watchdog,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -41,14 +41,14 @@ fn every_way_to_lock_gives_a_greater_number() {
         assert!(mutex.try_lock().unwrap().is_none() && mutex.lock_timeout(Duration::ZERO).unwrap().is_none());
         assert!(mutex.lock_deadline(Instant::now()).unwrap().is_none(), "{way}");
         assert!(mutex.lock_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none(), "{way}");
-        assert_eq!(guard.extend(Duration::from_secs(40)).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(Duration::from_secs(40)).unwrap(), ExtendOutcome::Extended);
         assert!(guard.remaining() > Duration::from_secs(30) && guard.fence() == fence, "{way}");
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     let watched = mutex.clone().ttl(Duration::from_millis(150)).watchdog(Watchdog::new()).lock().unwrap();
     thread::sleep(Duration::from_millis(450));
     watched.ensure(Duration::from_millis(1)).unwrap();
-    assert_eq!(watched.unlock().unwrap(), Release::Released);
+    assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_loss_is_told_of_a_fenced_guard() {
     assert!(eventually(SOON, || told.load(Ordering::SeqCst)));
     let number = guard.fence();
     assert_eq!(guard.ensure(Duration::ZERO).unwrap_err().kind(), ErrorKind::LeaseLost);
-    assert_eq!((guard.fence(), guard.unlock().unwrap()), (number, Release::Expired));
+    assert_eq!((guard.fence(), guard.unlock().unwrap()), (number, ReleaseOutcome::Expired));
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_told() {
     assert_eq!(error.kind(), ErrorKind::LeaseLost);
     assert!(error.to_string().starts_with("the lock of \"k\" lasts for 9."), "{error}");
     assert!(guard.ensure(Duration::MAX).is_err());
-    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), ExtendOutcome::Extended);
     guard.ensure(Duration::from_secs(11)).unwrap();
-    // Told by the answer to an extension, when there is time left.
+    // PublishOutcome by the answer to an extension, when there is time left.
     servers.iter().for_each(|server| drop(server.command(&["DEL", "k"]).unwrap()));
-    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), Extension::Lost);
+    assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), ExtendOutcome::Lost);
     let error = guard.ensure(Duration::ZERO).unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::LeaseLost, "the lock of \"k\" is lost".to_owned()));
 
-    // Told before the end, by the margin. The channel brings it in the same moment.
-    let watchdog = Watchdog::new().at_most(0).margin(Duration::from_millis(400));
+    // PublishOutcome before the end, by the margin. The channel brings it in the same moment.
+    let watchdog = Watchdog::new().max_extensions(0).notify_before(Duration::from_millis(400));
     let guard = client.mutex("other").ttl(Duration::from_secs(1)).watchdog(watchdog).lock().unwrap();
     let lost = guard.lost().unwrap();
     guard.ensure(Duration::ZERO).unwrap();

@@ -7,7 +7,7 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::algorithm::fence::LEAD_LIMIT;
 use quorumlock::protocol::script;
-use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, FencingToken, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const KEY: &str = "quorumlock-fence:k";
@@ -34,7 +34,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
         let token = guard.fencing_token().unwrap();
         assert!(token > last && token.get() < micros() + HOUR, "{token}");
         last = token;
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(value(&servers[2], KEY).as_deref(), Some(ABSURD), "it is left alone, and ends with its retention");
     }
     // The fault is visible on the node, which goes on to count for other locks.
@@ -44,7 +44,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
         status.last_fault().is_some_and(|fault| fault.cause() == Cause::FenceAhead)
     };
     assert!(eventually(SOON, is_seen));
-    assert_eq!(take(&lasting(&clients[0], "other").fenced()).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&clients[0], "other").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
     assert!(take(&lasting(&few, "k").fenced()).fencing_token() > Some(last));
@@ -78,7 +78,7 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
     for _ in 0..5 {
         let guard = take(&mutex);
         assert!(guard.fencing_token().unwrap().get() < micros() + HOUR);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     let alone = Redlock::builder().node(liar.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
     assert_eq!(causes(&failure(&lasting(&alone, "k").fenced()))[0].2, Cause::FenceAhead);

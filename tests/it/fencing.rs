@@ -8,8 +8,8 @@ use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{
-    Cause, ErrorKind, Extension, FencingToken, Lease, Mutex, MutexGuard, Node, Phase, Redlock, Release, RestartGuard,
-    Watchdog,
+    Cause, ErrorKind, ExtendOutcome, FencingToken, Lease, Mutex, MutexGuard, Node, Phase, Redlock, ReleaseOutcome,
+    RestartPolicy, Watchdog,
 };
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -68,7 +68,7 @@ fn every_acquisition_has_a_greater_number_whoever_makes_it() {
         let guard = take(&mutexes[round % 2]);
         assert!(token(&guard) > last && token(&guard).get() < micros() + 1000, "{last} {guard:?}");
         last = token(&guard);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     // One to take and one to release: one round trip each.
     assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 100)));
@@ -88,7 +88,7 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
         assert!((now + 50_000..=now + 61_000).contains(&deadline), "{deadline}");
         let is_kept = |time: Duration| time > DAY - SOON && time <= DAY;
         assert!(left(&server, KEY).is_some_and(is_kept));
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(fields(&server), (fence, 0, String::new()));
         assert!(left(&server, KEY).is_some_and(is_kept));
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
@@ -134,7 +134,7 @@ fn fences_that_differ_are_raised_to_the_greatest() {
         let has_it = |server: &&Server| fields(server).0 == token(&guard).get();
         assert!(token(&guard).get() > ahead, "of a quorum, somebody's");
         assert!(servers.iter().filter(has_it).count() > count / 2, "a quorum has it before it is known");
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
         assert!(token(&take(&mutex)) > FencingToken::from(ahead));
@@ -150,7 +150,7 @@ fn a_lease_that_ended_gives_way_to_a_greater_fence() {
     let next = short.lock_timeout(SOON).unwrap().expect("its time is up");
     assert!(token(&next) > token(&late));
     assert!(late.remaining().is_zero());
-    assert_eq!(late.unlock().unwrap(), Release::Expired);
+    assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
     assert!(!next.remaining().is_zero(), "the late release has freed nothing");
     assert!(short.try_lock().unwrap().is_none());
 }
@@ -161,13 +161,13 @@ fn a_fenced_lock_is_extended_and_watched() {
         let client = client([&server]);
         let mut guard = take(&client.mutex("k").ttl(Duration::from_secs(5)).fenced());
         let number = token(&guard);
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         let (fence, deadline, _) = fields(&server);
         assert!(fence == number.get() && token(&guard) == number && deadline > micros() / 1000 + 50_000);
         // Somebody has taken it away.
         set(&server, &format!("{} {deadline} {}", fence + 1, "0".repeat(40)));
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
-        assert_eq!(guard.unlock().unwrap(), Release::Expired);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
         assert_eq!(fields(&server).0, fence + 1);
         set(&server, "1 0 ");
 
@@ -175,7 +175,7 @@ fn a_fenced_lock_is_extended_and_watched() {
         thread::sleep(SHORT * 3);
         assert!(!watched.remaining().is_zero());
         assert_eq!(fields(&server).0, token(&watched).get());
-        assert_eq!(watched.unlock().unwrap(), Release::Released);
+        assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -187,14 +187,14 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
     servers[0].restart().unwrap();
     assert_eq!(value(&servers[0], KEY), None);
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         value(&servers[0], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
     let ([fence, other], owners) =
         ([0, 1].map(|node: usize| fields(&servers[node]).0), [0, 1].map(|node: usize| fields(&servers[node]).2));
     assert!(fence >= other && owners[0] == owners[1], "{fence} {other}");
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || servers.iter().all(|server| fields(server).2.is_empty())));
 }
 
@@ -202,7 +202,7 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
 fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     let mut servers = Server::several(3).unwrap();
     // What they gave out is forgotten, and nobody guards against that.
-    let client = builder(&servers).restart_guard(RestartGuard::Off).build().unwrap();
+    let client = builder(&servers).restart_policy(RestartPolicy::Off).build().unwrap();
     let before = token(&take(&lasting(&client, "k").fenced()));
     servers.iter_mut().for_each(|server| server.restart().unwrap());
     let again = || lasting(&client, "k").fenced().try_lock().ok().flatten().map(|guard| token(&guard));
@@ -240,18 +240,18 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
     for text in ["", "1", "hunter2", "0 0 ", "1 0 x", "9007199254740992 0 "] {
         set(&server, text);
         let error = failure(&mutex);
-        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::Foreign)], "{text}");
+        assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::UnexpectedValue)], "{text}");
         assert_eq!((error.kind(), value(&server, KEY).as_deref()), (ErrorKind::Unavailable, Some(text)));
         assert!(!error.to_string().contains("hunter2"));
     }
     server.command(&["DEL", KEY]).unwrap();
     server.command(&["LPUSH", KEY, "x"]).unwrap();
-    assert_eq!(causes(&failure(&mutex)), [(server.address(), Phase::Reply, Cause::Foreign)]);
+    assert_eq!(causes(&failure(&mutex)), [(server.address(), Phase::Reply, Cause::UnexpectedValue)]);
     assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
     // A minority does not keep anybody from locking.
     let others = Server::several(2).unwrap();
     let guard = take(&lasting(&self::client([&server, &others[0], &others[1]]), "k").fenced());
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn nodes_without_scripts_say_so() {
         let by_text = mutex(&["~*", "+@all", "-evalsha"]);
         for mutex in [enough, by_text] {
             for _ in 0..3 {
-                assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+                assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
             }
         }
     }
@@ -288,7 +288,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
         assert_eq!(hash, Answer::Text(script::FENCE_SHA1.to_owned()));
         let mutex = lasting(&client([&server]), "k").fenced();
         for _ in 0..3 {
-            assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+            assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         assert_eq!(["eval", "evalsha"].map(|command| calls(&server, command)), [1, 5]);
         let mut last = FencingToken::from(0);
@@ -298,7 +298,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
             assert!(token(&guard) > last);
             last = token(&guard);
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
     }
 }
@@ -318,7 +318,7 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
         _ => vec![Act::Say(healthy(command))],
     });
     let client = Redlock::builder().node(node.url()).node_timeout(Duration::from_millis(100)).build().unwrap();
-    assert_eq!(take(&lasting(&client, "first").fenced()).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, "first").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(causes(&failure(&lasting(&client, "second").fenced()))[0].2, Cause::TimedOut);
     assert!(node.wait_for("EVALSHA", 3, SOON));
     // Answers are read by whoever asks next.
@@ -337,7 +337,7 @@ fn a_release_that_is_owed_is_that_of_a_fenced_lock() {
     // The lock's own key may be released in the instant in which the node is back.
     servers[0].command(&["SET", "kept", "1"]).unwrap();
     servers[0].kill();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     servers[0].restart().unwrap();
     assert!(value(&servers[0], "kept").is_some(), "it came back without its data");
     let is_paid = || {
@@ -355,14 +355,14 @@ fn full_memory_costs_nothing_that_is_held() {
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
         match guard.extend(LASTING * 2).unwrap() {
-            Extension::Failed(causes) => assert!(causes.iter().all(full), "{causes:?}"),
+            ExtendOutcome::Failed(causes) => assert!(causes.iter().all(full), "{causes:?}"),
             other => panic!("{other:?}"),
         }
         assert!(guard.remaining() > LASTING / 2);
-        assert_eq!(guard.unlock().unwrap(), Release::Released, "a release asks for no memory");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "a release asks for no memory");
         assert!(failure(&client.mutex("other").fenced()).causes().iter().all(full));
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-        assert_eq!(take(&client.mutex("k").fenced()).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&client.mutex("k").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -379,7 +379,7 @@ fn who_waits_is_woken_by_a_release() {
     });
     thread::sleep(Duration::from_millis(300));
     let released = Instant::now();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let (next, taken) = waiting.join().unwrap();
     assert!(next > number && taken < released + slow / 2, "{:?}", taken - released);
 }
@@ -399,8 +399,8 @@ fn a_fenced_lock_changes_hands_with_its_number() {
     assert_eq!(refused(&theirs.mutex("other").fenced()), ErrorKind::Config);
     let mut guard = theirs.attach(again()).unwrap();
     assert_eq!((token(&guard), guard.resource()), (number, "k"));
-    assert_eq!(guard.extend(LASTING * 2).unwrap(), Extension::Extended);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.extend(LASTING * 2).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(token(&take(&lasting(&mine, "k").fenced())) > number);
     let plain = take(&lasting(&mine, "plain")).detach();
     assert_eq!(plain.fencing_token(), None);

@@ -9,7 +9,7 @@ use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually};
 use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, Error, ErrorKind, Extension, MutexGuard, Redlock, Release, Wait, Watchdog};
+use quorumlock::{CancelHandle, Error, ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
 /// Locks and unlocks with a client of the child's own.
 fn locks_with_its_own(urls: &[String], resource: &str) {
     let own = client_of(urls);
-    assert_eq!(take(&lasting(&own, resource).watchdog(Watchdog::new())).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&own, resource).watchdog(Watchdog::new())).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -103,12 +103,15 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
             assert_eq!(value(&servers[0], KEY), token);
             assert!(!cancel.is_cancelled());
             let mut guard = plain.take().unwrap();
-            assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+            assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
             assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
-            assert_eq!(watched.unlock().unwrap(), Release::Released);
-            assert_eq!(second.take().unwrap().unlock().unwrap(), Release::Released);
-            assert_eq!(client.attach(at_rest.expose().parse().unwrap()).unwrap().unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(second.take().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(
+                client.attach(at_rest.expose().parse().unwrap()).unwrap().unlock().unwrap(),
+                ReleaseOutcome::Released
+            );
             gone_for_good(&servers, KEY);
         }
     });
@@ -147,8 +150,8 @@ fn what_a_child_drops_is_still_the_parents() {
             assert!(guards.0.lost().unwrap().try_recv().is_err());
             assert_eq!(["del", "delex", "delifeq"].map(deletions), deleted);
             assert!(mutex.try_lock().unwrap().is_none());
-            assert_eq!(guards.0.unlock().unwrap(), Release::Released);
-            assert_eq!(guards.1.unlock().unwrap(), Release::Released);
+            assert_eq!(guards.0.unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(guards.1.unlock().unwrap(), ReleaseOutcome::Released);
             drop((mutex, client));
             gone_for_good(&servers, KEY);
         }
@@ -174,9 +177,9 @@ fn a_node_hears_nothing_of_a_child() {
         thread::sleep(TTL / 6);
         assert_eq!(fake.commands(), before);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
-        assert_eq!(guard.take().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(guard.take().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         let (_client, watched) = all.take().unwrap();
-        assert_eq!(watched.unlock().unwrap(), Release::Released);
+        assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!((fake.connections(), fake.open()), (1, 1));
     });
 }
@@ -204,9 +207,9 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                         let guard = lasting(client, &own).watchdog(Watchdog::new()).lock().unwrap();
                         // A wrong reply would say something else to one of them.
                         assert!(client.mutex(&own).try_lock().unwrap().is_none());
-                        assert_eq!(guard.unlock().unwrap(), Release::Released);
+                        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
                         let guard = lasting(client, "shared").lock_with(&wait).unwrap();
-                        assert_eq!(guard.unwrap().unlock().unwrap(), Release::Released);
+                        assert_eq!(guard.unwrap().unlock().unwrap(), ReleaseOutcome::Released);
                         pairs.fetch_add(2, Ordering::Relaxed);
                     }
                 });
@@ -235,8 +238,8 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         println!("{FORKS} forks while {} locks were taken and released", pairs.load(Ordering::Relaxed));
         assert!(pairs.load(Ordering::Relaxed) > FORKS, "nothing was shown");
         assert!(!watched.remaining().is_zero());
-        assert_eq!(watched.unlock().unwrap(), Release::Released);
-        assert_eq!(guard.take().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(guard.take().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         for server in &servers {
             assert!(eventually(SOON, || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0)));
         }
@@ -273,7 +276,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
             assert_eq!(grandchild.end(LIMIT), "done");
             thread::sleep(TTL * 2);
             assert!(mine.lost().unwrap().try_recv().is_err() && !mine.remaining().is_zero());
-            assert_eq!(mine.unlock().unwrap(), Release::Released);
+            assert_eq!(mine.unlock().unwrap(), ReleaseOutcome::Released);
             // A wait of the child's own, which the parent's lock holds up and the child ends.
             let cancel = CancelHandle::new();
             let (mutex, wait) = (lasting(&own, KEY), Wait::forever().cancelled_by(&cancel));
@@ -287,7 +290,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
         // What goes on to another program has nothing of ours.
         assert!(std::process::Command::new("true").status().unwrap().success());
         assert!(!guard.remaining().is_zero());
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, KEY);
         gone_for_good(&servers, "mine");
     });
@@ -330,7 +333,7 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
         let clients = || servers.iter().map(|server| server.info("connected_clients").unwrap()).collect::<Vec<_>>();
         let before = clients();
         let client = client(&servers);
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         let mut handle = Some(client);
         let mut child = Child::fork(End::Vanish, |parent| {
             drop(handle.take());
@@ -339,7 +342,7 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
         });
         assert_eq!(child.hear(), 'd');
         assert_ne!(clients(), before, "the parent's connections are there");
-        assert_eq!(take(&lasting(handle.as_ref().unwrap(), KEY)).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(handle.as_ref().unwrap(), KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         drop(handle);
         assert!(eventually(SOON, || clients() == before), "{:?}, not {before:?}", clients());
         child.tell();
@@ -362,7 +365,7 @@ fn a_node_inside_the_parent_outlives_its_child() {
         });
         assert_eq!(child.end(LIMIT), "done");
         assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     });
 }
 
@@ -391,7 +394,7 @@ fn a_child_of_one_who_waits_leaves_his_subscription_alone() {
             };
             assert_eq!(lines(traffic(&servers)), lines(before));
             drop(held);
-            assert_eq!(waiting.join().unwrap(), Release::Released);
+            assert_eq!(waiting.join().unwrap(), ReleaseOutcome::Released);
         });
     });
 }

@@ -3,7 +3,7 @@
 use crate::clients::{SLACK, SOON, builder, client, gone_for_good, lasting, promptly_from, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, Release};
+use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,11 +28,11 @@ fn a_guard_that_expires_lets_the_next_one_in() {
         thread::sleep(Duration::from_millis(10));
         let theirs: Vec<_> = servers.iter().map(|server| value(server, "k")).collect();
         assert!(theirs.iter().flatten().count() >= 2, "{theirs:?}");
-        assert_eq!(expired.unlock().unwrap(), Release::Expired);
+        assert_eq!(expired.unlock().unwrap(), ReleaseOutcome::Expired);
         for (server, theirs) in servers.iter().zip(theirs).filter(|(_, theirs)| theirs.is_some()) {
             assert_eq!(value(server, "k"), theirs, "the successor's key is touched");
         }
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, "k");
     }
 }
@@ -46,7 +46,7 @@ fn an_expired_guard_that_is_dropped_leaves_its_successor_alone() {
     drop(expired);
     // Asked on the same connections, behind the dropped guard's release.
     assert!(client.mutex("k").try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn a_lock_that_the_servers_lost_is_expired() {
         assert!(eventually(SOON, || value(server, "k").is_some()));
         server.command(&["FLUSHALL"]).unwrap();
     }
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
 
     let guard = take(&mutex);
     assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
     servers[0].command(&["FLUSHALL"]).unwrap();
-    assert_eq!(guard.unlock().unwrap(), Release::Released, "one of three is no quorum");
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "one of three is no quorum");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_panic_releases() {
     }));
     assert!(outcome.is_err());
     gone_for_good(&servers, "k");
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_guard_can_end_in_another_thread() {
     thread::spawn(move || drop(guard)).join().unwrap();
     let guard = lasting(&client, "k").lock().unwrap();
     let released = thread::spawn(move || guard.unlock().unwrap()).join().unwrap();
-    assert_eq!(released, Release::Released);
+    assert_eq!(released, ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
 

@@ -5,7 +5,7 @@ use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server, free_port};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ErrorKind, Extension, Lease, Mutex, MutexGuard, Redlock, Release, Watchdog};
+use quorumlock::{ErrorKind, ExtendOutcome, Lease, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -72,7 +72,7 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
                 let mut guard = client.attach(lease).unwrap();
                 assert_eq!(guard.resource(), KEY);
                 assert!(guard.remaining() <= before && guard.remaining() + SOON > before);
-                assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+                assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
                 assert!(lasting(&client, KEY).try_lock().unwrap().is_none());
                 guard.detach()
             })
@@ -81,7 +81,7 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
             assert!(is_everywhere(&servers));
         }
     }
-    assert_eq!(client(&servers).attach(lease).unwrap().unlock().unwrap(), Release::Released);
+    assert_eq!(client(&servers).attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -94,7 +94,7 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
         let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
         let mut guard = take(&mutex);
         for ttl in [LASTING, SOON / 2, LASTING] {
-            assert_eq!(guard.extend(ttl).unwrap(), Extension::Extended);
+            assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
             let lease = guard.detach();
             assert_eq!(lease.ttl(), ttl);
             guard = theirs.attach(copied(lease)).unwrap();
@@ -133,8 +133,8 @@ fn a_lock_goes_on_in_another_process() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).unwrap();
         let mut guard = client.attach(text.trim().parse().unwrap()).unwrap();
-        assert_eq!(guard.extend(LASTING * 2).unwrap(), Extension::Extended);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.extend(LASTING * 2).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         return;
     }
     let servers = Server::several(3).unwrap();
@@ -179,7 +179,7 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
         let guard = mutex.attach(if text { copied(lease) } else { lease }).unwrap();
         assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 6), Err(RecvTimeoutError::Timeout));
         assert!(!guard.remaining().is_zero());
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good(&servers, KEY);
     }
 }
@@ -200,7 +200,7 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
         thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 130));
         let lease = guard.detach();
         let mut guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
         thread::sleep(SHORTEST_PERIOD);
         // A server that lags behind may not have the key yet.
         let has_more = |server: &&Server| match server.command(&["PTTL", KEY]).unwrap() {
@@ -209,7 +209,7 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
         };
         let lives = servers.iter().filter(has_more).count();
         assert!(lives >= 2, "round {round}: shortened after it was handed over");
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     drop(crowd);
 }
@@ -257,7 +257,7 @@ fn a_loss_is_told_after_a_lock_was_attached() {
         assert!(eventually(SOON, || is_everywhere(&servers)));
         let lease = guard.detach();
         let mutex = mine.mutex(KEY).ttl(LASTING);
-        let mutex = if is_watched { mutex.watchdog(Watchdog::new().at_most(0)) } else { mutex };
+        let mutex = if is_watched { mutex.watchdog(Watchdog::new().max_extensions(0)) } else { mutex };
         let guard = mutex.attach(lease).unwrap();
         let lost = guard.lost().unwrap();
         assert_eq!(
@@ -276,7 +276,7 @@ fn a_loss_is_told_after_a_lock_was_attached() {
 fn a_lock_that_was_told_to_be_lost_is_not_revived_by_detaching_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let watchdog = Watchdog::new().at_most(0).margin(Duration::from_millis(400));
+    let watchdog = Watchdog::new().max_extensions(0).notify_before(Duration::from_millis(400));
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(1)).watchdog(watchdog));
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
     assert!(!guard.remaining().is_zero(), "there was to be time left");
@@ -299,11 +299,11 @@ fn of_two_that_attach_the_same_text_one_is_told_that_it_is_over() {
         let second = client(&servers);
         let [first, mut second] = [first, &second].map(|client| client.attach(text.expose().parse().unwrap()).unwrap());
         if value(&servers[0], KEY).is_some() {
-            assert_eq!(first.unlock().unwrap(), Release::Released);
+            assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
         }
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
-        assert_eq!(second.extend(LASTING).unwrap(), Extension::Lost);
-        assert_eq!(second.unlock().unwrap(), Release::Expired);
+        assert_eq!(second.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Expired);
     }
     gone_for_good(&servers, KEY);
 }
@@ -322,8 +322,8 @@ fn a_waiting_thread_gets_a_detached_lock_whoever_releases_it() {
         let lease = guard.detach();
         thread::sleep(SLACK);
         assert!(!waiting.is_finished());
-        assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), Release::Released);
-        assert_eq!(waiting.join().unwrap().unwrap().unwrap(), Release::Released);
+        assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(waiting.join().unwrap().unwrap().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -334,7 +334,7 @@ fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
     let ports = || Server::plan().port(free_port().unwrap());
     let sockets = || Server::plan().unix_socket("node.sock");
     let plans: [fn() -> _; 2] = [ports, sockets];
-    let ends: [fn(MutexGuard); 2] = [|guard| assert_eq!(guard.unlock().unwrap(), Release::Released), drop];
+    let ends: [fn(MutexGuard); 2] = [|guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released), drop];
     for (plan, end) in plans.into_iter().flat_map(|plan| ends.map(|end| (plan, end))) {
         for knows_others in [false, true] {
             let durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -370,7 +370,7 @@ fn attaching_asks_nobody_and_works_with_all_nodes_down() {
     let client = client(&servers);
     let mut guard = client.attach(lease).unwrap();
     assert!(guard.remaining() > LASTING / 2);
-    assert!(matches!(guard.extend(LASTING).unwrap(), Extension::Failed(_)));
+    assert!(matches!(guard.extend(LASTING).unwrap(), ExtendOutcome::Failed(_)));
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(failure(&lasting(&client, KEY)).kind(), ErrorKind::Unavailable);
 }

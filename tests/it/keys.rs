@@ -3,7 +3,7 @@
 use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{ErrorKind, Release};
+use quorumlock::{ErrorKind, ReleaseOutcome};
 use std::time::Duration;
 
 #[test]
@@ -54,7 +54,7 @@ fn times_to_live_reach_the_servers() {
         let guard = take(&client.mutex("k").ttl(Duration::from_millis(ttl)));
         let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
         assert!(left <= millis && left > millis - 90, "{left} of {millis}");
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -66,7 +66,7 @@ fn any_text_can_be_a_resource() {
         let guard = take(&lasting(&client, resource));
         assert_eq!(guard.resource(), resource);
         assert!(value(&server, resource).is_some(), "{resource:?}");
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(server.command(&["DBSIZE"]).unwrap(), Answer::Number(0), "{resource:?}");
     }
 }
@@ -80,8 +80,8 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
     assert_eq!(guard.resource(), "k");
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "app:k").is_some())));
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
-    assert_eq!(take(&lasting(&plain, "k")).unlock().unwrap(), Release::Released);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&plain, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "app:k");
 }
 
@@ -98,7 +98,7 @@ fn other_clients_locks_exclude_ours() {
     assert!(servers[..2].iter().all(|server| value(server, "k").as_deref() == Some("theirs")));
     servers[1].command(&["DEL", "k"]).unwrap();
     let guard = take(&mutex);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(value(&servers[0], "k").as_deref(), Some("theirs"));
 }
 
@@ -117,7 +117,7 @@ fn our_locks_exclude_other_clients() {
             "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
         assert_eq!(server.command(&["EVAL", release, "1", "k", "theirs"]).unwrap(), Answer::Number(0));
     }
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
 
@@ -135,6 +135,6 @@ fn a_key_whose_type_was_changed_is_lost() {
     let guard = take(&lasting(&client([&server]), "k"));
     server.command(&["DEL", "k"]).unwrap();
     server.command(&["RPUSH", "k", "job"]).unwrap();
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     assert_eq!(server.command(&["LLEN", "k"]).unwrap(), Answer::Number(1));
 }

@@ -8,7 +8,7 @@ use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, Release};
+use quorumlock::{ErrorKind, ReleaseOutcome};
 use std::thread;
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
         };
         assert!(eventually(SOON, answered), "the node answers again");
         assert!(matches!(answer, Some(None)), "granted what another client holds");
-        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     }
     assert_eq!(proxy.connections(), 1, "nothing was out of order on the connection");
 }

@@ -7,7 +7,7 @@ use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good,
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, Redlock, Release};
+use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
 use std::thread;
 
 #[test]
@@ -100,7 +100,7 @@ fn open_all(client: &Redlock, servers: &[Server]) {
     let before = sets(servers);
     let mutex = lasting(client, "before");
     let connected = || {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         sets(servers).iter().zip(&before).all(|(now, before)| now > before)
     };
     assert!(eventually(SOON, connected));

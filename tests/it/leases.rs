@@ -3,7 +3,7 @@
 use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, Lease, MutexGuard, Release};
+use quorumlock::{ErrorKind, Lease, MutexGuard, ReleaseOutcome};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[test]
@@ -23,7 +23,7 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
             assert_eq!(error.to_string(), "the lease of \"k\" has ended");
         }
         assert_eq!(mine.attach(lease).unwrap_err().kind(), ErrorKind::LeaseLost);
-        assert_eq!(theirs.unlock().unwrap(), Release::Released);
+        assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -49,7 +49,7 @@ fn a_lease_of_something_else_is_refused() {
     refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
     assert_eq!(sent(), 0, "something was sent");
     let guard = take(&lasting(&mine, "same"));
-    assert_eq!(mine.mutex("same").attach(guard.detach()).unwrap().unlock().unwrap(), Release::Released);
+    assert_eq!(mine.mutex("same").attach(guard.detach()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 /// Whoever's wall clock is wrong: the one that was detached by, or the one that is attached by.

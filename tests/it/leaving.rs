@@ -9,7 +9,7 @@ use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -159,7 +159,7 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     servers[1].resume().unwrap();
     client.close(SOON).unwrap();
     assert_eq!(keys(&servers), [0; 3]);
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released, "it can be used on");
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
 }
 
 /// It is decided by a quorum.
@@ -172,7 +172,7 @@ fn an_unlock_does_not_wait_for_a_node_that_hangs() {
     let guard = take(&lasting(&client, "k"));
     servers[2].pause().unwrap();
     let begun = Instant::now();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     servers[2].resume().unwrap();
 }

@@ -4,7 +4,7 @@ use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasti
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use quorumlock::{Extension, Mutex, MutexGuard, Release, Watchdog};
+use quorumlock::{ExtendOutcome, Mutex, MutexGuard, ReleaseOutcome, Watchdog};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -29,12 +29,12 @@ fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
                 let guard = ways[number % 2](mutex);
                 served.send(number).unwrap();
                 thread::sleep(Duration::from_millis(2));
-                assert_eq!(guard.unlock().unwrap(), Release::Released);
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             });
             arrived.recv().unwrap();
             thread::sleep(ARRIVAL);
         }
-        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     });
     drop(served);
     order.iter().collect()
@@ -66,11 +66,11 @@ fn whoever_waits_behind_a_guard_of_the_same_process_asks_nobody() {
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released));
+            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released));
         }
         thread::sleep(ARRIVAL * 4);
         assert_eq!(calls(&server, "set"), before);
-        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     });
     // Behind the release on every connection, each one's first attempt wins.
     assert_eq!(calls(&server, "set"), before + THREADS as u64);
@@ -87,14 +87,14 @@ fn whoever_waits_behind_a_guard_that_is_extended_asks_nobody_either() {
     let before = calls(&server, "set");
     thread::scope(|scope| {
         for mutex in [&watched, &by_hand] {
-            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released));
+            scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released));
         }
         thread::sleep(ARRIVAL);
-        assert!(matches!(second.extend(LASTING), Ok(Extension::Extended)));
+        assert!(matches!(second.extend(LASTING), Ok(ExtendOutcome::Extended)));
         thread::sleep(2 * ttl);
         assert_eq!(calls(&server, "set"), before);
         for guard in [first, second] {
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
     });
     assert_eq!(calls(&server, "set"), before + 2);
@@ -110,7 +110,7 @@ fn whoever_waits_behind_a_guard_that_has_lost_its_lock_is_let_in() {
         server.command(&["DEL", "k"]).unwrap();
         assert!(waiting.join().unwrap(), "the lock that was lost is waited for");
     });
-    assert_eq!(lost.unlock().unwrap(), Release::Expired);
+    assert_eq!(lost.unlock().unwrap(), ReleaseOutcome::Expired);
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn queues_of_different_resources_do_not_wait_for_each_other() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| lasting(&client, "a").lock().unwrap());
         thread::sleep(ARRIVAL);
-        assert_eq!(lasting(&client, "b").lock().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(lasting(&client, "b").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         assert!(!waiting.is_finished());
-        assert_eq!(held.unlock().unwrap(), Release::Released);
-        assert_eq!(waiting.join().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use crate::clients::client;
 use crate::support::server::{Answer, Server};
-use quorumlock::Release;
+use quorumlock::ReleaseOutcome;
 use std::time::Duration;
 
 #[test]
@@ -18,7 +18,7 @@ fn a_lock_excludes_until_it_is_released() {
         assert!(token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{token}");
     }
     assert!(theirs.mutex("orders/42").try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let guard = theirs.mutex("orders/42").try_lock().unwrap().unwrap();
     drop(guard);
     assert!(mine.mutex("orders/42").lock_timeout(Duration::from_secs(1)).unwrap().is_some());

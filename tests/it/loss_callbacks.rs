@@ -3,7 +3,7 @@
 use crate::clients::{LASTING, SOON, client, gone_for_good, lasting, take};
 use crate::support::server::Server;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
-use quorumlock::{Extension, MutexGuard, Release, Watchdog};
+use quorumlock::{ExtendOutcome, MutexGuard, ReleaseOutcome, Watchdog};
 use std::thread;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const WATCHDOG: &str = "quorumlock watchdog";
 fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    for mutex in [client.mutex(KEY), client.mutex("watched").watchdog(Watchdog::new().at_most(0))] {
+    for mutex in [client.mutex(KEY), client.mutex("watched").watchdog(Watchdog::new().max_extensions(0))] {
         let guard = take(&mutex.ttl(SHORT));
         let (first, second) = (calls(&guard), calls(&guard));
         called_once(&first, WATCHDOG);
@@ -50,7 +50,7 @@ fn a_key_that_is_gone_calls_from_whoever_finds_out() {
     let mut guard = take(&lasting(&client, KEY));
     let by_hand = calls(&guard);
     forget(KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
     called_once(&by_hand, thread::current().name().unwrap());
 
     let watched = take(&client.mutex("watched").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()));
@@ -64,7 +64,7 @@ fn a_lock_that_was_lost_before_calls_all_the_same() {
     let servers = Server::several(1).unwrap();
     let mut guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
     thread::sleep(SHORT);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
     called_once(&calls(&guard), WATCHDOG);
 }
 
@@ -73,7 +73,7 @@ fn whoever_lets_go_first_is_not_called() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mutex = lasting(&client, KEY).watchdog(Watchdog::new());
-    let unlock = |guard: MutexGuard| assert_eq!(guard.unlock().unwrap(), Release::Released);
+    let unlock = |guard: MutexGuard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach())];
     for end in ends {
         let guard = take(&mutex);
@@ -92,7 +92,7 @@ fn a_callback_may_use_the_client_and_panic() {
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
     let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), lasting(&client, "other").watchdog(Watchdog::new()));
     guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
-    guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), Release::Released)).unwrap();
+    guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), ReleaseOutcome::Released)).unwrap();
     called_once(&calls(&guard), WATCHDOG);
     // The thread goes on.
     called_once(&calls(&take(&client.mutex("next").ttl(SHORT))), WATCHDOG);

@@ -7,7 +7,7 @@ use crate::clients::{LASTING, SLACK, SOON, builder, client, gone_for_good, hasty
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{ErrorKind, Extension, MutexGuard, Redlock, Release, Watchdog};
+use quorumlock::{ErrorKind, ExtendOutcome, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ fn told_in_time(
         }
         let client = hasty_client_of(servers.iter().map(Server::url));
         let mutex = |number: usize| {
-            let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().margin(MARGIN));
+            let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().notify_before(MARGIN));
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
         let guards: Vec<MutexGuard> = (0..LOCKS).map(|number| take(&mutex(number))).collect();
@@ -120,12 +120,12 @@ fn a_lock_that_a_majority_has_lost_is_told_at_the_next_renewal() {
         let lost = guard.lost().unwrap();
         if gone < 3 {
             assert_eq!(lost.recv_timeout(TTL * 2), Err(RecvTimeoutError::Timeout));
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         } else {
             assert_eq!(lost.recv_timeout(SOON), Ok(()));
             assert!(start.elapsed() < ttl / 2, "not before its end");
             assert_eq!(guard.remaining(), Duration::ZERO);
-            assert_eq!(guard.unlock().unwrap(), Release::Expired);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
             assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
         }
         gone_for_good(&servers, KEY);
@@ -145,11 +145,11 @@ fn a_loss_that_an_extension_by_hand_finds_out_is_told() {
             server.command(&["DEL", KEY]).unwrap();
         }
         assert_eq!(lost.try_recv(), Err(TryRecvError::Empty));
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
         assert_eq!(lost.try_recv(), Ok(()));
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
-        assert_eq!(guard.unlock().unwrap(), Release::Expired);
+        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
         assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
         gone_for_good(&servers, KEY);
     }
@@ -159,7 +159,7 @@ fn a_loss_that_an_extension_by_hand_finds_out_is_told() {
 fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
     let servers = Server::several(3).unwrap();
     let client = hasty_client_of(servers.iter().map(Server::url));
-    let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().margin(TTL * 2 / 5)));
+    let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(TTL * 2 / 5)));
     for server in &servers {
         server.pause().unwrap();
     }
@@ -167,9 +167,9 @@ fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
     for server in &servers {
         server.resume().unwrap();
     }
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Lost);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
     assert!(eventually(SOON, || guard.remaining().is_zero()));
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     gone_for_good(&servers, KEY);
 }
 
@@ -177,11 +177,11 @@ fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
 #[test]
 fn a_short_lock_is_told_in_time_while_a_long_one_waits_for_its_answers() {
     once_in_time(|client, servers| {
-        let watchdog = || Watchdog::new().margin(MARGIN);
+        let watchdog = || Watchdog::new().notify_before(MARGIN);
         let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(watchdog()));
         thread::sleep(Duration::from_millis(800));
         // Taken at last, and never extended: only its end is to be told.
-        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(watchdog().at_most(0)));
+        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(watchdog().max_extensions(0)));
         for server in servers {
             server.pause().unwrap();
         }
@@ -202,7 +202,7 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
         servers[0].pause().unwrap();
         thread::sleep(TTL + SLACK);
-        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().margin(MARGIN).at_most(0)));
+        let short = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(MARGIN).max_extensions(0)));
         let remaining = remaining_when_told(&short);
         servers[0].resume().unwrap();
         drop((short, long));
@@ -233,7 +233,7 @@ fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_told_in_time() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
     let (period, margin, short) = (Duration::from_millis(200), Duration::from_millis(100), Duration::from_millis(500));
-    let watchdog = Watchdog::new().period(period).margin(margin);
+    let watchdog = Watchdog::new().period(period).notify_before(margin);
     let mut guard = take(&lasting(&client, "k").watchdog(watchdog));
     let lost = guard.lost().unwrap();
     servers.iter().for_each(|server| server.pause().unwrap());
@@ -261,7 +261,7 @@ fn without_a_watchdog_the_loss_is_told_at_the_end() {
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert!(taken > TTL * 9 / 10 && taken < TTL + SOON / 10, "{taken:?}");
     assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "told twice");
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
 
     // Asked for when it is over, it is told at once.
@@ -276,7 +276,7 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
     let client: Redlock = client(&servers);
     let mut guard = take(&client.mutex(KEY).ttl(TTL));
     let lost = guard.lost().unwrap();
-    assert_eq!(guard.extend(TTL * 3).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(TTL * 3).unwrap(), ExtendOutcome::Extended);
     assert_eq!(lost.recv_timeout(TTL * 3 / 2), Err(RecvTimeoutError::Timeout));
     assert!(!guard.remaining().is_zero());
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
@@ -286,7 +286,7 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
     drop(guard);
     let mut guard = take(&lasting(&client, KEY));
     let lost = guard.lost().unwrap();
-    assert_eq!(guard.extend(TTL).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
 }
 
@@ -294,7 +294,7 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
 fn unusable_watchdogs_are_refused_before_anything_is_sent() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    for watchdog in [Watchdog::new().period(Duration::ZERO), Watchdog::new().margin(TTL / 2)] {
+    for watchdog in [Watchdog::new().period(Duration::ZERO), Watchdog::new().notify_before(TTL / 2)] {
         let error = client.mutex(KEY).ttl(TTL).watchdog(watchdog).lock().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
     }

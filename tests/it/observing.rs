@@ -11,9 +11,9 @@ use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
-    Acquired, AttemptLost, Builder, EventsDropped, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded, Redlock,
-    Release, ReleaseFailed, Released, Repaired, Watchdog,
+    Acquired, AttemptLost, Builder, EventsDropped, ExtendOutcome, Extended, ExtensionFailed, LossReason, Lost,
+    MutexGuard, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded,
+    Redlock, ReleaseFailed, ReleaseOutcome, Released, Repaired, Watchdog,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -202,8 +202,8 @@ fn a_lock_that_is_taken_extended_and_released_is_told_of_in_order() {
     let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
     let start = Instant::now();
     let mut guard = take(&client.mutex(KEY).ttl(TTL));
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
     for event in recorder.events() {
         match event {
@@ -269,7 +269,7 @@ fn automatic_extensions_and_repairs_are_told() {
     servers[0].restart().unwrap();
     assert!(eventually(SOON, || recorder.count("repaired k") == 1), "{:?}", recorder.events());
     everywhere(&servers, KEY);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let words = recorder.words();
     assert_eq!(words.last().unwrap(), "released k Released unlocked");
     for event in recorder.events() {
@@ -291,9 +291,9 @@ fn a_repair_by_hand_and_a_failed_extension_by_hand_are_told() {
     let mut guard = take(&lasting(&client, KEY));
     everywhere(&servers, KEY);
     delete(&servers[..1], KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
     servers[1..].iter().for_each(|server| server.pause().unwrap());
-    let Extension::Failed(causes) = guard.extend(LASTING).unwrap() else { panic!() };
+    let ExtendOutcome::Failed(causes) = guard.extend(LASTING).unwrap() else { panic!() };
     servers[1..].iter().for_each(|server| server.resume().unwrap());
     let words = ["acquired k", "extended k by hand", "repaired k", "extension failed k by hand"];
     assert_eq!(recorder.words(), words);
@@ -328,7 +328,7 @@ fn a_loss_is_told_once_and_why() {
                 let mut guard = brief(client, KEY);
                 thread::sleep(TTL / 3);
                 for _ in 0..2 {
-                    assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+                    assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
                 }
                 guard.lost().unwrap().recv_timeout(SOON).unwrap();
                 guard
@@ -337,14 +337,14 @@ fn a_loss_is_told_once_and_why() {
         ("it runs out, and is extended too late", LossReason::LeaseEnded, |client, _| {
             let mut guard = brief(client, KEY);
             thread::sleep(TTL / 3);
-            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted, and it is extended, once", LossReason::KeyGone, |client, servers| {
             let mut guard = take(&lasting(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
-            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted", LossReason::KeyGone, |client, servers| {
@@ -358,10 +358,10 @@ fn a_loss_is_told_once_and_why() {
             everywhere(servers, KEY);
             delete(servers, KEY);
             for _ in 0..2 {
-                assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+                assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             }
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
@@ -369,7 +369,7 @@ fn a_loss_is_told_once_and_why() {
             everywhere(servers, KEY);
             delete(servers, KEY);
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
-            assert_eq!(guard.extend(TTL).unwrap(), Extension::Lost);
+            assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
     ];
@@ -381,7 +381,7 @@ fn a_loss_is_told_once_and_why() {
             if is_dropped {
                 drop(guard);
             } else {
-                assert_eq!(guard.unlock().unwrap(), Release::Expired, "{story}");
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{story}");
             }
             let end = if is_dropped { "dropped" } else { "unlocked" };
             let told = || {
@@ -429,7 +429,7 @@ fn no_event_shows_a_password_or_a_token() {
     let mut guard = take(&lasting(&client, KEY));
     everywhere(&servers, KEY);
     let token = value(&servers[0], KEY).unwrap();
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
     servers[1..].iter().for_each(|server| server.pause().unwrap());
     let _ = guard.extend(LASTING).unwrap();
     assert!(guard.unlock().is_err());

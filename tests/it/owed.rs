@@ -4,7 +4,7 @@ use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_f
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, ErrorKind, Extension, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, ExtendOutcome, Redlock, ReleaseOutcome};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
     if server.info("redis_version").unwrap().starts_with("5.") {
         // It counts its replicas for plain commands only. A release is a script.
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         return;
     }
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
@@ -79,7 +79,7 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let guard = take(&mutex);
     let fence = guard.fencing_token().unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let Answer::Text(key) = server.command(&["RANDOMKEY"]).unwrap() else { panic!("the fence is gone") };
     assert_eq!(value(&server, &key), Some(format!("{fence} 0 ")), "free, and with its fence");
     let Answer::Number(kept_for) = server.command(&["PTTL", &key]).unwrap() else { panic!() };
@@ -109,7 +109,7 @@ fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
 #[test]
 fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
     let fake = closing_at_the_first_release(b":1\r\n");
-    assert_eq!(take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
 }
 
@@ -143,7 +143,7 @@ fn a_node_that_got_no_byte_of_an_attempt_is_owed_no_release_of_it() {
     // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
     let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
     for number in 0..PAIRS {
-        assert_eq!(take(&lasting(&client, &format!("k{number}"))).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, &format!("k{number}"))).unlock().unwrap(), ReleaseOutcome::Released);
     }
     servers[2].kill();
     drop(crowd);
@@ -197,7 +197,7 @@ fn after_an_extension_that_failed_the_release_is_owed_for_as_long_as_that_may_la
     });
     let client = client_of([fake.url()]);
     let mut guard = take(&client.mutex("k").ttl(Duration::from_millis(1000)));
-    assert!(matches!(guard.extend(Duration::from_secs(60)).unwrap(), Extension::Failed(_)));
+    assert!(matches!(guard.extend(Duration::from_secs(60)).unwrap(), ExtendOutcome::Failed(_)));
     let sent = releases(&fake, "k");
     drop(guard);
     thread::sleep(Duration::from_millis(1500));
@@ -242,7 +242,7 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
         }
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
-    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).wake_ups(false).build().unwrap();
+    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
     let mutex = lasting(&client, "k");
     let guard = take(&if is_fenced { mutex.fenced().into() } else { mutex });
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);

@@ -4,7 +4,7 @@ use crate::clients::{builder, lasting, take};
 use crate::support::process::alone;
 use crate::support::server::Server;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use quorumlock::Release;
+use quorumlock::ReleaseOutcome;
 use std::time::{Duration, Instant};
 
 /// How long nodes that hang are waited for.
@@ -36,7 +36,7 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
 
         servers.iter_mut().for_each(|server| server.resume().unwrap());
         let guard = lasting(&client, "another").lock().unwrap();
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
     });
 }

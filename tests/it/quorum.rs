@@ -6,7 +6,7 @@
 use crate::clients::{SOON, client, lasting, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::Release;
+use quorumlock::ReleaseOutcome;
 
 const KEY: &str = "k";
 const OTHER: &str = "other";
@@ -32,7 +32,7 @@ fn the_free_majority_decides_and_nothing_is_left_behind() {
             if let Some(guard) = guard {
                 let ours = servers.iter().filter_map(|server| value(server, KEY)).filter(|value| value != OTHER);
                 assert!(ours.count() > count / 2, "{case}");
-                assert_eq!(guard.unlock().unwrap(), Release::Released, "{case}");
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{case}");
             }
 
             let untouched = |index: usize| value(&servers[index], KEY).as_deref() == taken(index).then_some(OTHER);

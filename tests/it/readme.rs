@@ -5,7 +5,7 @@ use crate::capi::library::{BUILD_LIMIT, Running, root};
 use crate::clients::{SOON, builder, client_of, gone_for_good, take};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Extension, Mutex, Observer, Redlock, Release, WakeUpsRefused};
+use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseNotificationsRefused, ReleaseOutcome};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,7 +44,7 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
 struct Refusals(StdMutex<Vec<String>>);
 
 impl Observer for Refusals {
-    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
         self.0.lock().unwrap().push(event.fault().to_string());
     }
 }
@@ -84,9 +84,9 @@ fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex) {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| make(&ours).lock_timeout(SOON * 2).unwrap().map(|guard| guard.unlock().unwrap()));
         thread::sleep(Duration::from_millis(300));
-        assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), Extension::Extended);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
-        assert_eq!(waiting.join().unwrap(), Some(Release::Released), "it did not hear of the release");
+        assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(waiting.join().unwrap(), Some(ReleaseOutcome::Released), "it did not hear of the release");
     });
     let node = ours.nodes().unwrap().remove(0);
     assert!(node.run_id().is_some() && node.role().is_some() && node.last_fault().is_none(), "{node:?}");
@@ -130,8 +130,8 @@ fn the_shorter_users_will_do_where_the_server_compares_by_itself() {
     };
     let mutex = client_of([user_of(&server[0], word)]).mutex("orders/42");
     let mut guard = take(&mutex);
-    assert!(eventually(SOON, || guard.extend(Duration::from_secs(30)).unwrap() == Extension::Extended));
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert!(eventually(SOON, || guard.extend(Duration::from_secs(30)).unwrap() == ExtendOutcome::Extended));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&server, "orders/42");
 }
 

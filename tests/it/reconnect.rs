@@ -4,8 +4,8 @@ use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::embedded::{EmbeddedNode, Flavour};
-use quorumlock::{Cause, ErrorKind, Phase, Redlock, Release, RestartGuard};
+use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome, RestartPolicy};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 fn a_restarted_node_is_used_again() {
     let mut servers = Server::several(5).unwrap();
     let mutex = lasting(&client(&servers), "k");
-    let pair = || assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    let pair = || assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     pair();
     servers[4].kill();
     for _ in 0..20 {
@@ -23,7 +23,7 @@ fn a_restarted_node_is_used_again() {
     let back = || {
         let guard = take(&mutex);
         let there = eventually(Duration::from_millis(20), || value(&servers[4], "k").is_some());
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         there
     };
     assert!(eventually(SOON, back), "the restarted node never got the key");
@@ -50,8 +50,8 @@ fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     thread::sleep(Duration::from_millis(50));
     let _servers = ports.map(|port| Server::plan().port(port).start().unwrap());
     let guard = waiting.join().unwrap().unwrap().unwrap();
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
-    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
         let client = Redlock::builder()
             .nodes(embedded.iter().map(EmbeddedNode::url))
             .unavailable_after(Duration::from_millis(300))
-            .restart_guard(RestartGuard::Off)
+            .restart_policy(RestartPolicy::Off)
             .build()
             .unwrap();
         let mutex = lasting(&client, "k");
@@ -98,7 +98,7 @@ fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
     for _ in 0..2 {
         let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
         assert!(eventually(SOON, alone), "the servers never closed the idle connections");
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -117,7 +117,7 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
         let guard = mutex.try_lock();
         assert!(matches!(guard, Ok(Some(_))), "round {round}: {guard:?}");
         assert!(eventually(SOON, alone));
-        assert_eq!(guard.unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         assert!(eventually(SOON, alone));
     }
 }
@@ -130,12 +130,12 @@ fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);
-    assert_eq!(a.unlock().unwrap(), Release::Released);
+    assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "a").is_none())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);
     let released = b.unlock();
-    assert!(matches!(released, Ok(Release::Released)), "{released:?}");
+    assert!(matches!(released, Ok(ReleaseOutcome::Released)), "{released:?}");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
 #[test]
 fn a_release_that_opens_a_connection_goes_there_behind_those_that_are_owed() {
     // All nodes are released in one dialect, new connections included.
-    let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(Flavour::Valkey9).start().unwrap());
+    let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(ServerKind::Valkey9).start().unwrap());
     let proxies = nodes.each_ref().map(|node| Proxy::before(node.address().port()));
     let client = client_of(proxies.each_ref().map(Proxy::url));
     let guards = ["a", "b", "c"].map(|key| take(&lasting(&client, key)));
@@ -164,14 +164,14 @@ fn a_release_that_opens_a_connection_goes_there_behind_those_that_are_owed() {
     let [a, b, c] = guards;
 
     proxies[2].stall(Direction::ToServer);
-    assert_eq!(a.unlock().unwrap(), Release::Released);
+    assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
     proxies[2].reset_all();
     proxies[2].flow(Direction::ToServer);
     // Whoever comes next finds the connection broken, and may not open another one at once.
     thread::sleep(JUST_NOW);
-    assert_eq!(b.unlock().unwrap(), Release::Released);
+    assert_eq!(b.unlock().unwrap(), ReleaseOutcome::Released);
     thread::sleep(LONG_AGO);
-    assert_eq!(c.unlock().unwrap(), Release::Released);
+    assert_eq!(c.unlock().unwrap(), ReleaseOutcome::Released);
     let released = || {
         drop(lasting(&client, "another").try_lock());
         ["a", "b", "c"].iter().all(|key| nodes[2].value(key).is_none())
@@ -186,12 +186,12 @@ fn a_connection_that_was_made_while_nobody_looked_is_used() {
     // The third one's queue is full: the kernel lets newcomers try again after a second.
     let crowd = hang_and_fill(&servers[2]);
     let mutex = lasting(&client(&servers), "k");
-    assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     drop(crowd);
     servers[2].resume().unwrap();
     thread::sleep(Duration::from_millis(1500));
     servers[0].kill();
-    assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 /// How long ago a connection was closed when it is used again: so recently that it still seems to be in use, and so long
@@ -206,7 +206,7 @@ fn attempts_after_closing(idle: Duration) {
     for _ in 0..3 {
         close_connections(&servers);
         thread::sleep(idle);
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -217,7 +217,7 @@ fn unlock_after_closing(idle: Duration) {
     let guard = take(&lasting(&client, "k"));
     close_connections(&servers);
     thread::sleep(idle);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert!(eventually(SOON, || is_released_everywhere(&client, &servers)));
 }
 
@@ -225,7 +225,7 @@ fn unlock_after_closing(idle: Duration) {
 fn connected(servers: &[Server]) -> Redlock {
     let client = builder(servers).build().unwrap();
     let known = || {
-        assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
         // Ours and the one that asks.
         servers.iter().all(|server| server.info("connected_clients").unwrap() == "2")
     };

@@ -4,7 +4,7 @@ use crate::clients::{SOON, builder, lasting, take};
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, Extension, NodeDown, NodeState, NodeUp, Observer, Redlock};
+use quorumlock::{Cause, ExtendOutcome, NodeDown, NodeState, NodeUp, Observer, Redlock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         assert_eq!(client.nodes().unwrap()[0].last_fault().map(|fault| fault.cause()), Some(cause));
         // What else it answers does not make it one that votes.
         for _ in 0..3 {
-            assert_eq!(held.extend(Duration::from_secs(60)).unwrap(), Extension::Extended);
+            assert_eq!(held.extend(Duration::from_secs(60)).unwrap(), ExtendOutcome::Extended);
         }
         assert_eq!(state(&client), NodeState::Rejected(cause), "{cause}");
         servers[0].command(heal).unwrap();

@@ -7,7 +7,7 @@ use crate::clients::{SOON, client_of, lasting, take};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, Extension, NodeState, Redlock, Release};
+use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
 /// Clients that are built one after the other: of some the honest server is met first, of others the liar.
@@ -32,7 +32,7 @@ fn liar(server: &Server, set: &'static str, script: &'static str) -> Fake {
 fn client(servers: &[Server], liar: &Fake, number: usize) -> Redlock {
     let mut urls = vec![servers[0].url(), servers[1].url()];
     urls.insert(number % 3, liar.url());
-    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).wake_ups(false).build().unwrap()
+    Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).release_notifications(false).build().unwrap()
 }
 
 /// Whether the liar was met first, and has the vote of the server.
@@ -51,8 +51,8 @@ fn a_liar_that_refuses_keeps_nobody_out() {
         let client = client(&servers, &liar, number);
         for _ in 0..2 {
             let mut guard = lasting(&client, "k").try_lock().unwrap().expect("a majority is free");
-            assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), Extension::Extended, "{:?}", client.nodes());
-            assert_eq!(guard.unlock().unwrap(), Release::Released, "{:?}", client.nodes());
+            assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended, "{:?}", client.nodes());
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{:?}", client.nodes());
         }
         deceived += usize::from(is_deceived(&client, &liar));
     }
@@ -67,7 +67,7 @@ fn a_liar_that_grants_makes_no_second_holder() {
         let [first, second] = [number, number + 1].map(|number| client(&servers, &liar, number));
         let guard = lasting(&first, "k").try_lock().unwrap().expect("a majority is free");
         assert!(lasting(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -124,7 +124,8 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     };
     let (first, second, other) = (url(Duration::ZERO, true), url(NODE_TIMEOUT * 3 / 2, false), Fake::silent());
     let urls = [&first, &second, &other].map(Fake::url);
-    let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).wake_ups(false).build().unwrap();
+    let client =
+        Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).release_notifications(false).build().unwrap();
     let won = lasting(&client, "k").fenced().try_lock();
     assert!(won.is_err(), "one server has two votes: {:?}", client.nodes());
 }

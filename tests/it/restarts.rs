@@ -11,8 +11,8 @@ use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{
-    Builder, Cause, ErrorKind, Extension, Mutex, MutexGuard, Node, NodeState, Phase, Redlock, Release, RestartGuard,
-    Watchdog,
+    Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Node, NodeState, Phase, Redlock, ReleaseOutcome,
+    RestartPolicy, Watchdog,
 };
 use std::time::{Duration, Instant};
 
@@ -47,9 +47,9 @@ fn asked(servers: &[Server]) -> bool {
 
 /// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and E
 /// can grant it. A and B refuse.
-fn classic(guard: RestartGuard) -> (Vec<Server>, MutexGuard, Mutex) {
+fn classic(guard: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
     let mut servers = Server::several(5).unwrap();
-    let theirs = brief(&servers).restart_guard(guard).build().unwrap();
+    let theirs = brief(&servers).restart_policy(guard).build().unwrap();
     acquaint(&theirs);
     servers[3..].iter().for_each(|server| server.pause().unwrap());
     let held = take(&longest(&brief(&servers).build().unwrap()));
@@ -66,7 +66,7 @@ fn classic(guard: RestartGuard) -> (Vec<Server>, MutexGuard, Mutex) {
 
 #[test]
 fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
-    let (servers, held, theirs) = classic(RestartGuard::default());
+    let (servers, held, theirs) = classic(RestartPolicy::default());
     let mut tries = 0;
     while held.remaining() > Duration::from_millis(100) {
         // Two say that it is held, two grant it, and the fifth would make it three.
@@ -83,7 +83,7 @@ fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
 
 #[test]
 fn without_the_guard_it_does() {
-    let (_servers, held, theirs) = classic(RestartGuard::Off);
+    let (_servers, held, theirs) = classic(RestartPolicy::Off);
     let second = || matches!(theirs.try_lock(), Ok(Some(guard)) if !guard.remaining().is_zero());
     assert!(eventually(MAX_TTL / 2, second), "nobody gave it away");
     assert!(!held.remaining().is_zero(), "nothing was shown");
@@ -158,9 +158,9 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     let mut guard = take(&client.mutex(KEY));
     server[0].restart().unwrap();
     assert!(eventually(SOON, || matches!(theirs.mutex(KEY).try_lock(), Ok(None))), "it is still held");
-    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == Extension::Extended));
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
-    assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), Release::Released);
+    assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == ExtendOutcome::Extended));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 /// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
@@ -190,19 +190,19 @@ fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key()
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     servers[2].restart().unwrap();
     let is_repaired = || {
-        assert_eq!(guard.extend(SOON * 6).unwrap(), Extension::Extended);
+        assert_eq!(guard.extend(SOON * 6).unwrap(), ExtendOutcome::Extended);
         value(&servers[2], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
     servers[1].pause().unwrap();
     // One has the key and counts, one has it and does not, one is silent.
-    let Extension::Failed(faults) = guard.extend(SOON * 6).unwrap() else { panic!("it counted") };
+    let ExtendOutcome::Failed(faults) = guard.extend(SOON * 6).unwrap() else { panic!("it counted") };
     assert!(faults.iter().any(|fault| fault.cause() == Cause::Quarantined), "{faults:?}");
     assert!(!guard.remaining().is_zero(), "the old lease holds");
     servers[1].resume().unwrap();
-    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap() == Extension::Extended));
+    assert!(eventually(SOON, || guard.extend(SOON * 6).unwrap() == ExtendOutcome::Extended));
     // It is released there as everywhere.
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -224,7 +224,7 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
         assert!(eventually(SOON, || state() == NodeState::Voting), "{:?}", client.nodes());
         assert!(lost.try_recv().is_err() && !guard.remaining().is_zero());
     }
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -232,7 +232,7 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
 fn in_strict_mode_a_stranger_does_not_count_while_it_is_young() {
     let servers = Server::several(3).unwrap();
     let started = Instant::now();
-    let strict = || brief(&servers).restart_guard(RestartGuard::Strict).build().unwrap();
+    let strict = || brief(&servers).restart_policy(RestartPolicy::Strict).build().unwrap();
     let mutex = longest(&strict());
     let error = failure(&mutex);
     assert!(causes(&error).iter().all(|(_, _, cause)| *cause == Cause::Quarantined), "{error}");
@@ -254,9 +254,9 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
         "EVAL" => vec![Act::Say(healthy(command)), Act::Close],
         _ => vec![Act::Say(healthy(command))],
     };
-    for (guard, counts) in [(RestartGuard::Observed, true), (RestartGuard::Strict, false)] {
+    for (guard, counts) in [(RestartPolicy::Observed, true), (RestartPolicy::Strict, false)] {
         let fake = Fake::on_command(withholds);
-        let client = Redlock::builder().node(fake.url()).restart_guard(guard).build().unwrap();
+        let client = Redlock::builder().node(fake.url()).restart_policy(guard).build().unwrap();
         for _ in 0..3 {
             let attempt = client.mutex(KEY).try_lock();
             assert_eq!(matches!(attempt, Ok(Some(_))), counts, "{guard:?}: {attempt:?}");

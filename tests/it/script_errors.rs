@@ -6,7 +6,7 @@
 use crate::clients::{SOON, builder, causes, client, client_of, failure, gone_for_good, take};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Plan, Server, binaries};
-use quorumlock::{Cause, Extension, Mutex, MutexGuard, NodeState, Phase, Redlock, Release};
+use quorumlock::{Cause, ExtendOutcome, Mutex, MutexGuard, NodeState, Phase, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
 const KEY: &str = "k";
@@ -49,8 +49,8 @@ fn shown(server: &Server) -> String {
 #[track_caller]
 fn extend(guard: &mut MutexGuard) -> Option<Cause> {
     match guard.extend(TTL).unwrap() {
-        Extension::Extended => None,
-        Extension::Failed(faults) => Some(faults[0].cause()),
+        ExtendOutcome::Extended => None,
+        ExtendOutcome::Failed(faults) => Some(faults[0].cause()),
         lost => panic!("{lost:?}"),
     }
 }
@@ -74,7 +74,7 @@ fn an_extension_whose_script_is_denied_a_command_goes_by_set() {
             let expected = if compares_in_set(&server) { None } else { Some(Cause::NoPermission) };
             assert_eq!(extend(&mut guard), expected, "{} without {command}", shown(&server));
             ok(&server, &["ACL", "SETUSER", "locker", "+@all"]);
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
     }
 }
@@ -85,7 +85,7 @@ fn a_release_whose_script_is_denied_a_command_says_so() {
         let Some(client) = without(&server, "del") else { continue };
         let guard = take(&mutex(&client));
         if deletes_by_value(&server) {
-            assert_eq!(guard.unlock().unwrap(), Release::Released, "{}", shown(&server));
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{}", shown(&server));
         } else {
             let error = guard.unlock().unwrap_err();
             let denied = (server.address(), Phase::Reply, Cause::NoPermission);
@@ -100,7 +100,7 @@ fn a_command_that_its_script_does_not_find_is_no_reason_to_give_up_an_extension(
         let mut guard = take(&mutex(&client([&server])));
         let expected = if compares_in_set(&server) { None } else { Some(Cause::Server("ERR")) };
         assert_eq!(extend(&mut guard), expected, "{}", shown(&server));
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -110,7 +110,7 @@ fn a_list_under_the_key_is_not_our_token() {
         let guard = take(&mutex(&client([&server])));
         server.command(&["DEL", KEY]).unwrap();
         server.command(&["LPUSH", KEY, "x"]).unwrap();
-        assert_eq!(guard.unlock().unwrap(), Release::Expired, "{}", shown(&server));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{}", shown(&server));
         assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
     }
 }
@@ -123,7 +123,7 @@ fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_qu
         let mut guard = take(&client.mutex(KEY).ttl(max_ttl));
         // Of a master that is not there: the key stays.
         ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);
-        let Extension::Failed(faults) = guard.extend(max_ttl).unwrap() else { panic!("{}", shown(&server)) };
+        let ExtendOutcome::Failed(faults) = guard.extend(max_ttl).unwrap() else { panic!("{}", shown(&server)) };
         assert_eq!(faults[0].cause(), Cause::ReadOnly, "{}", shown(&server));
         assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Rejected(Cause::ReadOnly), "{}", shown(&server));
         ok(&server, &["REPLICAOF", "NO", "ONE"]);
@@ -161,7 +161,7 @@ fn a_denied_command_leaves_nothing_behind_where_another_way_is_allowed() {
         let Some(client) = without(&server, "get") else { continue };
         let mut guard = take(&mutex(&client));
         assert_eq!(extend(&mut guard), None, "{}", shown(&server));
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         gone_for_good([&server], KEY);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::clients::{NODE_TIMEOUT, SLACK, causes, failure, hasty_client_of};
 use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, Mutex, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Mutex, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
 /// How much longer a lock and unlock may take with a hung minority than without: the median against the median.
@@ -67,7 +67,7 @@ fn ratio_of_medians(sick: &Mutex, healthy: &Mutex) -> f64 {
 fn pair(mutex: &Mutex) -> Option<Duration> {
     let start = Instant::now();
     let guard = mutex.try_lock().ok()?.expect("nobody else is there");
-    assert_eq!(guard.unlock().ok()?, Release::Released);
+    assert_eq!(guard.unlock().ok()?, ReleaseOutcome::Released);
     Some(start.elapsed())
 }
 

@@ -5,7 +5,7 @@ use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, Phase, ProtocolError, Redlock, Release};
+use quorumlock::{Cause, ErrorKind, Phase, ProtocolError, Redlock, ReleaseOutcome};
 use std::fs;
 use std::io;
 use std::thread;
@@ -152,7 +152,8 @@ fn a_connection_that_is_given_up_is_reset() {
             Event::Received(command) => vec![Act::Say(healthy(command))],
             Event::Connected => Vec::new(),
         });
-        let client = Redlock::builder().node(fake.url()).node_timeout(SOON).wake_ups(false).build().unwrap();
+        let client =
+            Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
         let error = failure(&lasting(&client, "k"));
         assert_eq!(causes(&error)[0].2, expected, "{answer:?}: {error}");
         assert!(fake.commands_on(0).iter().any(|command| command[0] == "SET"), "{answer:?}");
@@ -195,7 +196,7 @@ fn a_node_that_answers_late_but_in_time_is_believed() {
     let guard = take(&lasting(&client, "k"));
     let waited = crate::clients::LASTING - guard.remaining();
     assert!(waited >= NODE_TIMEOUT / 2, "the lease counts from before the first byte: {waited:?}");
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn among_three(url: &str) {
     let healthy = Server::several(2).unwrap();
     let client = client_of([url.to_owned(), healthy[0].url(), healthy[1].url()]);
     for _ in 0..10 {
-        assert_eq!(take(&lasting(&client, "among")).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, "among")).unlock().unwrap(), ReleaseOutcome::Released);
     }
     let gone = || healthy.iter().all(|server| crate::clients::value(server, "among").is_none());
     assert!(eventually(SOON, gone));

@@ -6,7 +6,7 @@
 use crate::clients::{SOON, builder, client, gone_for_good};
 use crate::support::process::{self, alone, connections_to, eventually};
 use crate::support::server::{Answer, Server};
-use quorumlock::{Redlock, Release};
+use quorumlock::{Redlock, ReleaseOutcome};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,7 +86,11 @@ fn run(client: &Redlock, counters: &[Counter], pairs: usize, ports: &[u16]) -> u
                         let guard = client.mutex(name(resource)).lock().unwrap();
                         counters[resource].increment();
                         // Every way to release in turn.
-                        if pair % 2 == 0 { assert_eq!(guard.unlock().unwrap(), Release::Released) } else { drop(guard) }
+                        if pair % 2 == 0 {
+                            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released)
+                        } else {
+                            drop(guard)
+                        }
                     }
                 })
             })
@@ -114,7 +118,7 @@ fn clients_contend_without_losing_anything() {
                     for _ in 0..25 {
                         let guard = client.mutex("k").lock().unwrap();
                         counter.increment();
-                        assert_eq!(guard.unlock().unwrap(), Release::Released);
+                        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
                     }
                 });
             }

@@ -3,7 +3,7 @@
 use crate::clients::{SOON, causes, client, client_of, failure, gone_for_good, lasting, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, Phase, Release};
+use quorumlock::{Cause, Phase, ReleaseOutcome};
 
 fn start() -> Server {
     Server::plan().unix_socket("node.sock").start().unwrap()
@@ -16,7 +16,7 @@ fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = take(&lasting(&mine, "k"));
     assert!(lasting(&theirs, "k").try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     drop(take(&lasting(&theirs, "k")));
     gone_for_good(&servers, "k");
 }
@@ -26,11 +26,11 @@ fn sockets_and_ports_mix() {
     let servers = [start(), Server::start().unwrap(), start()];
     let mutex = lasting(&client(&servers), "k");
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
     servers[0].pause().unwrap();
     for _ in 0..10 {
-        assert_eq!(take(&mutex).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -57,7 +57,7 @@ fn a_database_and_a_password_reach_a_socket_too() {
     let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
     let guard = take(&lasting(&client, "k"));
     assert!(server.info("db3").unwrap().starts_with("keys=1"));
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let error = failure(&lasting(&client_of([server.url()]), "k"));
     assert_eq!(causes(&error)[0].1, Phase::Handshake);
     assert_eq!(causes(&error)[0].2, Cause::Auth);

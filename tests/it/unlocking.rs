@@ -2,7 +2,7 @@
 
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, LossReason, Lost, NodeState, Observer, Redlock, Release, ReleaseFailed};
+use quorumlock::{ErrorKind, LossReason, Lost, NodeState, Observer, Redlock, ReleaseFailed, ReleaseOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -108,8 +108,8 @@ fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
     let late = Duration::from_millis(30);
     // What the voter, its duplicate and another node say of the release, and what it comes to.
     let table = [
-        (":0\r\n", ":1\r\n", ":1\r\n", Some(Release::Released)),
-        (":1\r\n", ":0\r\n", ":1\r\n", Some(Release::Released)),
+        (":0\r\n", ":1\r\n", ":1\r\n", Some(ReleaseOutcome::Released)),
+        (":1\r\n", ":0\r\n", ":1\r\n", Some(ReleaseOutcome::Released)),
         (":1\r\n", ":1\r\n", ":0\r\n", None),
         (":0\r\n", ":0\r\n", ":1\r\n", None),
     ];
@@ -122,7 +122,7 @@ fn what_a_duplicate_url_deletes_counts_for_the_node_that_votes() {
         let client = Redlock::builder()
             .nodes(fakes.iter().map(Fake::url))
             .node_timeout(Duration::from_secs(5))
-            .wake_ups(false)
+            .release_notifications(false)
             .build()
             .unwrap();
         let guard = client.mutex("k").lock().unwrap();

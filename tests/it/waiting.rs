@@ -10,7 +10,7 @@ use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::EmbeddedNode;
-use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, Release, Wait};
+use quorumlock::{CancelHandle, Cause, ErrorKind, MutexGuard, Phase, Redlock, ReleaseOutcome, Wait};
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
@@ -38,8 +38,8 @@ fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
             }
         }
     }
-    assert_eq!(held.unlock().unwrap(), Release::Released);
-    assert_eq!(held_here.unlock().unwrap(), Release::Released);
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(held_here.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
     gone_for_good(&servers, "here");
 }
@@ -62,7 +62,7 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
                 assert!(start.elapsed() >= limit, "{:?} of {limit:?} for {resource}", start.elapsed());
             }
         }
-        assert_eq!(held_here.unlock().unwrap(), Release::Released);
+        assert_eq!(held_here.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -83,7 +83,7 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
     let servers = Server::several(1).unwrap();
     // Nothing tells of releases, and no key ends: the delays alone decide.
-    let (mine, theirs) = (builder(&servers).wake_ups(false).build().unwrap(), client(&servers));
+    let (mine, theirs) = (builder(&servers).release_notifications(false).build().unwrap(), client(&servers));
     let _held = take(&lasting(&theirs, "k"));
     let before = calls(&servers[0], "set");
     assert!(lasting(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
@@ -118,8 +118,8 @@ fn one_attempt_takes_what_is_free() {
     let mutex = lasting(&client(&servers), "k");
     let past = Instant::now();
     for _ in 0..10 {
-        assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), Release::Released);
-        assert_eq!(mutex.lock_deadline(past).unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(mutex.lock_deadline(past).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -136,12 +136,12 @@ fn a_wait_without_limit_ends_with_the_release() {
         thread::sleep(Duration::from_millis(300));
         assert!(!waiting.is_finished());
         let released_at = Instant::now();
-        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         let (taken_at, guard) = waiting.join().unwrap();
         // The longest delay between two attempts, and time for a busy machine.
         let longest = Duration::from_millis(250 + 250);
         assert!(taken_at >= released_at && taken_at - released_at < longest, "{:?}", taken_at - released_at);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     });
     gone_for_good(&servers, "k");
 }
@@ -192,7 +192,7 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
 fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT).unavailable_after(SOON).build().unwrap();
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     for server in &servers {
         server.pause().unwrap();
     }
@@ -203,7 +203,7 @@ fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
         for server in &servers {
             server.resume().unwrap();
         }
-        assert_eq!(waiting.join().unwrap().unwrap().unlock().unwrap(), Release::Released);
+        assert_eq!(waiting.join().unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     });
     gone_for_good(&servers, "k");
 }

@@ -7,8 +7,8 @@ use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasti
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::{Answer, Server};
-use quorumlock::embedded::{EmbeddedNode, Flavour};
-use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, Release, Wait};
+use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use quorumlock::{Builder, CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
         let waiting = scope.spawn(|| {
             let guard = lasting(mine, key).lock_timeout(SOON).unwrap().expect("it was released");
             let at = Instant::now();
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             at
         });
         thread::sleep(ARRIVAL);
@@ -83,7 +83,7 @@ fn a_release_wakes_whoever_waits_in_another_program() {
 
 #[test]
 fn every_dialect_tells_of_a_release() {
-    for flavour in [Flavour::Redis, Flavour::Redis84, Flavour::Valkey9] {
+    for flavour in [ServerKind::Redis, ServerKind::Redis84, ServerKind::Valkey9] {
         let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(flavour).start().unwrap());
         let client = || {
             let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
@@ -102,9 +102,9 @@ fn every_dialect_tells_of_a_release() {
 #[test]
 fn without_wake_ups_on_either_side_the_delay_decides() {
     let servers = Server::several(3).unwrap();
-    let client = |wake_ups| {
+    let client = |release_notifications| {
         let delay = Duration::from_millis(700);
-        builder(&servers).retry_delay(delay, delay).wake_ups(wake_ups).build().unwrap()
+        builder(&servers).retry_delay(delay, delay).release_notifications(release_notifications).build().unwrap()
     };
     for (mine, theirs, is_woken) in [(true, true, true), (true, false, false), (false, true, false)] {
         let (mine, theirs) = (client(mine), client(theirs));
@@ -121,7 +121,7 @@ fn without_wake_ups_on_either_side_the_delay_decides() {
 #[test]
 fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let server = Server::start().unwrap();
-    let client = || builder([&server]).wake_ups(false).build().unwrap();
+    let client = || builder([&server]).release_notifications(false).build().unwrap();
     let (mine, theirs) = (client(), client());
     let held = take(&lasting(&theirs, "k"));
     time_to_wake(&mine, "k", || drop(held));
@@ -150,7 +150,8 @@ fn a_lock_that_nobody_waits_for_costs_no_subscription_and_no_further_command() {
 #[test]
 fn a_thread_that_waits_asks_the_servers_seldom() {
     let server = Server::start().unwrap();
-    let clients = [true, false].map(|wake_ups| builder([&server]).wake_ups(wake_ups).build().unwrap());
+    let clients = [true, false]
+        .map(|release_notifications| builder([&server]).release_notifications(release_notifications).build().unwrap());
     let theirs = client([&server]);
     let held = [take(&lasting(&theirs, "0")), take(&lasting(&theirs, "1"))];
     let mut attempts = Vec::new();
@@ -193,7 +194,7 @@ fn a_wait_is_cancelled_while_it_listens() {
 #[test]
 fn a_guard_of_the_same_program_that_did_not_queue_wakes_whoever_listens() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).wake_ups(false).build().unwrap(), client(&servers));
+    let (mine, theirs) = (patient(&servers).release_notifications(false).build().unwrap(), client(&servers));
     let held = take(&lasting(&theirs, "k"));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| drop(lasting(&mine, "k").lock().unwrap()));

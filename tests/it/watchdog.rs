@@ -11,7 +11,7 @@ use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
-use quorumlock::{Extension, Mutex, MutexGuard, Redlock, Release, RestartGuard, Watchdog};
+use quorumlock::{ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -67,13 +67,13 @@ fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
 fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     let mut servers = Server::several(5).unwrap();
     let (mine, theirs) = (hasty(&servers), client(&servers));
-    assert_eq!(take(&lasting(&mine, "before")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     servers[0].pause().unwrap();
     servers[1].kill();
     let guard = is_held_for(Duration::from_secs(2), &watched(&mine, TTL));
     assert!(guard.remaining() <= TTL);
     assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers[2..], KEY);
 }
 
@@ -81,11 +81,11 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
 fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(TTL).build().unwrap();
-    assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     for hung in &servers[..2] {
         hung.pause().unwrap();
         let guard = is_held_for(TTL * 4, &watched(&client, TTL));
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
@@ -103,8 +103,8 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     assert!(eventually(SOON, || extensions(&servers[1..]) > before));
     let guard = take(&watched(&client, TTL));
     assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 3), Err(RecvTimeoutError::Timeout), "{guard:?}");
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
-    assert_eq!(long.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(long.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_restarted_node_is_repaired_automatically() {
     let mut servers = Server::several(3).unwrap();
     // It believes restarted nodes; a guard against restarts would lose the lock with the second one.
     let nodes = servers.iter().map(Server::url);
-    let client = Redlock::builder().nodes(nodes).restart_guard(RestartGuard::Off).build().unwrap();
+    let client = Redlock::builder().nodes(nodes).restart_policy(RestartPolicy::Off).build().unwrap();
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     let token = value(&servers[0], KEY);
@@ -121,7 +121,7 @@ fn a_restarted_node_is_repaired_automatically() {
         assert!(eventually(SOON, || value(server, KEY) == token));
     }
     // No node has seen the beginning.
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -130,7 +130,7 @@ fn a_limited_number_of_extensions_is_kept_and_then_the_lock_is_lost() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for at_most in [0, 1, 4] {
-        let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().at_most(at_most));
+        let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_extensions(at_most));
         let (before, start) = (extensions(&servers), Instant::now());
         let guard = take(&mutex);
         let taken = runs_out(&guard).duration_since(start);
@@ -149,7 +149,7 @@ fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let limit = TTL * 3 / 2;
-    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().at_most_for(limit)));
+    let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().max_duration(limit)));
     let start = Instant::now();
     let taken = runs_out(&guard).duration_since(start);
     // No extension begins after the limit, and the last one does not begin long before.
@@ -176,14 +176,14 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     let client = client(&servers);
     let mut guard = take(&watched(&client, TTL));
     // From now on it is extended for this long.
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
     assert!(guard.remaining() > LASTING / 2);
     thread::sleep(TTL * 2);
     assert!(guard.remaining() > LASTING / 2);
     // And now for that long. Whenever one looks, it is no longer than asked for last.
     for round in 0..20_u32 {
         let ttl = TTL + TTL * (round * 7 % 20) / 10;
-        assert_eq!(guard.extend(ttl).unwrap(), Extension::Extended, "round {round}");
+        assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended, "round {round}");
         let until = Instant::now() + Duration::from_millis(u64::from(round) * 13);
         while Instant::now() < until {
             let remaining = guard.remaining();
@@ -192,7 +192,7 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
         }
     }
     assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 5), Err(RecvTimeoutError::Timeout));
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
 
@@ -207,7 +207,7 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
         let urls = proxies.iter().map(Proxy::url).chain([servers[4].url()]);
         let (long, short, node_timeout) = (Duration::from_millis(1500), Duration::from_secs(1), NODE_TIMEOUT * 4);
         let client = Redlock::builder().nodes(urls).node_timeout(node_timeout).build().unwrap();
-        let mut guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().at_most(1)));
+        let mut guard = take(&client.mutex(KEY).ttl(long).watchdog(Watchdog::new().max_extensions(1)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
         servers[4].pause().unwrap();
         assert!(eventually(SOON, || extensions(&servers[..4]) >= 4), "no renewal");
@@ -221,7 +221,7 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
             proxies.iter().filter(|_| breaks).for_each(Proxy::reset_all);
             extension.join().unwrap()
         });
-        assert!(matches!(extension, Extension::Failed(_)), "{extension:?}");
+        assert!(matches!(extension, ExtendOutcome::Failed(_)), "{extension:?}");
         let are_gone = || servers[..4].iter().all(|server| value(server, KEY).is_none());
         assert!(eventually(SOON, are_gone));
         let remaining = guard.remaining();
@@ -236,7 +236,7 @@ fn a_released_lock_is_not_extended_any_more_however_its_guard_ended() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let ends: [fn(MutexGuard); 3] = [
-        |guard| assert_eq!(guard.unlock().unwrap(), Release::Released),
+        |guard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
         drop,
         |guard| {
             let outcome = catch_unwind(AssertUnwindSafe(move || {
@@ -290,7 +290,7 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
                     thread::sleep((extended_at + moment).saturating_duration_since(Instant::now() + SLACK / 20));
                     match number % 4 {
                         0 => drop(guard),
-                        _ if guard.unlock().unwrap() == Release::Released => {
+                        _ if guard.unlock().unwrap() == ReleaseOutcome::Released => {
                             released.fetch_add(1, Ordering::Relaxed);
                         }
                         _ => {}
@@ -350,7 +350,7 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
         assert_eq!(lost, 0);
         servers[0].resume().unwrap();
         for guard in guards {
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         }
         let clone = client.clone();
         drop(client);
@@ -375,7 +375,7 @@ fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
     alone("watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle", || {
         let servers = Server::several(3).unwrap();
         let client = hasty(&servers);
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         assert!(threads_named(THREAD).is_empty(), "nobody has asked for it");
         let guard = take(&watched(&client, TTL));
         assert!(eventually(SOON, || threads_named(THREAD).len() == 1));

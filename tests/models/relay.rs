@@ -32,7 +32,7 @@ use algorithm::lease::OwnerToken;
 use algorithm::node::{NodeId, NodeSet};
 use algorithm::time::Timestamp;
 use algorithm::vote::{Outcome, Vote};
-use engine::driver::{Bell, Bells, Relay, World};
+use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
 use engine::rounds::{Purpose, Rounds};
 use os::sync::{Condvar, Mutex, lock};
 use protocol::session::Ticket;
@@ -100,7 +100,7 @@ impl Watch {
     }
 }
 
-impl World for Nodes {
+impl Reactor for Nodes {
     type Ticket = Ticket;
     type Watch = Watch;
 
@@ -112,17 +112,17 @@ impl World for Nodes {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
         self.rounds.assign(ticket, bell);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _bells: &mut Bells) {}
+    fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
 
     fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    fn flush(&mut self, _bells: &mut Bells) {
+    fn flush(&mut self, _bells: &mut WaitSlots) {
         let mut state = lock(&self.wire.state);
         for (key, line, ticket) in self.unsent.drain(..) {
             let request = (line, ticket, key.is_multiple_of(2));
@@ -156,7 +156,7 @@ impl World for Nodes {
         state.woken = false;
     }
 
-    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
+    fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         if watch.is_writable {
             let mut state = lock(&self.wire.state);
             state.stuck_sent += self.stuck.len();
@@ -195,7 +195,7 @@ impl World for Nodes {
         self.has_releases_left().then_some(now)
     }
 
-    fn await_releases(&mut self, _now: Timestamp, bells: &mut Bells) -> Ticket {
+    fn await_releases(&mut self, _now: Timestamp, bells: &mut WaitSlots) -> Ticket {
         let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
         self.settling.push(ticket);
         if self.stuck.is_empty() {
@@ -209,7 +209,7 @@ impl World for Nodes {
         self.rounds.unrefer(ticket);
     }
 
-    fn interrupt_releases(&mut self, bells: &mut Bells) {
+    fn interrupt_releases(&mut self, bells: &mut WaitSlots) {
         for &ticket in &self.settling {
             self.rounds.ring(ticket, bells);
         }
@@ -254,7 +254,7 @@ fn serve(wire: &Wire) {
 }
 
 /// One round, whose key tells what its verdict must be, in all the ways in which the library makes one.
-fn round(relay: &Relay<Nodes>, key: u8, manner: Manner) {
+fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {
         Manner::Leave => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::ORIGIN), collect),
@@ -299,7 +299,7 @@ fn world_on(wire: &Arc<Wire>) -> Nodes {
 /// more makes a single round that lasts longer than all of theirs.
 fn scene(threads: u8, rounds: u8, impatient: u8) {
     let wire = Arc::new(Wire::default());
-    let relay = Relay::new(world_on(&wire));
+    let relay = Driver::new(world_on(&wire));
     let servers: Vec<_> = (0..2)
         .map(|_| {
             let wire = Arc::clone(&wire);
@@ -355,7 +355,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
 /// get every one of them, and no thread is left.
 fn leftovers(others: u8) {
     let wire = Arc::new(Wire::default());
-    let relay = Relay::new(world_on(&wire));
+    let relay = Driver::new(world_on(&wire));
     let owners: Vec<_> = (0..2)
         .map(|_| {
             let relay = Arc::clone(&relay);

@@ -29,11 +29,11 @@ mod os;
 use algorithm::lease::OwnerToken;
 use algorithm::node::NodeId;
 use algorithm::time::Timestamp;
-use algorithm::wake_order::Turn;
-use engine::driver::{Bell, Bells, Relay, World};
-use engine::interrupt::Alarm;
+use algorithm::wake_order::WakeOrder;
+use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
+use engine::interrupt::Interrupt;
 use engine::rounds::{Purpose, Rounds};
-use engine::wait_registry::{Listening, Sleeper, Topic, Word};
+use engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
 use os::sync::{Condvar, Mutex, lock};
 use os::waker::Waker;
 use protocol::hint::Hint;
@@ -77,7 +77,7 @@ enum Said {
 struct Nodes {
     wire: Arc<Wire>,
     rounds: Rounds,
-    listening: Listening,
+    listening: WaitRegistry,
     changed: bool,
 }
 
@@ -86,7 +86,7 @@ struct Watch {
     woken: bool,
 }
 
-impl World for Nodes {
+impl Reactor for Nodes {
     type Ticket = Ticket;
     type Watch = Watch;
 
@@ -98,17 +98,17 @@ impl World for Nodes {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
         self.rounds.assign(ticket, bell);
     }
 
-    fn expire(&mut self, _ticket: Ticket, _bells: &mut Bells) {}
+    fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
 
     fn has_unsent(&self) -> bool {
         false
     }
 
-    fn flush(&mut self, _bells: &mut Bells) {}
+    fn flush(&mut self, _bells: &mut WaitSlots) {}
 
     fn watch(&mut self, _alone: bool) -> Watch {
         self.changed = false;
@@ -124,7 +124,7 @@ impl World for Nodes {
         watch.woken = std::mem::take(&mut state.woken);
     }
 
-    fn absorb(&mut self, watch: Watch, bells: &mut Bells) {
+    fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         if watch.woken {
             for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
                 if sleeper.alarm.is_rung() {
@@ -160,16 +160,16 @@ impl World for Nodes {
         None
     }
 
-    fn await_releases(&mut self, _now: Timestamp, _bells: &mut Bells) -> Ticket {
+    fn await_releases(&mut self, _now: Timestamp, _bells: &mut WaitSlots) -> Ticket {
         unreachable!("no release is left")
     }
 
     fn leave_releases(&mut self, _ticket: Ticket) {}
 
-    fn interrupt_releases(&mut self, _bells: &mut Bells) {}
+    fn interrupt_releases(&mut self, _bells: &mut WaitSlots) {}
 }
 
-fn ring(rounds: &mut Rounds, topic: Option<&Topic>, bells: &mut Bells) {
+fn ring(rounds: &mut Rounds, topic: Option<&KeyWaiters>, bells: &mut WaitSlots) {
     for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
         rounds.ring(sleeper.ticket, bells);
     }
@@ -180,7 +180,7 @@ fn key(number: usize) -> Key {
 }
 
 /// Takes the lock if a quorum of nodes has it to give.
-fn attempt(relay: &Relay<Nodes>, number: usize) -> bool {
+fn attempt(relay: &Driver<Nodes>, number: usize) -> bool {
     relay.enter(|nodes, _, _| nodes.listening.look_into(&key(number)));
     // The nodes are asked one after the other.
     let mut granted = 0;
@@ -193,7 +193,13 @@ fn attempt(relay: &Relay<Nodes>, number: usize) -> bool {
 }
 
 /// Attempts, listens, attempts again and waits; true when it has the lock.
-fn wait(relay: &Relay<Nodes>, wire: &Arc<Wire>, number: usize, alarm: &Arc<Alarm>, is_cancelled: &AtomicBool) -> bool {
+fn wait(
+    relay: &Driver<Nodes>,
+    wire: &Arc<Wire>,
+    number: usize,
+    alarm: &Arc<Interrupt>,
+    is_cancelled: &AtomicBool,
+) -> bool {
     if attempt(relay, number) {
         return true;
     }
@@ -213,7 +219,7 @@ fn wait(relay: &Relay<Nodes>, wire: &Arc<Wire>, number: usize, alarm: &Arc<Alarm
                 let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
                 let ticket = nodes.rounds.open(Purpose::Wait, &key(number), &token);
                 nodes.rounds.bear_with(ticket, true);
-                if !nodes.listening.sleep(&key(number), Sleeper::new(ticket, alarm)) {
+                if !nodes.listening.sleep(&key(number), Waiter::new(ticket, alarm)) {
                     nodes.rounds.ring(ticket, bells);
                 }
                 (ticket, Timestamp::NEVER)
@@ -223,7 +229,10 @@ fn wait(relay: &Relay<Nodes>, wire: &Arc<Wire>, number: usize, alarm: &Arc<Alarm
                 nodes.listening.wake(&key(number), ticket)
             },
         );
-        assert!(matches!(word, Some(Word::Rung | Word::Listening | Word::Released(Turn::Overdue))), "{word:?}");
+        assert!(
+            matches!(word, Some(WakeReason::Rung | WakeReason::Subscribed | WakeReason::Released(WakeOrder::Overdue))),
+            "{word:?}"
+        );
         if attempt(relay, number) {
             break true;
         }
@@ -280,16 +289,16 @@ fn scene(locks: usize, cancels: bool) {
     let world = Nodes {
         wire: Arc::clone(&wire),
         rounds: Rounds::new(NODES, None),
-        listening: Listening::new(NODES, true),
+        listening: WaitRegistry::new(NODES, true),
         changed: false,
     };
-    let relay = Relay::new(world);
+    let relay = Driver::new(world);
     let server = {
         let wire = Arc::clone(&wire);
         shuttle::thread::spawn(move || serve(&wire))
     };
     let is_cancelled: Vec<_> = (0..locks).map(|_| Arc::new(AtomicBool::new(false))).collect();
-    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Alarm::new(&Arc::new(Waker::of(&wire))))).collect();
+    let alarms: Vec<_> = (0..locks).map(|_| Arc::new(Interrupt::new(&Arc::new(Waker::of(&wire))))).collect();
     let waiting: Vec<_> = alarms
         .iter()
         .enumerate()

@@ -1,8 +1,8 @@
 //! The schedule of extensions in any order of events, against a model.
 
 use proptest::prelude::*;
-use quorumlock::algorithm::lease::{Lease, MAX_TTL, Ttl};
-use quorumlock::algorithm::renewal::{Id, Renewals, SHORTEST_DELAY, Terms};
+use quorumlock::algorithm::lease::{MAX_TTL, Ttl, Validity};
+use quorumlock::algorithm::renewal::{AcquireConfig, Id, Renewals, SHORTEST_DELAY};
 use quorumlock::algorithm::time::LeaseTime;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ struct Known {
     end: LeaseTime,
     in_flight: bool,
     failed: bool,
-    terms: Terms,
+    terms: AcquireConfig,
     batches: u32,
     failures: u32,
 }
@@ -87,7 +87,7 @@ proptest! {
             match step {
                 Step::Pass { millis } => now = now.after(Duration::from_millis(millis)),
                 Step::Insert { millis, at_most, until } => {
-                    let terms = Terms { at_most, until: until.map(at), ..Terms::of(ttl(millis)) };
+                    let terms = AcquireConfig { at_most, until: until.map(at), ..AcquireConfig::of(ttl(millis)) };
                     let lease = ttl(millis).lease_from(now);
                     let id = renewals.insert(terms, now, lease, now);
                     prop_assert!(leases.iter().all(|known| known.id != id), "a name is given once");

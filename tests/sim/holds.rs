@@ -222,7 +222,7 @@ impl World {
         }
         let remaining =
             remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
-        let key = format!("{}r{resource}", if self.plan.is_fenced { fenced::MARK } else { "" });
+        let key = format!("{}r{resource}", if self.plan.is_fenced { fenced::FENCED_KEY_PREFIX } else { "" });
         let keeps = |node: &Node| {
             node.time_left(key.as_bytes(), token, self.now).is_some_and(|left| i128::from(left) >= remaining)
         };

@@ -8,9 +8,9 @@ use crate::events::event::{
     Acquired, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
     ReleaseFailed, Released, Repaired,
 };
-use crate::events::extension::Extension;
+use crate::events::extension::ExtendOutcome;
 use crate::events::observer::Observer;
-use crate::events::release::Release;
+use crate::events::release::ReleaseOutcome;
 use crate::kernel::{sleep_until, with};
 use crate::plan::SECOND;
 use crate::world::World;
@@ -44,7 +44,7 @@ struct Told {
 }
 
 /// How its release ended, and whether the guard was dropped.
-type End = (Option<Release>, bool);
+type End = (Option<ReleaseOutcome>, bool);
 
 /// What was told in all.
 #[derive(Default)]
@@ -288,7 +288,7 @@ impl World {
     }
 
     /// `unlock` returned: its outcome has been told by then.
-    pub(crate) fn heard_unlock(&mut self, lock: Option<usize>, outcome: Option<Release>) {
+    pub(crate) fn heard_unlock(&mut self, lock: Option<usize>, outcome: Option<ReleaseOutcome>) {
         if let Some(lock) = lock
             && self.is_heard()
             && self.hearsay.locks[lock].end != Some((outcome, false))
@@ -299,14 +299,14 @@ impl World {
     }
 
     /// `extend` returned: what came of it has been told by then.
-    pub(crate) fn heard_extend(&mut self, lock: Option<usize>, before: (u32, u32), outcome: &Extension) {
+    pub(crate) fn heard_extend(&mut self, lock: Option<usize>, before: (u32, u32), outcome: &ExtendOutcome) {
         let Some(lock) = lock.filter(|_| self.is_heard()) else { return };
         let (extended, failed) = self.heard_of_extensions(Some(lock));
         let told = (extended - before.0, failed - before.1);
         let expected = match outcome {
-            Extension::Extended => (1, 0),
-            Extension::Failed(_) => (0, 1),
-            Extension::Lost => (0, 0),
+            ExtendOutcome::Extended => (1, 0),
+            ExtendOutcome::Failed(_) => (0, 1),
+            ExtendOutcome::Lost => (0, 0),
         };
         if told != expected {
             self.misreport(&format!("extend said {outcome:?}, and the observer was told {told:?}"));

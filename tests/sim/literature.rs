@@ -16,7 +16,7 @@ use crate::campaign::{Campaign, replay, run};
 use crate::plan::{Bounds, Kind, NodePlan, Plan, Reckoning};
 use crate::shrink;
 use crate::trace::Trace;
-use quorumlock::RestartGuard;
+use quorumlock::RestartPolicy;
 
 /// Seeds in which something must be found.
 const ENOUGH: u64 = 20_000;
@@ -82,7 +82,7 @@ fn a_machine_that_sleeps_believes_in_a_lock_that_is_gone() {
 fn a_node_that_forgets_gives_a_lock_away_twice() {
     let plan = find(Bounds::Amnesia, "exclusion", 79);
     assert!(plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. })));
-    cured_by(&plan, "exclusion", |plan| plan.restart_guard = RestartGuard::Strict);
+    cured_by(&plan, "exclusion", |plan| plan.restart_policy = RestartPolicy::Strict);
 }
 
 /// Kleppmann: a node's clock jumps, a key expires early, and a second client gets a majority.

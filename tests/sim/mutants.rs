@@ -33,7 +33,7 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/mutex/mod.rs",
         edits: &[(
-            "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
+            "engine.undo(key.as_bytes(), &AttemptRecord { reached: nodes, ..*claim }, self.ttl.duration());",
             "let _ = (nodes, claim);",
         )],
     },
@@ -42,7 +42,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/mod.rs",
         edits: &[
             (
-                "engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());",
+                "engine.undo(key.as_bytes(), &AttemptRecord { reached: nodes, ..*claim }, self.ttl.duration());",
                 "let _ = (nodes, claim);",
             ),
             (
@@ -286,8 +286,8 @@ const MUTANTS: &[Mutant] = &[
         name: "what became of a dropped guard is not told",
         file: "api/guard/mod.rs",
         edits: &[(
-            "            is_observed.then(|| Farewell {",
-            "            (is_observed && was_valid).then(|| Farewell {",
+            "            is_observed.then(|| ReleaseContext {",
+            "            (is_observed && was_valid).then(|| ReleaseContext {",
         )],
     },
     Mutant {
@@ -324,7 +324,7 @@ const MUTANTS: &[Mutant] = &[
         name: "nobody is asked to drive",
         file: "engine/driver/mod.rs",
         edits: &[(
-            "        self.appointed = Some(Bell(oldest as u8));\n        self.appointed",
+            "        self.appointed = Some(WaitSlot(oldest as u8));\n        self.appointed",
             "        let _ = oldest;\n        None",
         )],
     },

@@ -7,8 +7,8 @@ use crate::endings::Ending;
 use crate::profiles;
 use crate::random::Random;
 use crate::refusals::Refusal;
-use quorumlock::RestartGuard;
-use quorumlock::embedded::{Condition, Flavour};
+use quorumlock::RestartPolicy;
+use quorumlock::embedded::{Condition, ServerKind};
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     pub(crate) reckoning: Reckoning,
     pub(crate) drift_factor: u32,
     /// What clients do about nodes that were restarted.
-    pub(crate) restart_guard: RestartGuard,
+    pub(crate) restart_policy: RestartPolicy,
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) clients: Vec<ClientPlan>,
     /// By client and node.
@@ -97,7 +97,7 @@ pub(crate) enum Reckoning {
 
 #[derive(Clone, Debug)]
 pub(crate) struct NodePlan {
-    pub(crate) flavour: Flavour,
+    pub(crate) flavour: ServerKind,
     pub(crate) has_scripts: bool,
     pub(crate) has_password: bool,
     /// Millionths by which its clock is fast.
@@ -179,10 +179,11 @@ impl Plan {
         let is_fenced = Random::new(!seed).once_in(3);
         let has_scripts = !random.once_in(8) || is_fenced;
         let nodes = (0..node_count).map(|_| {
-            let flavour = random.pick(&[Flavour::Redis, Flavour::Redis, Flavour::Redis84, Flavour::Valkey9]);
+            let flavour =
+                random.pick(&[ServerKind::Redis, ServerKind::Redis, ServerKind::Redis84, ServerKind::Valkey9]);
             NodePlan {
                 flavour,
-                has_scripts: has_scripts || flavour == Flavour::Redis,
+                has_scripts: has_scripts || flavour == ServerKind::Redis,
                 has_password: random.once_in(4),
                 rate: rate(&mut random),
                 service: random.magnitude(5_000, 200_000),
@@ -212,16 +213,16 @@ impl Plan {
         };
         let ttls = (0..random.between(1, 3)).map(|_| ttl(&mut random)).collect();
         // Drawn apart, so that no other number changes with it.
-        let guards = [RestartGuard::Off, RestartGuard::Off, RestartGuard::Observed, RestartGuard::Strict];
-        let restart_guard =
-            if bounds == Bounds::Kept { Random::new(seed ^ 0x9e37_79b9).pick(&guards) } else { RestartGuard::Off };
+        let guards = [RestartPolicy::Off, RestartPolicy::Off, RestartPolicy::Observed, RestartPolicy::Strict];
+        let restart_policy =
+            if bounds == Bounds::Kept { Random::new(seed ^ 0x9e37_79b9).pick(&guards) } else { RestartPolicy::Off };
         let storm = random.magnitude(SECOND / 4, 10 * SECOND);
         let mut plan = Plan {
             seed,
             bounds,
             reckoning,
             drift_factor: 10,
-            restart_guard,
+            restart_policy,
             nodes,
             clients,
             paths,
@@ -322,7 +323,7 @@ impl Plan {
             },
             _ => {
                 // A client that is not strict believes a node that it meets for the first time.
-                let may_forget = self.bounds == Bounds::Amnesia || self.restart_guard == RestartGuard::Strict;
+                let may_forget = self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
                 let keeps_data = !may_forget || random.once_in(3);
                 Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
             }

@@ -22,8 +22,8 @@ use crate::endings::Ending;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
 use crate::random::Random;
 use crate::refusals::Refusal;
-use quorumlock::RestartGuard;
-use quorumlock::embedded::{Condition, Flavour};
+use quorumlock::RestartPolicy;
+use quorumlock::embedded::{Condition, ServerKind};
 
 /// One seed in so many has each of the profiles.
 const SPREAD: u64 = 12;
@@ -59,13 +59,13 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(30_000, 60_000)];
     plan.storm = random.between(4 * SECOND, 8 * SECOND);
     if random.once_in(2) {
-        plan.restart_guard = RestartGuard::Observed;
+        plan.restart_policy = RestartPolicy::Observed;
     }
     plan.clients.iter_mut().for_each(|client| client.threads = 3);
     (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
     for node in &mut plan.nodes {
         if node.has_scripts && random.once_in(2) {
-            node.flavour = Flavour::Redis;
+            node.flavour = ServerKind::Redis;
         }
     }
     for _ in 0..random.between(6, 16) {
@@ -154,7 +154,7 @@ fn lost_keys(plan: &mut Plan, random: &mut Random) {
 
 fn newcomers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 2, 3], &[2, 3, 4]);
-    plan.restart_guard = RestartGuard::Strict;
+    plan.restart_policy = RestartPolicy::Strict;
     plan.ttls = vec![random.between(1_500, 3_000)];
     (plan.storm, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
@@ -263,7 +263,7 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
     };
     plan.paths = (0..plan.clients.len() * plan.nodes.len()).map(|_| path(random)).collect();
     plan.faults.clear();
-    plan.restart_guard = RestartGuard::Off;
+    plan.restart_policy = RestartPolicy::Off;
     (plan.resources, plan.loss, plan.straggling) = (1, 0, 0);
     (plan.window, plan.piece, plan.lateness) = (64 * 1024, 0, plan.lateness.min(MILLISECOND / 4));
     (plan.preemption_rarity, plan.pause_rarity) = (0, 0);

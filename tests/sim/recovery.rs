@@ -9,7 +9,7 @@ use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
 use crate::{holds, kernel, workload};
-use quorumlock::embedded::{Condition, Flavour};
+use quorumlock::embedded::{Condition, ServerKind};
 use std::time::Duration;
 
 /// Seeds of each kind.
@@ -21,7 +21,7 @@ const ENOUGH: u64 = 1_500 * MILLISECOND;
 fn quiet(seed: u64, nodes: usize) -> Plan {
     let mut plan = Plan::of_seed(seed, Bounds::Kept);
     let mut node = plan.nodes[0].clone();
-    (node.flavour, node.has_scripts, node.has_password, node.rate) = (Flavour::Redis, true, false, 0);
+    (node.flavour, node.has_scripts, node.has_password, node.rate) = (ServerKind::Redis, true, false, 0);
     plan.nodes = vec![node; nodes];
     plan.clients.truncate(1);
     (plan.clients[0].threads, plan.clients[0].rate, plan.clients[0].callback) = (1, 0, 0);

@@ -1,7 +1,7 @@
 //! Conditions in which a server refuses requests and that the embedded store does not know, with the texts of real servers.
 
 use quorumlock::embedded::Condition;
-use quorumlock::embedded::Flavour;
+use quorumlock::embedded::ServerKind;
 use quorumlock::embedded::store::{Session, Store};
 
 /// Why a server refuses requests.
@@ -22,8 +22,8 @@ impl Refusal {
     pub(crate) const ALL: [Refusal; 3] = [Refusal::Busy, Refusal::Misconf, Refusal::NoReplicas];
 
     /// The error, in the words of this flavour.
-    fn text(self, flavour: Flavour) -> String {
-        let name = if flavour == Flavour::Valkey9 { "Valkey" } else { "Redis" };
+    fn text(self, flavour: ServerKind) -> String {
+        let name = if flavour == ServerKind::Valkey9 { "Valkey" } else { "Redis" };
         match self {
             Refusal::Busy => {
                 format!("BUSY {name} is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
@@ -41,7 +41,7 @@ impl Refusal {
     /// The reply to a command that the server does not run in this condition; none to one that it runs.
     pub(crate) fn reply(
         self,
-        flavour: Flavour,
+        flavour: ServerKind,
         (store, session): (&Store, &Session),
         words: &[&[u8]],
         millis: u64,
@@ -75,10 +75,10 @@ fn refusals_have_the_texts_of_real_servers() {
     let all = [("acquire", acquire), ("release", release), ("extend", extend)];
     let redis_84 = [("delex", delex), ("set-ifeq", set_ifeq)];
     let valkey = [("delifeq", delifeq), ("set-ifeq", set_ifeq)];
-    let servers: [(Flavour, &str, &[_]); 3] = [
-        (Flavour::Redis, "7.0.15", &[]),
-        (Flavour::Redis84, "8.6.2", &redis_84),
-        (Flavour::Valkey9, "valkey-9.1.2", &valkey),
+    let servers: [(ServerKind, &str, &[_]); 3] = [
+        (ServerKind::Redis, "7.0.15", &[]),
+        (ServerKind::Redis84, "8.6.2", &redis_84),
+        (ServerKind::Valkey9, "valkey-9.1.2", &valkey),
     ];
     for (flavour, version, more) in servers {
         let (mut store, mut session) = (Store::new(flavour, "0".repeat(40), 0), Session::default());
@@ -106,8 +106,8 @@ fn refusals_have_the_texts_of_real_servers() {
 /// What a server in such a condition still runs.
 #[test]
 fn a_server_that_refuses_writes_answers_questions() {
-    let (store, session) = (Store::new(Flavour::Redis, "0".repeat(40), 0), Session::default());
-    let reply = |refusal: Refusal, words: &[&[u8]]| refusal.reply(Flavour::Redis, (&store, &session), words, 1);
+    let (store, session) = (Store::new(ServerKind::Redis, "0".repeat(40), 0), Session::default());
+    let reply = |refusal: Refusal, words: &[&[u8]]| refusal.reply(ServerKind::Redis, (&store, &session), words, 1);
     for refusal in Refusal::ALL {
         let is_busy = refusal == Refusal::Busy;
         assert_eq!(reply(refusal, &[b"INFO", b"server"]).is_some(), is_busy, "{refusal:?}");

@@ -12,16 +12,16 @@ use crate::api::watchdog::Watchdog;
 use crate::endings::{self, Ending};
 use crate::engine::calls::Engine;
 use crate::events::error::ErrorKind;
-use crate::events::extension::Extension;
+use crate::events::extension::ExtendOutcome;
 use crate::events::observer::Observer;
-use crate::events::release::Release;
+use crate::events::release::ReleaseOutcome;
 use crate::events::report::Reporter;
 use crate::fences;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
 use crate::listener::Listener;
 use crate::machine::MachineClock;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::plan::{MILLISECOND, SECOND};
 use crate::protocol::endpoint::Endpoint;
 use crate::random::Random;
@@ -68,16 +68,17 @@ fn open_client(client: usize) -> Client {
     let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
     // Nothing is asked to last longer.
     let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
-    let quarantine = Quarantine::new(with(|world| world.plan.restart_guard), max_ttl);
+    let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
     let endpoints = urls.iter().map(|url| (Endpoint::parse(url).unwrap(), quarantine.clone())).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
     let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
     // Some tell nobody, and listen to nobody.
-    let wake_ups = client % 3 != 2;
+    let release_notifications = client % 3 != 2;
     let report = Reporter::new(observer, &names, "");
-    let engine = Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), wake_ups, RETENTION).unwrap();
+    let engine =
+        Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), release_notifications, RETENTION).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
         nodes: names,
@@ -88,7 +89,7 @@ fn open_client(client: usize) -> Client {
         unavailable_after: Duration::from_secs(3),
         max_ttl,
     };
-    Client::new(engine, settings, report, Generation::current().unwrap())
+    Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }
 
 struct Worker {
@@ -281,16 +282,16 @@ impl Worker {
         // With a watchdog, the loss may have been told meanwhile, before the end by the clock.
         let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
-            if is_in_force && matches!(outcome, Ok(Release::Expired)) {
+            if is_in_force && matches!(outcome, Ok(ReleaseOutcome::Expired)) {
                 world.check_loss(world.judge.holds[hold].token, "was released as expired");
             }
             world.heard_unlock(world.judge.holds[hold].heard_as, outcome.as_ref().ok().copied());
             match outcome {
-                Ok(Release::Released) => {
+                Ok(ReleaseOutcome::Released) => {
                     world.saw("an unlock that says released");
                     world.said_released(hold, begun);
                 }
-                Ok(Release::Expired) => world.saw("an unlock that says expired"),
+                Ok(ReleaseOutcome::Expired) => world.saw("an unlock that says expired"),
                 Err(_) => world.saw("an unlock that finds too few nodes"),
             }
             let allowed = world.plan.node_timeout;
@@ -351,27 +352,27 @@ impl Worker {
                 world.heard_extend(heard_as, heard, outcome);
             }
             match &outcome {
-                Ok(Extension::Extended) => {
+                Ok(ExtendOutcome::Extended) => {
                     world.saw("an extension by hand that succeeds");
                     world.said_extended(hold, begun);
                 }
-                Ok(Extension::Failed(_)) => world.saw("an extension by hand that fails"),
-                Ok(Extension::Lost) => world.saw("an extension by hand that finds the lock lost"),
+                Ok(ExtendOutcome::Failed(_)) => world.saw("an extension by hand that fails"),
+                Ok(ExtendOutcome::Lost) => world.saw("an extension by hand that finds the lock lost"),
                 Err(error) => world.violate("errors", format!("extend: {error}")),
             }
             let allowed = world.plan.node_timeout;
             world.took_time("extend", begun, allowed, pauses);
         });
-        if let (Ok(Extension::Lost), Some(old_end)) = (&outcome, old_end)
+        if let (Ok(ExtendOutcome::Lost), Some(old_end)) = (&outcome, old_end)
             && holds::end_of(Duration::ZERO) < old_end.min(new_end)
         {
             with(|world| world.check_loss(world.judge.holds[hold].token, "could not be extended"));
         }
-        if let (Ok(Extension::Extended), Some(old_end)) = (&outcome, old_end) {
+        if let (Ok(ExtendOutcome::Extended), Some(old_end)) = (&outcome, old_end) {
             holds::was_extended(hold, old_end, (begun, pauses));
         }
         holds::still(hold, remaining(guard), is_watched);
-        matches!(outcome, Ok(Extension::Lost))
+        matches!(outcome, Ok(ExtendOutcome::Lost))
     }
 
     /// After the storm: everybody gets the lock, and goes on to use the client for a while.

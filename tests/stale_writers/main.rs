@@ -14,7 +14,7 @@ mod support {
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use quorumlock::{FenceGuard, Redlock};
+use quorumlock::{FenceChecker, Redlock};
 use rusqlite::{Connection, params};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -71,7 +71,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
             );
         }
         // In front of something that is no database.
-        let guard = FenceGuard::new();
+        let guard = FenceChecker::new();
         assert!(guard.check(RESOURCE, (token as u64).into()).is_ok());
         assert!(guard.check(RESOURCE, (stale as u64).into()).is_err());
     }

@@ -34,11 +34,11 @@
 use super::backoff::Backoff;
 use super::early_end::EarlyEnd;
 use super::fence::Agreement;
-use super::lease::{Lease, Ttl};
+use super::lease::{Ttl, Validity};
 use super::node::NodeSet;
 use super::time::{Readings, Timestamp};
 use super::vote::{Outcome, Tally};
-pub use super::wake_order::Turn;
+pub use super::wake_order::WakeOrder;
 use std::time::Duration;
 
 /// How long others are left time to take a lock that was released: an attempt on nodes that are near, and as long again.
@@ -49,7 +49,7 @@ const INSTANT: Duration = Duration::from_micros(300);
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitLimit {
     /// One attempt, no wait.
     Once,
     /// Until then at the latest.
@@ -60,13 +60,13 @@ pub enum Patience {
 
 /// What does not change from attempt to attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct AcquireConfig {
     /// The time to live that is asked for.
     pub ttl: Ttl,
     /// How long each node has to answer.
     pub node_timeout: Duration,
     /// How long to try.
-    pub patience: Patience,
+    pub patience: WaitLimit,
     /// The delays between attempts.
     pub backoff: Backoff,
     /// How long faults that time does not cure must leave no quorum until they end the wait.
@@ -92,7 +92,7 @@ pub enum Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The lock is ours for the time of this lease.
-    Acquired(Lease),
+    Acquired(Validity),
     /// The wait was cancelled.
     Cancelled,
     /// Somebody else holds it.
@@ -107,7 +107,7 @@ pub enum Verdict {
 
 /// What the waiting goes by, besides the count of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct WaitHints {
     /// When so many keys have ended by themselves that a quorum may be had; never, if nobody knows.
     pub free_at: Timestamp,
     /// Whether no release can happen without ending the wait.
@@ -116,15 +116,15 @@ pub struct Outlook {
     pub is_endless: bool,
 }
 
-impl Outlook {
+impl WaitHints {
     /// Nothing is known.
-    pub const NONE: Outlook = Outlook { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
+    pub const NONE: WaitHints = WaitHints { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
 }
 
 /// Taking the lock, step by step.
 #[derive(Clone, Debug)]
 pub struct Acquire {
-    terms: Terms,
+    terms: AcquireConfig,
     state: State,
     attempts: u32,
     started: Timestamp,
@@ -133,7 +133,7 @@ pub struct Acquire {
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
     /// What else the last attempt found out.
-    outlook: Outlook,
+    outlook: WaitHints,
     /// Whether the present attempt has a reason: something was heard, or the holder's time is up.
     is_prompted: bool,
     /// How many attempts in a row, after something was heard, got a part of it and no quorum.
@@ -163,7 +163,7 @@ enum After {
 
 impl Acquire {
     /// Begins at `now`.
-    pub fn new(terms: Terms, now: Timestamp) -> Acquire {
+    pub fn new(terms: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
             terms,
             state: State::Attempting,
@@ -171,7 +171,7 @@ impl Acquire {
             started: now,
             budget: terms.node_timeout,
             held: false,
-            outlook: Outlook::NONE,
+            outlook: WaitHints::NONE,
             is_prompted: false,
             splits: 0,
             is_told: false,
@@ -208,14 +208,14 @@ impl Acquire {
     fn deadline_within(&self, start: Timestamp, budget: Duration) -> Timestamp {
         let answer = start.after(budget.min(self.terms.ttl.validity()));
         match self.terms.patience {
-            // Patience that had run out when the call was made still buys one attempt.
-            Patience::Until(deadline) if deadline > self.started => answer.min(deadline),
+            // WaitLimit that had run out when the call was made still buys one attempt.
+            WaitLimit::Until(deadline) if deadline > self.started => answer.min(deadline),
             _ => answer,
         }
     }
 
     /// Takes what else there is to know after an attempt, before [`attempted`](Acquire::attempted).
-    pub fn expects(&mut self, outlook: Outlook) {
+    pub fn expects(&mut self, outlook: WaitHints) {
         self.outlook = outlook;
     }
 
@@ -275,7 +275,7 @@ impl Acquire {
 
     /// Whether there is time to [`yield`](Acquire::yields), and for an attempt after that.
     pub fn may_yield(&self, now: Timestamp) -> bool {
-        !matches!(self.terms.patience, Patience::Until(deadline) if deadline <= now.after(moments(u64::MAX) * 2))
+        !matches!(self.terms.patience, WaitLimit::Until(deadline) if deadline <= now.after(moments(u64::MAX) * 2))
     }
 
     /// Others should go first: before the first attempt, wait for a moment.
@@ -285,14 +285,14 @@ impl Acquire {
 
     /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
     /// first for certain, for an instant.
-    pub fn released(&mut self, turn: Turn, now: Timestamp, random: u64) {
+    pub fn released(&mut self, turn: WakeOrder, now: Timestamp, random: u64) {
         let State::Waiting { until, last } = self.state else { return };
         let moment = match turn {
-            Turn::After(in_front) => moments(random) * u32::from(in_front.min(4)),
-            Turn::Due => INSTANT.mul_f64(random as f64 / u64::MAX as f64),
-            Turn::Overdue => return self.prompted(now),
+            WakeOrder::After(in_front) => moments(random) * u32::from(in_front.min(4)),
+            WakeOrder::Due => INSTANT.mul_f64(random as f64 / u64::MAX as f64),
+            WakeOrder::Overdue => return self.prompted(now),
         };
-        self.is_prompted = turn == Turn::Due;
+        self.is_prompted = turn == WakeOrder::Due;
         self.state = State::Waiting { until: until.min(now.after(moment)), last };
     }
 
@@ -312,7 +312,7 @@ impl Acquire {
         if let State::Waiting { last, .. } = self.state {
             self.state = match self.terms.patience {
                 // Nobody gives up without having asked.
-                Patience::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
+                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
                 _ => State::Attempting,
             };
         }
@@ -387,7 +387,7 @@ impl Acquire {
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {
-        matches!(self.terms.patience, Patience::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
+        matches!(self.terms.patience, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
@@ -398,7 +398,7 @@ impl Acquire {
             delay = delay.min(moments(random) * self.splits.min(4));
             self.is_prompted = self.splits < 4;
         }
-        if self.terms.patience != Patience::Once {
+        if self.terms.patience != WaitLimit::Once {
             if self.early_end.is_endless(now, self.terms.node_timeout) {
                 return After::Stop(Verdict::NoExpiry);
             }
@@ -407,8 +407,8 @@ impl Acquire {
             }
         }
         match self.terms.patience {
-            Patience::Once => return After::Stop(lost),
-            Patience::Until(deadline) => {
+            WaitLimit::Once => return After::Stop(lost),
+            WaitLimit::Until(deadline) => {
                 let left = deadline.since(now);
                 if left.is_zero() {
                     return After::Stop(lost);
@@ -417,7 +417,7 @@ impl Acquire {
                 // to sleep through a release just before the deadline. The last of all is slept to its end.
                 delay = delay.min((left / 2).max(self.terms.backoff.min())).min(left);
             }
-            Patience::WhileAvailable(limit) => {
+            WaitLimit::WhileAvailable(limit) => {
                 if lost != Verdict::Held && now.since(self.available_at) >= limit {
                     return After::Stop(lost);
                 }

@@ -23,11 +23,11 @@ fn lease_at(millis: u64) -> LeaseTime {
     LeaseTime::ORIGIN.after(Duration::from_millis(7_000_000 + millis))
 }
 
-fn acquire(patience: Patience) -> Acquire {
+fn acquire(patience: WaitLimit) -> Acquire {
     let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
     let hopeless_after = Duration::from_secs(1);
-    Acquire::new(Terms { ttl, node_timeout: NODE_TIMEOUT, patience, backoff, hopeless_after }, at(0))
+    Acquire::new(AcquireConfig { ttl, node_timeout: NODE_TIMEOUT, patience, backoff, hopeless_after }, at(0))
 }
 
 fn tally(row: &str) -> (Tally, NodeSet) {
@@ -47,7 +47,7 @@ fn tally(row: &str) -> (Tally, NodeSet) {
 
 #[test]
 fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
-    let mut machine = acquire(Patience::Until(at(100)));
+    let mut machine = acquire(WaitLimit::Until(at(100)));
     assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
     machine.woken(Timestamp::from_nanos(99_999_000));
     assert_eq!(machine.poll(), Output::Attempt);
@@ -71,10 +71,10 @@ fn nodes(indices: &[usize]) -> NodeSet {
 }
 
 /// Attempts every 100 ms, each with the row of its time, until the machine is done. Gives when, and the verdict.
-fn ends(patience: Patience, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
+fn ends(patience: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
     let mut machine = acquire(patience);
     for time in (0..100_000).step_by(100) {
-        machine.expects(Outlook { is_endless, ..Outlook::NONE });
+        machine.expects(WaitHints { is_endless, ..WaitHints::NONE });
         let mut output = attempt(&mut machine, row(time), time, time + 1);
         while let Output::Undo(_) = output {
             output = machine.poll();
@@ -92,13 +92,13 @@ fn ends(patience: Patience, is_endless: bool, row: impl Fn(u64) -> &'static str)
 
 #[test]
 fn permanent_faults_that_leave_no_quorum_end_every_wait() {
-    let long = Patience::Until(at(50_000));
+    let long = WaitLimit::Until(at(50_000));
     let unavailable = |time| (time, Verdict::Unavailable);
     assert_eq!(ends(long, false, |_| "ppx"), unavailable(1000));
     assert_eq!(ends(long, false, |_| "ppg"), unavailable(1000));
-    assert_eq!(ends(Patience::Once, false, |_| "ppx"), unavailable(0));
-    assert_eq!(ends(Patience::WhileAvailable(Duration::from_secs(2)), false, |_| "ppx"), unavailable(1000));
-    assert_eq!(ends(Patience::Until(at(500)), false, |_| "ppx"), unavailable(500));
+    assert_eq!(ends(WaitLimit::Once, false, |_| "ppx"), unavailable(0));
+    assert_eq!(ends(WaitLimit::WhileAvailable(Duration::from_secs(2)), false, |_| "ppx"), unavailable(1000));
+    assert_eq!(ends(WaitLimit::Until(at(500)), false, |_| "ppx"), unavailable(500));
     // Other faults may pass, and so may these when they have passed once.
     assert_eq!(ends(long, false, |_| "pxx"), unavailable(50_000));
     assert_eq!(ends(long, false, |time| if time == 900 { "pxx" } else { "ppx" }), unavailable(2000));
@@ -107,18 +107,18 @@ fn permanent_faults_that_leave_no_quorum_end_every_wait() {
 
 #[test]
 fn a_key_that_never_expires_ends_a_wait_when_it_was_seen_twice() {
-    let long = Patience::Until(at(50_000));
+    let long = WaitLimit::Until(at(50_000));
     assert_eq!(ends(long, true, |_| "rrx"), (100, Verdict::NoExpiry));
-    assert_eq!(ends(Patience::WhileAvailable(Duration::from_secs(2)), true, |_| "rrx"), (100, Verdict::NoExpiry));
+    assert_eq!(ends(WaitLimit::WhileAvailable(Duration::from_secs(2)), true, |_| "rrx"), (100, Verdict::NoExpiry));
     assert_eq!(ends(long, true, |time| if time % 200 == 0 { "rrx" } else { "grx" }).1, Verdict::NoExpiry);
     assert_eq!(ends(long, true, |time| if time % 200 == 0 { "rrx" } else { "gxx" }), (50_000, Verdict::Unavailable));
     assert_eq!(ends(long, false, |_| "rrx"), (50_000, Verdict::Held));
-    assert_eq!(ends(Patience::Once, true, |_| "rrx"), (0, Verdict::Held));
+    assert_eq!(ends(WaitLimit::Once, true, |_| "rrx"), (0, Verdict::Held));
 }
 
 #[test]
 fn a_quorum_in_time_wins_and_the_lease_counts_from_the_start() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     let Output::Done(Verdict::Acquired(lease)) = attempt(&mut machine, "ggg__", 100, 140) else { panic!() };
     assert_eq!(lease.end(), lease_at(100 + 988));
 }
@@ -126,7 +126,7 @@ fn a_quorum_in_time_wins_and_the_lease_counts_from_the_start() {
 #[test]
 fn a_quorum_after_the_lease_has_ended_is_undone() {
     for (decided, won) in [(1087, true), (1088, false), (5000, false)] {
-        let mut machine = acquire(Patience::Once);
+        let mut machine = acquire(WaitLimit::Once);
         let output = attempt(&mut machine, "ggr", 100, decided);
         if won {
             assert!(matches!(output, Output::Done(Verdict::Acquired(_))), "{decided}");
@@ -140,7 +140,7 @@ fn a_quorum_after_the_lease_has_ended_is_undone() {
 /// A wall clock set forward between the attempt's start and its end ends the lease, and neither the wait nor the nodes' time.
 #[test]
 fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
-    let mut machine = acquire(Patience::Until(at(1000)));
+    let mut machine = acquire(WaitLimit::Until(at(1000)));
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally("ggg");
     machine.attempted(clocks(0), &tally, reached, Readings { steady: at(1), lease: lease_at(988) }, u64::MAX);
@@ -153,14 +153,14 @@ fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
 
 #[test]
 fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert_eq!(attempt(&mut machine, "grx_r", 0, 50), Output::Undo(nodes(&[0, 2, 3])));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Done(Verdict::Held));
 
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert_eq!(machine.poll(), Output::Attempt);
     machine.attempted(clocks(0), &tally("xxg").0, nodes(&[2]), clocks(1), 0);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[2])));
@@ -169,7 +169,7 @@ fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
 
 #[test]
 fn while_held_it_waits_longer_and_longer_and_tries_again() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     let mut now = 0;
     for delay in [6, 18, 54, 162, 250, 250] {
         assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
@@ -181,7 +181,7 @@ fn while_held_it_waits_longer_and_longer_and_tries_again() {
 
 #[test]
 fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(attempt(&mut machine, "xx_", 0, 50), Output::Undo(_)));
     assert!(matches!(machine.poll(), Output::Wait(_)));
     machine.woken(at(100));
@@ -201,14 +201,14 @@ fn it_gives_up_when_no_quorum_has_answered_for_long_enough() {
 
 #[test]
 fn a_hopelessly_short_lease_does_not_retry_for_ever() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(attempt(&mut machine, "ggg", 0, 5000), Output::Undo(_)));
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }
 
 #[test]
 fn a_deadline_bounds_attempts_and_waits() {
-    let mut machine = acquire(Patience::Until(at(100)));
+    let mut machine = acquire(WaitLimit::Until(at(100)));
     assert_eq!(machine.attempt_deadline(at(0), false), at(50));
     assert_eq!(machine.attempt_deadline(at(70), false), at(100));
     let mut now = 0;
@@ -235,7 +235,7 @@ fn a_deadline_bounds_attempts_and_waits() {
 #[test]
 fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
     for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
-        let mut machine = acquire(Patience::Until(at(100)));
+        let mut machine = acquire(WaitLimit::Until(at(100)));
         let mut output = attempt(&mut machine, first, 0, 50);
         if let Output::Undo(_) = output {
             output = machine.poll();
@@ -249,14 +249,14 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
 
 #[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
-    let mut machine = acquire(Patience::Until(at(0)));
+    let mut machine = acquire(WaitLimit::Until(at(0)));
     assert_eq!(machine.attempt_deadline(at(10), false), at(60));
     assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
 }
 
 #[test]
 fn an_attempt_that_has_to_connect_has_as_much_time_again() {
-    let mut machine = acquire(Patience::Until(at(1000)));
+    let mut machine = acquire(WaitLimit::Until(at(1000)));
     assert_eq!(machine.attempt_deadline(at(0), true), at(100));
     assert_eq!(machine.attempt_deadline(at(0), false), at(50));
     assert_eq!(machine.attempt_deadline(at(950), true), at(1000), "but no longer than its caller waits");
@@ -271,13 +271,13 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
     let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let mut machine = Acquire::new(Terms { ttl, ..acquire(Patience::Once).terms }, at(0));
+    let mut machine = Acquire::new(AcquireConfig { ttl, ..acquire(WaitLimit::Once).terms }, at(0));
     assert_eq!(machine.attempt_deadline(at(0), false), Timestamp::from_nanos(7_900_000));
 }
 
 #[test]
 fn a_cancelled_wait_ends() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Done(Verdict::Cancelled));
@@ -285,7 +285,7 @@ fn a_cancelled_wait_ends() {
 
 #[test]
 fn a_cancelled_call_undoes_what_it_left_behind() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(machine.poll(), Output::Attempt);
     let (tally, reached) = tally("grr");
     machine.attempted(clocks(0), &tally, reached, clocks(1), 0);
@@ -296,7 +296,7 @@ fn a_cancelled_call_undoes_what_it_left_behind() {
 
 #[test]
 fn cancelling_does_not_take_a_won_lock_away() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert!(matches!(attempt(&mut machine, "ggg", 0, 1), Output::Done(Verdict::Acquired(_))));
     machine.cancelled();
     assert!(matches!(machine.poll(), Output::Done(Verdict::Acquired(_))));
@@ -304,13 +304,13 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 /// An attempt that is refused while no release can escape us.
 fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.expects(Outlook { free_at, is_attentive: true, is_endless: false });
+    machine.expects(WaitHints { free_at, is_attentive: true, is_endless: false });
     attempt(machine, "rrr", t0, t0 + 1)
 }
 
 #[test]
 fn whoever_hears_of_releases_asks_seldom_and_at_once_when_he_hears_of_one() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(1 + 250)));
     machine.prompted(at(10));
     // Whoever was quicker has it now, or nobody has: short delays again.
@@ -321,7 +321,7 @@ fn whoever_hears_of_releases_asks_seldom_and_at_once_when_he_hears_of_one() {
 
 #[test]
 fn nobody_sleeps_past_the_end_of_the_holders_time() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, at(100), 0), Output::Wait(at(100)));
     machine.woken(at(100));
     assert_eq!(machine.poll(), Output::Attempt);
@@ -332,21 +332,21 @@ fn nobody_sleeps_past_the_end_of_the_holders_time() {
 #[test]
 fn a_release_is_left_to_those_who_have_waited_for_longer() {
     let until = |turn| {
-        let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+        let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
         assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
         machine.released(turn, at(10), u64::MAX);
         machine.poll()
     };
-    assert_eq!(until(Turn::of(0, 0)), Output::Attempt, "there is nobody else");
-    assert_eq!(until(Turn::of(3, 4)), Output::Attempt, "overtaken before");
-    assert_eq!(until(Turn::of(3, 3)), Output::Wait(at(10).after(INSTANT)));
-    assert_eq!(until(Turn::of(3, 2)), Output::Wait(at(13)));
-    assert_eq!(until(Turn::of(200, 2)), Output::Wait(at(22)), "not for long");
+    assert_eq!(until(WakeOrder::of(0, 0)), Output::Attempt, "there is nobody else");
+    assert_eq!(until(WakeOrder::of(3, 4)), Output::Attempt, "overtaken before");
+    assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(INSTANT)));
+    assert_eq!(until(WakeOrder::of(3, 2)), Output::Wait(at(13)));
+    assert_eq!(until(WakeOrder::of(200, 2)), Output::Wait(at(22)), "not for long");
 }
 
 #[test]
 fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
-    let mut machine = acquire(Patience::WhileAvailable(Duration::from_secs(3)));
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(_)));
     machine.prompted(at(10));
     let mut now = 10;
@@ -360,7 +360,7 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 
 #[test]
 fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
-    let mut machine = acquire(Patience::Until(at(5)));
+    let mut machine = acquire(WaitLimit::Until(at(5)));
     machine.yields(at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
     // A machine that is busy wakes him late: still nobody has asked.
@@ -371,12 +371,12 @@ fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
 #[test]
 fn whoever_has_no_time_to_yield_does_not() {
     for (deadline, may) in [(0, false), (6, false), (7, true)] {
-        let mut machine = acquire(Patience::Until(at(deadline)));
+        let mut machine = acquire(WaitLimit::Until(at(deadline)));
         assert_eq!(machine.may_yield(at(0)), may, "{deadline}");
         machine.yields(at(0), u64::MAX);
         assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
     }
-    assert!(acquire(Patience::WhileAvailable(Duration::ZERO)).may_yield(at(0)));
+    assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_yield(at(0)));
 }
 
 /// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.
@@ -393,7 +393,7 @@ fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
 
 #[test]
 fn a_quorum_with_one_fence_wins_at_once() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert!(matches!(fenced(&mut machine, "gg_", &[7, 7]), Output::Done(Verdict::Acquired(_))));
     assert_eq!(machine.attempts(), 1);
 }
@@ -401,7 +401,7 @@ fn a_quorum_with_one_fence_wins_at_once() {
 #[test]
 fn who_is_behind_is_raised_and_must_say_so_in_time() {
     let table = [
-        ("gg_", 987, Verdict::Acquired(Lease::until(lease_at(988)))),
+        ("gg_", 987, Verdict::Acquired(Validity::until(lease_at(988)))),
         ("gg_", 988, Verdict::TooLate),
         ("rg_", 5, Verdict::Held),
         ("xg_", 5, Verdict::Unavailable),
@@ -410,7 +410,7 @@ fn who_is_behind_is_raised_and_must_say_so_in_time() {
         ("xgg", 5, Verdict::Unavailable),
     ];
     for (row, now, verdict) in table {
-        let mut machine = acquire(Patience::Once);
+        let mut machine = acquire(WaitLimit::Once);
         let Output::Raise(agreement) = fenced(&mut machine, "ggr", &[6, 7]) else { panic!("{row}") };
         assert_eq!((agreement.fence().get(), agreement.behind()), (7, nodes(&[0])));
         assert_eq!(machine.raise_deadline(at(40)), at(90), "the node timeout anew");
@@ -426,7 +426,7 @@ fn who_is_behind_is_raised_and_must_say_so_in_time() {
 
 #[test]
 fn a_raise_that_is_cancelled_is_undone() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert!(matches!(fenced(&mut machine, "ggr", &[6, 7]), Output::Raise(_)));
     machine.cancelled();
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])));
@@ -435,10 +435,10 @@ fn a_raise_that_is_cancelled_is_undone() {
 
 #[test]
 fn a_fenced_attempt_is_lost_as_any_other() {
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert_eq!(fenced(&mut machine, "grr", &[7]), Output::Undo(nodes(&[0])));
     assert_eq!(machine.poll(), Output::Done(Verdict::Held));
-    let mut machine = acquire(Patience::Once);
+    let mut machine = acquire(WaitLimit::Once);
     assert_eq!(machine.poll(), Output::Attempt);
     let mut fences = Fences::default();
     for (node, fence) in [(0, 6), (1, 7)] {

@@ -32,7 +32,7 @@
 //!
 //! ```
 //! use quorumlock::algorithm::lease::{MAX_TTL, Ttl};
-//! use quorumlock::algorithm::renewal::{Renewals, Terms};
+//! use quorumlock::algorithm::renewal::{Renewals, RenewalConfig};
 //! use quorumlock::algorithm::time::LeaseTime;
 //! use std::time::Duration;
 //!
@@ -41,7 +41,7 @@
 //! let mut renewals = Renewals::new();
 //! let (mut due, mut ended) = (Vec::new(), Vec::new());
 //!
-//! let id = renewals.insert(Terms::of(ttl), at(0), ttl.lease_from(at(0)), at(2));
+//! let id = renewals.insert(RenewalConfig::of(ttl), at(0), ttl.lease_from(at(0)), at(2));
 //! assert_eq!(renewals.next_at(), at(300));
 //! renewals.due(at(299), usize::MAX, &mut due);
 //! assert!(due.is_empty(), "never before its time");
@@ -63,7 +63,7 @@
 
 use super::agenda::Agenda;
 use super::health;
-use super::lease::{Lease, Ttl};
+use super::lease::{Ttl, Validity};
 use super::time::LeaseTime;
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ pub struct Id {
 
 /// How a lease is to be extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct RenewalConfig {
     /// Time from the start of a lease to its extension; at most half of its validity is waited, whatever stands here.
     pub period: Duration,
     /// The time that an answer takes at worst: no try is repeated so close to the end that it could not be answered.
@@ -93,13 +93,19 @@ pub struct Terms {
     pub until: Option<LeaseTime>,
 }
 
-impl Terms {
+impl RenewalConfig {
     /// Never extended: there to be told when it ends.
-    pub const NEVER: Terms = Terms { period: Duration::MAX, margin: Duration::ZERO, at_most: Some(0), until: None };
+    pub const NEVER: RenewalConfig =
+        RenewalConfig { period: Duration::MAX, margin: Duration::ZERO, at_most: Some(0), until: None };
 
     /// The default for leases of this time to live: extended after a third of it, without limit, tried to the very end.
-    pub fn of(ttl: Ttl) -> Terms {
-        Terms { period: Duration::from_millis(ttl.millis()) / 3, margin: Duration::ZERO, at_most: None, until: None }
+    pub fn of(ttl: Ttl) -> RenewalConfig {
+        RenewalConfig {
+            period: Duration::from_millis(ttl.millis()) / 3,
+            margin: Duration::ZERO,
+            at_most: None,
+            until: None,
+        }
     }
 }
 
@@ -120,9 +126,9 @@ pub struct Renewals {
 struct Slot {
     serial: u64,
     state: State,
-    terms: Terms,
+    terms: RenewalConfig,
     start: LeaseTime,
-    lease: Lease,
+    lease: Validity,
     extensions: u32,
 }
 
@@ -140,7 +146,7 @@ impl Renewals {
     }
 
     /// Adds a lease that began at `start`, before the first byte of its attempt was written.
-    pub fn insert(&mut self, terms: Terms, start: LeaseTime, lease: Lease, now: LeaseTime) -> Id {
+    pub fn insert(&mut self, terms: RenewalConfig, start: LeaseTime, lease: Validity, now: LeaseTime) -> Id {
         self.serial += 1;
         let fresh = Slot { serial: self.serial, state: State::Waiting, terms, start, lease, extensions: 0 };
         let slot = match self.unused.pop() {
@@ -205,7 +211,7 @@ impl Renewals {
 
     /// The extension in flight was won, at the start that is passed, read before its first byte was written. Gives back the
     /// lease that counts now; none when the old one had ended or is not there any more.
-    pub fn renewed(&mut self, id: Id, start: LeaseTime, lease: Lease, now: LeaseTime) -> Option<Lease> {
+    pub fn renewed(&mut self, id: Id, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
         if present.state == State::InFlight {
             present.state = State::Waiting;
@@ -231,7 +237,7 @@ impl Renewals {
 
     /// The lease was extended by hand. That uses up none of the automatic extensions, and if one is in flight, it stays so.
     /// Gives back the lease that counts now; none when the old one had ended or is not there any more.
-    pub fn extended(&mut self, id: Id, start: LeaseTime, lease: Lease, now: LeaseTime) -> Option<Lease> {
+    pub fn extended(&mut self, id: Id, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {
         let present = self.valid(id, now)?;
         // Nodes go by the extension that was sent last, whichever answer is the later.
         if start >= present.start {

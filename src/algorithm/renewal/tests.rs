@@ -13,7 +13,7 @@ fn at(millis: u64) -> LeaseTime {
 }
 
 /// A schedule with one lease of 900 ms, valid for 898 ms, that began at once.
-fn single(terms: Terms) -> (Renewals, Id) {
+fn single(terms: RenewalConfig) -> (Renewals, Id) {
     let mut renewals = Renewals::new();
     let id = renewals.insert(terms, at(0), ttl(900).lease_from(at(0)), at(1));
     (renewals, id)
@@ -53,7 +53,7 @@ fn failing(renewals: &mut Renewals, id: Id, end: LeaseTime, after: Duration) -> 
 
 #[test]
 fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     for third in 1..100 {
         assert_eq!(renewals.next_at(), at(third * 300));
         assert_eq!(due(&mut renewals, third * 300 - 1), []);
@@ -67,7 +67,7 @@ fn a_lease_is_renewed_at_every_third_until_it_is_removed() {
 
 #[test]
 fn a_failed_try_is_repeated_more_and_more_often_until_the_end() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     let tries = failing(&mut renewals, id, at(898), Duration::from_millis(50));
     assert_eq!(tries, [300, 487, 627, 732, 811, 871]);
     assert_eq!(ended(&mut renewals, 897), []);
@@ -79,7 +79,7 @@ fn a_failed_try_is_repeated_more_and_more_often_until_the_end() {
 #[test]
 fn a_long_lease_is_tried_about_twenty_times_more() {
     let mut renewals = Renewals::new();
-    let id = renewals.insert(Terms::of(ttl(30_000)), at(0), ttl(30_000).lease_from(at(0)), at(0));
+    let id = renewals.insert(RenewalConfig::of(ttl(30_000)), at(0), ttl(30_000).lease_from(at(0)), at(0));
     let tries = failing(&mut renewals, id, at(29_998), Duration::ZERO);
     assert!((20..=30).contains(&tries.len()), "{tries:?}");
     assert_eq!(tries[..4], [10_000, 14_999, 18_749, 21_561]);
@@ -89,7 +89,7 @@ fn a_long_lease_is_tried_about_twenty_times_more() {
 
 #[test]
 fn no_try_begins_within_the_margin_but_one_begins_right_before_it() {
-    let terms = Terms { margin: Duration::from_millis(100), ..Terms::of(ttl(900)) };
+    let terms = RenewalConfig { margin: Duration::from_millis(100), ..RenewalConfig::of(ttl(900)) };
     let (mut renewals, id) = single(terms);
     let tries = failing(&mut renewals, id, at(898), Duration::ZERO);
     assert_eq!((tries[0], tries[1], tries.last()), (300, 424, Some(&798)));
@@ -98,7 +98,7 @@ fn no_try_begins_within_the_margin_but_one_begins_right_before_it() {
 
 #[test]
 fn a_success_after_failures_goes_back_to_the_period() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
     renewals.failed(id, at(350));
     renew(&mut renewals, id, 487);
@@ -107,7 +107,7 @@ fn a_success_after_failures_goes_back_to_the_period() {
 
 #[test]
 fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
-    let (mut renewals, id) = single(Terms { at_most: Some(2), ..Terms::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig { at_most: Some(2), ..RenewalConfig::of(ttl(900)) });
     assert_eq!(due(&mut renewals, 300), [id]);
     // What failed does not count.
     renewals.failed(id, at(300));
@@ -117,22 +117,22 @@ fn limits_of_number_and_time_end_the_renewals_but_not_the_lease() {
     assert_eq!((due(&mut renewals, 1697), ended(&mut renewals, 1697)), (vec![], vec![]));
     assert_eq!(ended(&mut renewals, 1698), [id]);
 
-    let (mut renewals, id) = single(Terms { at_most: Some(0), ..Terms::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig { at_most: Some(0), ..RenewalConfig::of(ttl(900)) });
     assert_eq!((renewals.next_at(), due(&mut renewals, 800)), (at(898), vec![]));
     assert_eq!(ended(&mut renewals, 898), [id]);
 
-    let (mut renewals, id) = single(Terms { until: Some(at(600)), ..Terms::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig { until: Some(at(600)), ..RenewalConfig::of(ttl(900)) });
     renew(&mut renewals, id, 300);
     assert_eq!((due(&mut renewals, 1100), renewals.next_at()), (vec![], at(1198)));
     // It was due before its limit, and nobody looked.
-    let (mut renewals, id) = single(Terms { until: Some(at(600)), ..Terms::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig { until: Some(at(600)), ..RenewalConfig::of(ttl(900)) });
     assert_eq!(due(&mut renewals, 600), []);
     assert_eq!((due(&mut renewals, 700), ended(&mut renewals, 898)), (vec![], vec![id]));
 }
 
 #[test]
 fn an_answer_after_the_end_renews_nothing_even_if_nobody_was_told_yet() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
     assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
     assert_eq!(renewals.extended(id, at(300), ttl(900).lease_from(at(300)), at(898)), None);
@@ -143,7 +143,7 @@ fn an_answer_after_the_end_renews_nothing_even_if_nobody_was_told_yet() {
 
 #[test]
 fn an_ended_lease_is_not_extended_by_whoever_comes_late() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 898), []);
     assert_eq!(renewals.next_at(), at(898));
     assert_eq!(ended(&mut renewals, 5_000), [id]);
@@ -151,10 +151,10 @@ fn an_ended_lease_is_not_extended_by_whoever_comes_late() {
 
 #[test]
 fn removal_wins_over_an_answer_and_its_slot_gets_a_new_name() {
-    let (mut renewals, id) = single(Terms::of(ttl(900)));
+    let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
     assert_eq!(due(&mut renewals, 300), [id]);
     assert!(renewals.remove(id));
-    let next = renewals.insert(Terms::of(ttl(900)), at(310), ttl(900).lease_from(at(310)), at(310));
+    let next = renewals.insert(RenewalConfig::of(ttl(900)), at(310), ttl(900).lease_from(at(310)), at(310));
     assert_eq!(next.slot, id.slot);
     assert_eq!(renewals.renewed(id, at(300), ttl(900).lease_from(at(300)), at(320)), None);
     assert!(!renewals.failed(id, at(320)) && !renewals.remove(id));
@@ -164,7 +164,7 @@ fn removal_wins_over_an_answer_and_its_slot_gets_a_new_name() {
 
 #[test]
 fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
-    let (mut renewals, id) = single(Terms { at_most: Some(1), ..Terms::of(ttl(900)) });
+    let (mut renewals, id) = single(RenewalConfig { at_most: Some(1), ..RenewalConfig::of(ttl(900)) });
     let longer = ttl(9_000).lease_from(at(100));
     assert_eq!(renewals.extended(id, at(100), longer, at(101)), Some(longer));
     assert_eq!(renewals.next_at(), at(400));
@@ -182,7 +182,7 @@ fn an_extension_by_hand_moves_the_schedule_and_counts_for_nothing() {
 fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
     for (automatic, by_hand) in [(900, 300), (900, 5_000)] {
         for is_answered_last in [true, false] {
-            let (mut renewals, id) = single(Terms::of(ttl(900)));
+            let (mut renewals, id) = single(RenewalConfig::of(ttl(900)));
             assert_eq!(due(&mut renewals, 300), [id]);
             let (automatic, by_hand) = (ttl(automatic).lease_from(at(300)), ttl(by_hand).lease_from(at(300)));
             if is_answered_last {
@@ -199,16 +199,16 @@ fn an_extension_by_hand_at_the_very_time_of_a_renewal_counts_as_the_later() {
 #[test]
 fn odd_terms_do_no_harm() {
     for period in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
-        let (renewals, _) = single(Terms { period, margin: Duration::MAX, ..Terms::of(ttl(900)) });
+        let (renewals, _) = single(RenewalConfig { period, margin: Duration::MAX, ..RenewalConfig::of(ttl(900)) });
         assert!((at(10)..=at(449)).contains(&renewals.next_at()), "{period:?}");
     }
     let mut renewals = Renewals::new();
-    let id = renewals.insert(Terms::of(ttl(3)), at(0), ttl(3).lease_from(at(0)), at(0));
+    let id = renewals.insert(RenewalConfig::of(ttl(3)), at(0), ttl(3).lease_from(at(0)), at(0));
     assert_eq!(renewals.next_at(), LeaseTime::from_nanos(500_000));
     assert_eq!(due(&mut renewals, 0), []);
     assert_eq!(ended(&mut renewals, 1), [id]);
     let never = ttl(900).lease_from(LeaseTime::NEVER);
-    let id = renewals.insert(Terms::of(ttl(900)), LeaseTime::NEVER, never, LeaseTime::NEVER);
+    let id = renewals.insert(RenewalConfig::of(ttl(900)), LeaseTime::NEVER, never, LeaseTime::NEVER);
     assert_eq!(renewals.next_at(), LeaseTime::NEVER);
     let mut told = Vec::new();
     renewals.ended(LeaseTime::NEVER, &mut told);
@@ -222,7 +222,7 @@ fn ten_thousand_leases_go_out_in_one_batch_and_allocate_once() {
     let mut ids = Vec::new();
     for number in 0..LEASES as u64 {
         let start = at(number % 7);
-        ids.push(renewals.insert(Terms::of(ttl(900)), start, ttl(900).lease_from(start), at(7)));
+        ids.push(renewals.insert(RenewalConfig::of(ttl(900)), start, ttl(900).lease_from(start), at(7)));
     }
     let capacity = |renewals: &Renewals| (renewals.slots.capacity(), renewals.unused.capacity());
     let before = capacity(&renewals);

@@ -44,7 +44,7 @@ pub enum Outcome {
 
 /// What a release has come to (rule 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReleaseOutcome {
+pub enum ReleaseVerdict {
     /// The undecided nodes still matter.
     Pending,
     /// A quorum deleted our key.
@@ -57,7 +57,7 @@ pub enum ReleaseOutcome {
 
 /// What an extension has come to (rule 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtensionOutcome {
+pub enum ExtensionVerdict {
     /// The undecided nodes still matter.
     Pending,
     /// Our key lives on at a quorum.
@@ -178,27 +178,27 @@ impl Tally {
 
     /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock expired: fewer may all come from
     /// nodes that never had its key, because they were down at the acquire.
-    pub fn release(&self) -> ReleaseOutcome {
+    pub fn release(&self) -> ReleaseVerdict {
         let undecided = self.nodes() - self.voted().len();
         let may_hold = self.nodes() - self.denied().len();
         if self.granted.len() >= self.quorum() {
-            ReleaseOutcome::Released
+            ReleaseVerdict::Released
         } else if may_hold < self.quorum() {
-            ReleaseOutcome::Expired
+            ReleaseVerdict::Expired
         } else if self.granted.len() + undecided >= self.quorum() || may_hold - undecided < self.quorum() {
-            ReleaseOutcome::Pending
+            ReleaseVerdict::Pending
         } else {
-            ReleaseOutcome::Unavailable
+            ReleaseVerdict::Unavailable
         }
     }
 
     /// The verdict, read as an extension: a yes and a definite no count as they do in a release.
-    pub fn extension(&self) -> ExtensionOutcome {
+    pub fn extension(&self) -> ExtensionVerdict {
         match self.release() {
-            ReleaseOutcome::Pending => ExtensionOutcome::Pending,
-            ReleaseOutcome::Released => ExtensionOutcome::Extended,
-            ReleaseOutcome::Expired => ExtensionOutcome::Lost,
-            ReleaseOutcome::Unavailable => ExtensionOutcome::Unavailable,
+            ReleaseVerdict::Pending => ExtensionVerdict::Pending,
+            ReleaseVerdict::Released => ExtensionVerdict::Extended,
+            ReleaseVerdict::Expired => ExtensionVerdict::Lost,
+            ReleaseVerdict::Unavailable => ExtensionVerdict::Unavailable,
         }
     }
 

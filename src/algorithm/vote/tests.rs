@@ -87,7 +87,7 @@ fn acquisitions_are_decided_as_soon_as_they_are_certain() {
 
 #[test]
 fn releases_are_expired_only_where_no_quorum_can_have_held_the_token() {
-    use ReleaseOutcome::*;
+    use ReleaseVerdict::*;
     let table = [
         ("_", Pending),
         ("g", Released),
@@ -140,7 +140,7 @@ fn releases_are_expired_only_where_no_quorum_can_have_held_the_token() {
 
 #[test]
 fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
-    use ExtensionOutcome::*;
+    use ExtensionVerdict::*;
     let table = [
         ("_", Pending),
         ("g", Extended),
@@ -222,12 +222,12 @@ fn thresholds_are_those_of_a_majority() {
             };
             assert_eq!(tally.acquisition(), acquired, "{row}");
             let released = match () {
-                () if more_than_half(granted) => ReleaseOutcome::Released,
-                () if !more_than_half(nodes - denied) => ReleaseOutcome::Expired,
+                () if more_than_half(granted) => ReleaseVerdict::Released,
+                () if !more_than_half(nodes - denied) => ReleaseVerdict::Expired,
                 () if more_than_half(granted + undecided) || !more_than_half(nodes - denied - undecided) => {
-                    ReleaseOutcome::Pending
+                    ReleaseVerdict::Pending
                 }
-                () => ReleaseOutcome::Unavailable,
+                () => ReleaseVerdict::Unavailable,
             };
             assert_eq!(tally.release(), released, "{row}");
             rows += 1;
@@ -244,10 +244,10 @@ fn a_grant_through_another_connection_is_the_nodes_own() {
         tally.granted_at(NodeId::new(0));
         tally
     };
-    assert_eq!(deleted("rg_").release(), ReleaseOutcome::Released);
-    assert_eq!(deleted("xgx").release(), ReleaseOutcome::Released);
-    assert_eq!(deleted("_g_").release(), ReleaseOutcome::Released);
-    assert_eq!(deleted("r__").release(), ReleaseOutcome::Pending);
+    assert_eq!(deleted("rg_").release(), ReleaseVerdict::Released);
+    assert_eq!(deleted("xgx").release(), ReleaseVerdict::Released);
+    assert_eq!(deleted("_g_").release(), ReleaseVerdict::Released);
+    assert_eq!(deleted("r__").release(), ReleaseVerdict::Pending);
     for row in ["g__", "r__", "a__", "x__", "___"] {
         assert_eq!(deleted(row), tally("g__"), "{row}");
         assert!(!deleted(row).record(NodeId::new(0), Vote::Refused), "{row}");
@@ -303,15 +303,15 @@ fn verdicts_are_final() {
             let full: String = row.chars().map(|vote| if vote == '_' { later.next().unwrap() } else { vote }).collect();
             let late = tally(&full);
             assert_ne!(late.acquisition(), Outcome::Pending, "{full}");
-            assert_ne!(late.release(), ReleaseOutcome::Pending, "{full}");
-            assert_ne!(late.extension(), ExtensionOutcome::Pending, "{full}");
+            assert_ne!(late.release(), ReleaseVerdict::Pending, "{full}");
+            assert_ne!(late.extension(), ExtensionVerdict::Pending, "{full}");
             if early.acquisition() != Outcome::Pending {
                 assert_eq!(early.acquisition() == Outcome::Won, late.acquisition() == Outcome::Won, "{row} {full}");
             }
-            if early.release() != ReleaseOutcome::Pending {
+            if early.release() != ReleaseVerdict::Pending {
                 assert_eq!(early.release(), late.release(), "{row} {full}");
             }
-            if early.extension() != ExtensionOutcome::Pending {
+            if early.extension() != ExtensionVerdict::Pending {
                 assert_eq!(early.extension(), late.extension(), "{row} {full}");
             }
         }
@@ -324,10 +324,10 @@ fn verdicts_are_pending_no_longer_than_they_must() {
     for row in rows("grax_", 6) {
         let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).extension());
         let certain = ends.iter().all(|end| *end == ends[0]);
-        assert_eq!(tally(&row).extension() != ExtensionOutcome::Pending, certain, "{row} {ends:?}");
+        assert_eq!(tally(&row).extension() != ExtensionVerdict::Pending, certain, "{row} {ends:?}");
         let ends = ["g", "a", "x"].map(|vote| tally(&row.replace('_', vote)).release());
         let certain = ends.iter().all(|end| *end == ends[0]);
-        assert_eq!(tally(&row).release() != ReleaseOutcome::Pending, certain, "{row} {ends:?}");
+        assert_eq!(tally(&row).release() != ReleaseVerdict::Pending, certain, "{row} {ends:?}");
     }
 }
 
@@ -363,8 +363,8 @@ fn only_first_votes_count_in_any_order() {
             assert!(before.acquisition() == Outcome::Pending || counted.acquisition() != Outcome::Pending);
             let was_lost = !matches!(before.acquisition(), Outcome::Pending | Outcome::Won);
             assert!(!was_lost || counted.acquisition() != Outcome::Won);
-            assert!([ReleaseOutcome::Pending, counted.release()].contains(&before.release()));
-            assert!([ExtensionOutcome::Pending, counted.extension()].contains(&before.extension()));
+            assert!([ReleaseVerdict::Pending, counted.release()].contains(&before.release()));
+            assert!([ExtensionVerdict::Pending, counted.extension()].contains(&before.extension()));
         }
         for order in orders {
             let mut again = Tally::new(NODES);

@@ -3,7 +3,7 @@
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::lease::MAX_TTL;
 use crate::algorithm::node::MAX_NODES;
-use crate::algorithm::quarantine::{Quarantine, RestartGuard};
+use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::Clock;
 use crate::api::client::{Client, Settings};
 use crate::api::node::Node;
@@ -13,7 +13,7 @@ use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::observer::Observer;
 use crate::events::report::Reporter;
 use crate::os::clock::SystemClock;
-use crate::os::fork::Generation;
+use crate::os::fork::ForkEpoch;
 use crate::protocol::endpoint::Endpoint;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,11 +79,11 @@ pub struct Builder {
     retry_max: Duration,
     unavailable_after: Duration,
     max_ttl: Duration,
-    restart_guard: RestartGuard,
+    restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
     spin: Option<Duration>,
-    wake_ups: bool,
+    release_notifications: bool,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -105,11 +105,11 @@ impl Builder {
             retry_max: RETRY_MAX,
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
-            restart_guard: RestartGuard::default(),
+            restart_policy: RestartPolicy::default(),
             durable: false,
             fence_retention: FENCE_RETENTION,
             spin: None,
-            wake_ups: true,
+            release_notifications: true,
             observer: None,
         }
     }
@@ -165,7 +165,7 @@ impl Builder {
     }
 
     /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default: 2 ms
-    /// and 250 ms. Delays are random, and grow while the lock stays held; at once, where a [release](Builder::wake_ups) would
+    /// and 250 ms. Delays are random, and grow while the lock stays held; at once, where a [release](Builder::release_notifications) would
     /// be heard of. The shortest is more than zero.
     #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
@@ -185,7 +185,7 @@ impl Builder {
 
     /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
     ///
-    /// **This is also how long a restarted node does not count** ([`restart_guard`](Builder::restart_guard)), so all clients of
+    /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all clients of
     /// the nodes must set the same. A lock with a longer time to live fails at its first use, as
     /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a [`Watchdog`](crate::Watchdog)
     /// extends its lock.
@@ -195,7 +195,7 @@ impl Builder {
         self
     }
 
-    /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartGuard::Observed`].
+    /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartPolicy::Observed`].
     ///
     /// By default a node that this client has met, and that was restarted since, does not count until
     /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count, nothing can be
@@ -220,8 +220,8 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn restart_guard(mut self, guard: RestartGuard) -> Builder {
-        self.restart_guard = guard;
+    pub fn restart_policy(mut self, guard: RestartPolicy) -> Builder {
+        self.restart_policy = guard;
         self
     }
 
@@ -277,7 +277,7 @@ impl Builder {
     ///
     /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
     /// `+publish +subscribe +unsubscribe &quorumlock:*`; one that may do neither is told to the
-    /// [`Observer`](crate::Observer::wake_ups_refused) once, and locks as well.
+    /// [`Observer`](crate::Observer::release_notifications_refused) once, and locks as well.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -296,8 +296,8 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn wake_ups(mut self, wake_ups: bool) -> Builder {
-        self.wake_ups = wake_ups;
+    pub fn release_notifications(mut self, release_notifications: bool) -> Builder {
+        self.release_notifications = release_notifications;
         self
     }
 
@@ -324,18 +324,18 @@ impl Builder {
         self.check()?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
-        let made_in = Generation::current().map_err(|error| Error::system("register a fork handler", &error))?;
+        let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
         let declared =
             |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
         let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
         let record = |(endpoint, &durable): (Endpoint, &bool)| {
-            let quarantine = Quarantine::new(self.restart_guard, self.max_ttl);
+            let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
             if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
         };
         let records = endpoints.into_iter().zip(&durable).map(record).collect();
         let (spin, news) = (self.spinning(), report.news());
         let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
-        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.wake_ups, retention)
+        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.release_notifications, retention)
             .map_err(|error| Error::system("open a descriptor", &error))?;
         Ok(Redlock::new(Client::new(
             engine,
@@ -350,7 +350,7 @@ impl Builder {
                 max_ttl: self.max_ttl,
             },
             report,
-            made_in,
+            created_in,
         )))
     }
 

@@ -3,19 +3,19 @@
 mod ensure;
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::lease::{Lease, Ttl};
+use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::api::client::Client;
-use crate::api::lease::Lease as LeaseAtRest;
-use crate::engine::calls::{Claim, Order};
+use crate::api::lease::Lease as PublicLease;
+use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
-use crate::engine::watchdog_thread::{Left, Watched};
+use crate::engine::watchdog_thread::{Left, WatchedLock};
 use crate::events::error::{NodeFault, Result};
 use crate::events::event::LossReason;
-use crate::events::event_queue::Farewell;
-use crate::events::extension::Extension;
-use crate::events::release::Release;
+use crate::events::event_queue::ReleaseContext;
+use crate::events::extension::ExtendOutcome;
+use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -38,24 +38,24 @@ use std::time::{Duration, SystemTime};
 pub struct MutexGuard {
     client: Client,
     key: Arc<str>,
-    claim: Claim,
+    claim: AttemptRecord,
     /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
-    lease: Lease,
+    lease: Validity,
     /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has been
     /// released, or detached.
     held_for: Option<NonZeroU64>,
     /// The longest time to live that any node may have been asked for, in milliseconds.
     longest: NonZeroU64,
-    watched: OnceLock<Arc<Watched>>,
+    watched: OnceLock<Arc<WatchedLock>>,
 }
 
 impl MutexGuard {
     pub(crate) fn new(
         client: Client,
         key: Arc<str>,
-        claim: Claim,
-        (lease, ttl): (Lease, Ttl),
-        watched: Option<Arc<Watched>>,
+        claim: AttemptRecord,
+        (lease, ttl): (Validity, Ttl),
+        watched: Option<Arc<WatchedLock>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
         let longest = ttl.longest();
@@ -93,17 +93,17 @@ impl MutexGuard {
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-    /// use quorumlock::Release;
+    /// use quorumlock::ReleaseOutcome;
     /// use std::{thread, time::Duration};
     ///
     /// let guard = redlock.mutex("orders/42").lock()?;
-    /// assert_eq!(guard.unlock()?, Release::Released);
+    /// assert_eq!(guard.unlock()?, ReleaseOutcome::Released);
     ///
     /// // Work that took longer than the lock lasted.
     /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(20)).lock()?;
     /// thread::sleep(Duration::from_millis(25));
     /// assert!(guard.remaining().is_zero());
-    /// assert_eq!(guard.unlock()?, Release::Expired);
+    /// assert_eq!(guard.unlock()?, ReleaseOutcome::Expired);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -112,7 +112,7 @@ impl MutexGuard {
     /// the lock, or none can have held it any more. The release has been sent
     /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
     /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
-    pub fn unlock(mut self) -> Result<Release> {
+    pub fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
@@ -121,9 +121,9 @@ impl MutexGuard {
             self.held_for = None;
             self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
         });
-        let context = Farewell { key: Arc::clone(&self.key), was_valid, loss_told };
+        let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_told };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
-        Release::of(count.tally.release(), was_valid).ok_or_else(|| {
+        ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
             self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count))
         })
     }
@@ -134,14 +134,14 @@ impl MutexGuard {
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-    /// use quorumlock::Extension;
+    /// use quorumlock::ExtendOutcome;
     /// use std::time::Duration;
     ///
     /// let mut guard = redlock.mutex("orders/42").ttl(Duration::from_secs(5)).lock()?;
     /// match guard.extend(Duration::from_secs(60))? {
-    ///     Extension::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
-    ///     Extension::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
-    ///     Extension::Lost => println!("stop: somebody else may hold it"),
+    ///     ExtendOutcome::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
+    ///     ExtendOutcome::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
+    ///     ExtendOutcome::Lost => println!("stop: somebody else may hold it"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -152,7 +152,7 @@ impl MutexGuard {
     ///
     /// # Errors
     /// [`Config`](crate::ErrorKind::Config) for an unusable time to live; [`Forked`](crate::ErrorKind::Forked).
-    pub fn extend(&mut self, ttl: Duration) -> Result<Extension> {
+    pub fn extend(&mut self, ttl: Duration) -> Result<ExtendOutcome> {
         self.client.check_process()?;
         let ttl = self.client.checked_ttl(ttl)?;
         let found = self.extend_by(ttl);
@@ -164,17 +164,17 @@ impl MutexGuard {
         Ok(match found {
             Found::Extended(repaired) => {
                 report.extended(&self.key, ttl.duration(), false, repaired);
-                Extension::Extended
+                ExtendOutcome::Extended
             }
             Found::Failed(causes) => {
                 report.extension_failed(&self.key, || self.remaining(), &causes);
-                Extension::Failed(causes)
+                ExtendOutcome::Failed(causes)
             }
             Found::Lost(reason) => {
                 if is_told_here {
                     report.lost(&self.key, reason);
                 }
-                Extension::Lost
+                ExtendOutcome::Lost
             }
         })
     }
@@ -253,15 +253,15 @@ impl MutexGuard {
     ///
     /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client has
     /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
-    /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
+    /// goes with its time to live. After its extension by more than [`Validity::ttl`](crate::Validity::ttl) the key may live no
     /// longer there than that.
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
-    pub fn detach(mut self) -> LeaseAtRest {
+    pub fn detach(mut self) -> PublicLease {
         let client = self.client.clone();
         let lease = match self.watched.get() {
-            _ if client.is_inherited() => Lease::until(LeaseTime::ORIGIN),
-            Some(watched) => client.keeper().part(watched),
+            _ if client.is_inherited() => Validity::until(LeaseTime::ORIGIN),
+            Some(watched) => client.watchdog_thread().part(watched),
             None => self.lease,
         };
         let wall = SystemTime::now();
@@ -271,24 +271,24 @@ impl MutexGuard {
             client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
-        LeaseAtRest::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
+        PublicLease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
     /// Sees to it that the loss of the lock is told.
-    fn watch(&self) -> Result<&Arc<Watched>> {
+    fn watch(&self) -> Result<&Arc<WatchedLock>> {
         self.client.check_process()?;
         if let Some(watched) = self.watched.get() {
             return Ok(watched);
         }
-        self.client.start_keeper()?;
-        let watch = || self.client.keeper().watch(&self.key, &self.claim, self.lease, None);
+        self.client.start_watchdog_thread()?;
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, None);
         Ok(self.watched.get_or_init(watch))
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> Found {
         const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
-            Some(watched) => self.client.keeper().ask(watched, ttl),
+            Some(watched) => self.client.watchdog_thread().ask(watched, ttl),
             None => self.client.engine().lease_now(),
         };
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
@@ -302,7 +302,7 @@ impl MutexGuard {
         // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
         self.longest = self.longest.max(ttl.longest());
         let (engine, old) = (self.client.engine(), self.lease());
-        let order = Order {
+        let order = LeaseRequest {
             key: self.key.as_bytes(),
             token: &self.claim.token,
             ttl_millis: ttl.millis(),
@@ -330,7 +330,7 @@ impl MutexGuard {
         if self.lease().is_valid(now) { Found::Failed(self.client.trouble(&count).causes) } else { ENDED }
     }
 
-    fn lease(&self) -> Lease {
+    fn lease(&self) -> Validity {
         self.watched.get().map_or(self.lease, |watched| watched.lease())
     }
 
@@ -338,7 +338,7 @@ impl MutexGuard {
     fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
         self.held_for = Some(ttl.longest());
         match self.watched.get() {
-            Some(watched) => self.client.keeper().extended(watched, start, ttl),
+            Some(watched) => self.client.watchdog_thread().extended(watched, start, ttl),
             None => {
                 self.lease = ttl.lease_from(start);
                 true
@@ -350,13 +350,13 @@ impl MutexGuard {
     fn lose(&mut self, reason: LossReason) -> bool {
         match self.watched.get() {
             Some(watched) if reason == LossReason::KeyGone => {
-                let is_untold = self.client.keeper().lose(watched);
+                let is_untold = self.client.watchdog_thread().lose(watched);
                 watched.call_back();
                 is_untold
             }
             // Whoever watches it tells its end.
             Some(_) => false,
-            None => std::mem::replace(&mut self.lease, Lease::LOST) != Lease::LOST,
+            None => std::mem::replace(&mut self.lease, Validity::LOST) != Validity::LOST,
         }
     }
 
@@ -366,15 +366,15 @@ impl MutexGuard {
     }
 
     /// Sees to it that nothing more is sent for this lock, and gives what is held.
-    fn leave_watch(&self) -> (Left, Claim) {
+    fn leave_watch(&self) -> (Left, AttemptRecord) {
         match self.watched.get() {
             Some(watched) => {
-                let left = self.client.keeper().leave(watched);
+                let left = self.client.watchdog_thread().leave(watched);
                 let reached = self.claim.reached.union(left.reached);
-                (left, Claim { reached, ..self.claim })
+                (left, AttemptRecord { reached, ..self.claim })
             }
             None => {
-                let loss_told = self.lease == Lease::LOST;
+                let loss_told = self.lease == Validity::LOST;
                 (Left { lease: self.lease, reached: self.claim.reached, loss_told }, self.claim)
             }
         }
@@ -406,7 +406,11 @@ impl Drop for MutexGuard {
             client.queues().release(key, HoldId::of(&claim.token), now.steady);
             let was_valid = lease.is_valid(now.lease);
             is_loss_found = !was_valid && !loss_told;
-            is_observed.then(|| Farewell { key: Arc::clone(key), was_valid, loss_told: loss_told || is_loss_found })
+            is_observed.then(|| ReleaseContext {
+                key: Arc::clone(key),
+                was_valid,
+                loss_told: loss_told || is_loss_found,
+            })
         });
         if is_loss_found {
             client.report().without_share().lost(key, LossReason::LeaseEnded);

@@ -20,9 +20,9 @@ mod text;
 pub use text::SecretText;
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::lease::{Lease as Validity, OwnerToken, Ttl};
+use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::time::{Clock, LeaseTime};
-use crate::engine::calls::Claim;
+use crate::engine::calls::AttemptRecord;
 use crate::events::error::{Error, Result};
 use crate::os::clock::SystemClock;
 use std::fmt;
@@ -40,7 +40,7 @@ use text::{Content, LATEST_END_MILLIS};
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
 /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-/// use quorumlock::{Extension, Lease, Release};
+/// use quorumlock::{ExtendOutcome, Lease, ReleaseOutcome};
 /// use std::time::Duration;
 ///
 /// let lease: Lease = redlock.mutex("orders/42").lock()?.detach();
@@ -50,8 +50,8 @@ use text::{Content, LATEST_END_MILLIS};
 /// # let line = text.expose();
 /// let lease: Lease = line.parse()?;
 /// let mut guard = redlock.attach(lease)?;
-/// assert_eq!(guard.extend(Duration::from_secs(5))?, Extension::Extended);
-/// assert_eq!(guard.unlock()?, Release::Released);
+/// assert_eq!(guard.extend(Duration::from_secs(5))?, ExtendOutcome::Extended);
+/// assert_eq!(guard.unlock()?, ReleaseOutcome::Released);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -59,7 +59,7 @@ use text::{Content, LATEST_END_MILLIS};
 ///
 /// A lock has one holder because a lease has one owner. Its text can be copied, and the library cannot know: if two processes
 /// attach the same text, both believe that they have the lock. The first to unlock it ends it for both; the other's
-/// `unlock` then says [`Expired`](crate::Release::Expired), its extensions [`Lost`](crate::Extension::Lost). A child made by
+/// `unlock` then says [`Expired`](crate::ReleaseOutcome::Expired), its extensions [`Lost`](crate::ExtendOutcome::Lost). A child made by
 /// `fork` has a copy as well: one of the two attaches it, the child with a client of its own.
 ///
 /// # How long it lasts
@@ -127,7 +127,7 @@ impl Lease {
     /// taken off.
     pub(crate) fn detached(
         key: Arc<str>,
-        claim: &Claim,
+        claim: &AttemptRecord,
         ttl_millis: u64,
         validity: Validity,
         wall: SystemTime,
@@ -185,7 +185,7 @@ mod tests {
     use crate::algorithm::lease::MAX_TTL;
     use crate::algorithm::node::NodeSet;
     use crate::algorithm::time::{Readings, Timestamp};
-    use crate::engine::calls::Setter;
+    use crate::engine::calls::KeyOrigin;
 
     /// Valid for 988 ms.
     fn ttl() -> Ttl {
@@ -200,11 +200,11 @@ mod tests {
         UNIX_EPOCH + Duration::from_millis(millis)
     }
 
-    fn claim() -> Claim {
+    fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, setter, fence) = (NodeSet::EMPTY, Setter::Here, None.into());
-        Claim { token, t0, reached, setter, has_waited: false, fence }
+        let (reached, setter, fence) = (NodeSet::EMPTY, KeyOrigin::Here, None.into());
+        AttemptRecord { token, t0, reached, setter, has_waited: false, fence }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.

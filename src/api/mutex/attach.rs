@@ -63,7 +63,7 @@ impl Mutex {
         let hold = HoldId::of(&claim.token);
         client.queues().hold(key, hold, validity, now);
         let watch = |dog: &Watchdog| {
-            client.keeper().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
+            client.watchdog_thread().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
         };
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };

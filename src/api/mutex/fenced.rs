@@ -4,12 +4,12 @@
 //! lock. So that no plain lock gets there by its name, such names are refused.
 
 use super::fenced_mutex::FencedMutex;
-use super::waiter::Vigil;
+use super::waiter::ReleaseWaiter;
 use super::{Acquisition, Mutex};
 use crate::algorithm::acquire::Acquire;
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::time::Readings;
-use crate::engine::calls::{Claim, Count, Order};
+use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::os::wall;
 use crate::protocol::fenced;
@@ -25,10 +25,10 @@ impl Mutex {
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-    /// use quorumlock::FenceGuard;
+    /// use quorumlock::FenceChecker;
     ///
     /// // In front of whatever must not be written twice.
-    /// let fence = FenceGuard::new();
+    /// let fence = FenceChecker::new();
     ///
     /// let mutex = redlock.mutex("orders/42").fenced();
     /// let slow = mutex.lock()?.fence();
@@ -57,7 +57,7 @@ impl Mutex {
     ///
     /// Nodes need scripts: one that runs none, or none for this user, does not count
     /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A key that
-    /// holds something else is left as it is ([`Cause::Foreign`](crate::Cause::Foreign)). To extend and to release write the
+    /// holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). To extend and to release write the
     /// key anew: unlike plain locks, a node whose memory is full does neither. Keys stay on the nodes for
     /// [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
     #[must_use]
@@ -65,7 +65,7 @@ impl Mutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.
         if !self.is_fenced {
             let (prefix, resource) = self.key.split_at(self.client.settings().prefix.len());
-            self.key = format!("{prefix}{}{resource}", fenced::MARK).into();
+            self.key = format!("{prefix}{}{resource}", fenced::FENCED_KEY_PREFIX).into();
             self.is_fenced = true;
         }
         FencedMutex::new(self)
@@ -73,9 +73,11 @@ impl Mutex {
 
     /// Refuses a plain lock whose key would be that of a fenced one.
     pub(super) fn check_key_space(&self) -> Result<()> {
-        if !self.is_fenced && self.key[self.client.settings().prefix.len()..].starts_with(fenced::MARK) {
-            let message =
-                format!("a resource name that begins with {:?}: such keys are those of fenced locks", fenced::MARK);
+        if !self.is_fenced && self.key[self.client.settings().prefix.len()..].starts_with(fenced::FENCED_KEY_PREFIX) {
+            let message = format!(
+                "a resource name that begins with {:?}: such keys are those of fenced locks",
+                fenced::FENCED_KEY_PREFIX
+            );
             return Err(Error::new(ErrorKind::Config, message));
         }
         Ok(())
@@ -87,15 +89,15 @@ impl Acquisition<'_> {
     pub(super) fn attempt_fenced(
         &self,
         machine: &mut Acquire,
-        vigil: Option<&Vigil<'_>>,
+        vigil: Option<&ReleaseWaiter<'_>>,
         now: &mut Readings,
-    ) -> Result<(Claim, Count)> {
+    ) -> Result<(AttemptRecord, RoundResult)> {
         let (engine, token) = (self.mutex.client.engine(), super::draw()?);
         let floor = wall_clock();
         let ttl_millis = self.ttl.millis();
-        let order = Order { key: self.mutex.key.as_bytes(), token: &token, ttl_millis, fence: Some(floor) };
+        let order = LeaseRequest { key: self.mutex.key.as_bytes(), token: &token, ttl_millis, fence: Some(floor) };
         let (mut claim, count, agreement) =
-            engine.acquire_fenced(&order, floor, vigil.map(Vigil::listener), |t0, connects| {
+            engine.acquire_fenced(&order, floor, vigil.map(ReleaseWaiter::listener), |t0, connects| {
                 machine.attempt_deadline(t0, connects)
             });
         if let Some(agreement) = &agreement {
@@ -114,10 +116,10 @@ impl Acquisition<'_> {
     pub(super) fn raise(
         &self,
         machine: &mut Acquire,
-        claim: Claim,
+        claim: AttemptRecord,
         agreement: &Agreement,
         now: &mut Readings,
-    ) -> (Claim, Count) {
+    ) -> (AttemptRecord, RoundResult) {
         let engine = self.mutex.client.engine();
         let deadline = |start| machine.raise_deadline(start);
         let count = engine.raise(self.mutex.key.as_bytes(), &claim, agreement, deadline);

@@ -7,7 +7,7 @@ use crate::api::lease::Lease;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::events::release::Release;
+use crate::events::release::ReleaseOutcome;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ impl FencedGuard {
     ///
     /// # Errors
     /// As [`MutexGuard::unlock`].
-    pub fn unlock(self) -> Result<Release> {
+    pub fn unlock(self) -> Result<ReleaseOutcome> {
         self.guard.unlock()
     }
 

@@ -7,23 +7,23 @@ pub(crate) mod fenced_mutex;
 mod queueing;
 mod waiter;
 
-use crate::algorithm::acquire::{Acquire, Output, Patience, Terms, Verdict};
-use crate::algorithm::lease::{Lease, OwnerToken, Ttl};
+use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
+use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::{Limit, Wait};
 use crate::api::watchdog::Watchdog;
-use crate::engine::calls::{Claim, Count, Word};
-use crate::engine::local_queue::{HoldId, Place, Trouble};
+use crate::engine::calls::{AttemptRecord, RoundResult, WakeReason};
+use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::os::entropy;
 use getrandom::SysRng;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use waiter::{Ended, Vigil};
+use waiter::{Ended, ReleaseWaiter};
 
 /// Time to live of a lock that names none.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
@@ -116,7 +116,7 @@ impl Mutex {
     /// [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
-        let mut acquisition = Acquisition::new(self, Patience::Once, self.client.engine().readings())?;
+        let mut acquisition = Acquisition::new(self, WaitLimit::Once, self.client.engine().readings())?;
         acquisition.drive(None, &Wait::forever())
     }
 
@@ -190,9 +190,11 @@ impl Mutex {
         let called_at = self.client.engine().readings();
         let now = called_at.steady;
         let patience = match wait.limit {
-            Limit::Never => Patience::WhileAvailable(self.client.settings().unavailable_after),
-            Limit::Timeout(timeout) => Patience::Until(now.after(timeout)),
-            Limit::Deadline(deadline) => Patience::Until(now.after(deadline.saturating_duration_since(Instant::now()))),
+            Limit::Never => WaitLimit::WhileAvailable(self.client.settings().unavailable_after),
+            Limit::Timeout(timeout) => WaitLimit::Until(now.after(timeout)),
+            Limit::Deadline(deadline) => {
+                WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
+            }
         };
         let mut acquisition = Acquisition::new(self, patience, called_at)?;
         let (place, turn) = self.client.queues().join(&self.key, called_at);
@@ -214,7 +216,7 @@ impl Mutex {
         let ttl = self.client.checked_ttl(self.ttl)?;
         if let Some(watchdog) = &self.watchdog {
             watchdog.check(ttl)?;
-            self.client.start_keeper()?;
+            self.client.start_watchdog_thread()?;
         }
         Ok(ttl)
     }
@@ -230,7 +232,7 @@ impl fmt::Debug for Mutex {
 struct Acquisition<'m> {
     mutex: &'m Mutex,
     ttl: Ttl,
-    patience: Patience,
+    patience: WaitLimit,
     called_at: Readings,
     started: Timestamp,
     /// Whether another thread of this client had it before.
@@ -241,21 +243,21 @@ struct Acquisition<'m> {
 enum Queued {
     FirstInLine,
     /// And why it is not known that the lock is held, if it is not.
-    OutOfTime(Option<Trouble>),
+    OutOfTime(Option<Unavailability>),
 }
 
 impl<'m> Acquisition<'m> {
-    fn new(mutex: &'m Mutex, patience: Patience, called_at: Readings) -> Result<Acquisition<'m>> {
+    fn new(mutex: &'m Mutex, patience: WaitLimit, called_at: Readings) -> Result<Acquisition<'m>> {
         let (ttl, started) = (mutex.prepare()?, called_at.steady);
         Ok(Acquisition { mutex, ttl, patience, called_at, started, is_handed_on: false })
     }
 
     /// Attempts, undoes, waits, and attempts again, until the machine is done.
-    fn drive(&mut self, mut place: Option<Place<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
+    fn drive(&mut self, mut place: Option<QueueTicket<'_>>, wait: &Wait) -> Result<Option<MutexGuard>> {
         let Mutex { client, key, .. } = self.mutex;
         let engine = client.engine();
         let settings = client.settings();
-        let terms = Terms {
+        let terms = AcquireConfig {
             ttl: self.ttl,
             node_timeout: settings.node_timeout,
             patience: self.patience,
@@ -263,12 +265,12 @@ impl<'m> Acquisition<'m> {
             hopeless_after: settings.unavailable_after,
         };
         let mut machine = Acquire::new(terms, self.started);
-        let trouble = place.as_ref().and_then(Place::trouble);
+        let trouble = place.as_ref().and_then(QueueTicket::trouble);
         if let Some(since) = trouble.and_then(|trouble| trouble.hopeless_since) {
             machine.early_end().was_hopeless(since.max(self.called_at.steady));
         }
-        let mut last: Option<(Claim, Count)> = None;
-        let mut vigil: Option<Vigil<'_>> = None;
+        let mut last: Option<(AttemptRecord, RoundResult)> = None;
+        let mut vigil: Option<ReleaseWaiter<'_>> = None;
         let mut now = self.called_at;
         let mut is_lost = false;
         let mut round_trips = 1;
@@ -300,7 +302,7 @@ impl<'m> Acquisition<'m> {
                             place.answered(now.steady);
                         } else if !attempt.1.is_won() {
                             let hopeless_since = machine.early_end().hopeless_since();
-                            place.troubled(Trouble { hopeless_since, ..client.trouble(&attempt.1) });
+                            place.troubled(Unavailability { hopeless_since, ..client.trouble(&attempt.1) });
                         }
                     }
                     is_lost = machine.is_lost();
@@ -308,27 +310,27 @@ impl<'m> Acquisition<'m> {
                 }
                 Output::Undo(nodes) => {
                     if let Some((claim, _)) = &last {
-                        engine.undo(key.as_bytes(), &Claim { reached: nodes, ..*claim }, self.ttl.duration());
+                        engine.undo(key.as_bytes(), &AttemptRecord { reached: nodes, ..*claim }, self.ttl.duration());
                     }
                 }
                 Output::Wait(until) => {
                     let Some(place) = &place else { break };
-                    let vigil = vigil.get_or_insert_with(|| Vigil::begin(engine, place, wait, key));
+                    let vigil = vigil.get_or_insert_with(|| ReleaseWaiter::begin(engine, place, wait, key));
                     let ended = vigil.wait(until);
                     let now = engine.now();
                     match ended {
                         Ended::Cancelled => machine.cancelled(),
-                        Ended::With(Some(Word::Released(turn))) => {
+                        Ended::With(Some(WakeReason::Released(turn))) => {
                             machine.released(turn, now, entropy::draw_jitter(&mut SysRng).unwrap_or_default());
                         }
                         // Nothing was missed before.
-                        Ended::With(Some(Word::Listening)) if machine.attempts() == 0 => {}
-                        Ended::With(Some(Word::Listening) | None) => machine.woken(now),
-                        Ended::With(Some(Word::Rung)) => machine.prompted(now),
+                        Ended::With(Some(WakeReason::Subscribed)) if machine.attempts() == 0 => {}
+                        Ended::With(Some(WakeReason::Subscribed) | None) => machine.woken(now),
+                        Ended::With(Some(WakeReason::Rung)) => machine.prompted(now),
                     }
                 }
                 Output::Done(Verdict::Acquired(lease)) => {
-                    vigil.take().into_iter().for_each(Vigil::won);
+                    vigil.take().into_iter().for_each(ReleaseWaiter::won);
                     let guard = last.map(|(claim, _)| self.guard(claim, lease, place.take(), now));
                     client.report().acquired(
                         key,
@@ -355,9 +357,14 @@ impl<'m> Acquisition<'m> {
     }
 
     /// Makes one attempt, and hands the machine what came of it.
-    fn attempt(&self, machine: &mut Acquire, vigil: Option<&Vigil<'_>>, now: &mut Readings) -> Result<(Claim, Count)> {
+    fn attempt(
+        &self,
+        machine: &mut Acquire,
+        vigil: Option<&ReleaseWaiter<'_>>,
+        now: &mut Readings,
+    ) -> Result<(AttemptRecord, RoundResult)> {
         let (engine, key, token) = (self.mutex.client.engine(), self.mutex.key.as_bytes(), draw()?);
-        let (ttl_millis, listener) = (self.ttl.millis(), vigil.map(Vigil::listener));
+        let (ttl_millis, listener) = (self.ttl.millis(), vigil.map(ReleaseWaiter::listener));
         let deadline = |t0, connects| machine.attempt_deadline(t0, connects);
         let (claim, count) = engine.acquire(key, token, ttl_millis, listener, deadline);
         let jitter = jitter(&count);
@@ -369,7 +376,13 @@ impl<'m> Acquisition<'m> {
         Ok((claim, count))
     }
 
-    fn guard(&self, claim: Claim, lease: Lease, place: Option<Place<'_>>, now: Readings) -> MutexGuard {
+    fn guard(
+        &self,
+        claim: AttemptRecord,
+        lease: Validity,
+        place: Option<QueueTicket<'_>>,
+        now: Readings,
+    ) -> MutexGuard {
         let Mutex { client, key, watchdog, .. } = self.mutex;
         let hold = HoldId::of(&claim.token);
         match place {
@@ -377,7 +390,7 @@ impl<'m> Acquisition<'m> {
             None => client.queues().hold(key, hold, lease, now),
         }
         let watched = watchdog.as_ref().map(|dog| {
-            client.keeper().watch(key, &claim, lease, Some(dog.extension_of(self.ttl, claim.t0.lease, hold)))
+            client.watchdog_thread().watch(key, &claim, lease, Some(dog.extension_of(self.ttl, claim.t0.lease, hold)))
         });
         MutexGuard::new(client.clone(), Arc::clone(key), claim, (lease, self.ttl), watched)
     }
@@ -399,6 +412,6 @@ fn draw() -> Result<OwnerToken> {
 }
 
 /// What the machine needs by chance when an attempt is lost.
-fn jitter(count: &Count) -> u64 {
+fn jitter(count: &RoundResult) -> u64 {
     if count.is_won() { 0 } else { entropy::draw_jitter(&mut SysRng).unwrap_or_default() }
 }

@@ -4,18 +4,18 @@
 //! Everything that can end the wait is in place before the first look at it, and whoever looks attempts again: so nothing
 //! is missed between a lost attempt and the sleep.
 
-use crate::algorithm::acquire::Outlook;
+use crate::algorithm::acquire::WaitHints;
 use crate::algorithm::time::Timestamp;
-use crate::api::wait::{Ringing, Wait};
-use crate::engine::calls::{Count, Engine, Listener, Word};
-use crate::engine::local_queue::Place;
+use crate::api::wait::{InterruptRegistration, Wait};
+use crate::engine::calls::{Engine, Listener, RoundResult, WakeReason};
+use crate::engine::local_queue::QueueTicket;
 
 /// Somebody who waits.
-pub(super) struct Vigil<'v> {
+pub(super) struct ReleaseWaiter<'v> {
     engine: &'v Engine,
     wait: &'v Wait,
     // Dropped first: nobody rings for somebody who has gone.
-    _ringing: Ringing<'v>,
+    _ringing: InterruptRegistration<'v>,
     listener: Listener<'v>,
 }
 
@@ -23,15 +23,15 @@ pub(super) struct Vigil<'v> {
 pub(super) enum Ended {
     Cancelled,
     /// By word of something, or else in time.
-    With(Option<Word>),
+    With(Option<WakeReason>),
 }
 
-impl<'v> Vigil<'v> {
+impl<'v> ReleaseWaiter<'v> {
     /// Begins to listen. A release is heard once the nodes have confirmed that, which ends the first wait.
-    pub(super) fn begin(engine: &'v Engine, place: &Place<'_>, wait: &'v Wait, key: &str) -> Vigil<'v> {
+    pub(super) fn begin(engine: &'v Engine, place: &QueueTicket<'_>, wait: &'v Wait, key: &str) -> ReleaseWaiter<'v> {
         let listener = engine.listen(key);
         place.rings(listener.alarm());
-        Vigil { engine, wait, _ringing: wait.rings(listener.alarm()), listener }
+        ReleaseWaiter { engine, wait, _ringing: wait.rings(listener.alarm()), listener }
     }
 
     pub(super) fn listener(&self) -> &Listener<'v> {
@@ -39,9 +39,9 @@ impl<'v> Vigil<'v> {
     }
 
     /// What the count of an attempt says of the time to come.
-    pub(super) fn outlook(&self, count: &Count) -> Outlook {
+    pub(super) fn outlook(&self, count: &RoundResult) -> WaitHints {
         let is_endless = count.endless.len() >= count.tally.quorum();
-        Outlook { free_at: count.free_at, is_attentive: self.listener.is_attentive(), is_endless }
+        WaitHints { free_at: count.free_at, is_attentive: self.listener.is_attentive(), is_endless }
     }
 
     /// Waits until then at the latest.

@@ -14,7 +14,7 @@
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
 
 use super::command::Command;
-use super::config::{Condition, Flavour};
+use super::config::{Condition, ServerKind};
 use super::expire::{self, integer, signed};
 use super::info::{self, Facts, NO_REPLICATION_ID};
 use super::keyspace::Keyspace;
@@ -49,7 +49,7 @@ pub struct Store {
     condition: Condition,
     databases: [Keyspace; DATABASES],
     exchange: Exchange,
-    flavour: Flavour,
+    flavour: ServerKind,
     password: Option<String>,
     /// How often it was promoted from a replica to a master since it was started.
     promotions: u32,
@@ -61,7 +61,7 @@ pub struct Store {
 
 impl Store {
     /// An empty master without a password, started at `now`. `run_id` is what `INFO` reports: 40 hex digits.
-    pub fn new(flavour: Flavour, run_id: String, now: Millis) -> Store {
+    pub fn new(flavour: ServerKind, run_id: String, now: Millis) -> Store {
         Store {
             condition: Condition::default(),
             databases: Default::default(),
@@ -141,7 +141,7 @@ impl Store {
         let Some((&name, rest)) = arguments.split_first() else { return };
         let command = Command::named(name).filter(|&command| self.has(command));
         let barred = self.password.is_some() && !session.authenticated && command != Some(Command::Auth);
-        if barred && self.flavour == Flavour::Valkey9 {
+        if barred && self.flavour == ServerKind::Valkey9 {
             return reply::error(out, NOT_AUTHENTICATED);
         }
         let Some(command) = command else {
@@ -181,7 +181,7 @@ impl Store {
             }
             (Command::Evalsha, [hash, key_count, values @ ..]) => match self.known_scripts.text(hash) {
                 Some(text) => self.evaluate(session, text, key_count, values, now, out),
-                None => reply::error(out, NO_SCRIPT[usize::from(self.flavour == Flavour::Valkey9)]),
+                None => reply::error(out, NO_SCRIPT[usize::from(self.flavour == ServerKind::Valkey9)]),
             },
             (Command::Exists, keys) => {
                 let database = self.database(session);
@@ -225,7 +225,7 @@ impl Store {
             (Command::Role, _) => info::role(out, self.condition),
             (Command::Select, [index]) => select(session, index, out),
             (Command::Set, [key, value, options @ ..]) => {
-                let can_compare = matches!(self.flavour, Flavour::Redis84 | Flavour::Valkey9);
+                let can_compare = matches!(self.flavour, ServerKind::Redis84 | ServerKind::Valkey9);
                 set(self.database(session), key, value, options, can_compare, now, out);
             }
             (Command::Subscribe, channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
@@ -319,8 +319,8 @@ impl Store {
 
     fn has(&self, command: Command) -> bool {
         match command {
-            Command::Delex => self.flavour == Flavour::Redis84,
-            Command::Delifeq => self.flavour == Flavour::Valkey9,
+            Command::Delex => self.flavour == ServerKind::Redis84,
+            Command::Delifeq => self.flavour == ServerKind::Valkey9,
             Command::Eval | Command::Evalsha => self.scripts,
             _ => true,
         }
@@ -330,10 +330,10 @@ impl Store {
     fn refusal(&self, command: Command) -> Option<&'static str> {
         match self.condition {
             Condition::Loading if !command.answered_while_loading() => Some(match self.flavour {
-                Flavour::Redis | Flavour::Redis62 | Flavour::Redis84 => {
+                ServerKind::Redis | ServerKind::Redis62 | ServerKind::Redis84 => {
                     "LOADING Redis is loading the dataset in memory"
                 }
-                Flavour::Valkey9 => "LOADING Valkey is loading the dataset in memory",
+                ServerKind::Valkey9 => "LOADING Valkey is loading the dataset in memory",
             }),
             Condition::OutOfMemory if command.needs_memory() => Some(OUT_OF_MEMORY),
             Condition::Replica if command.writes() => Some(READ_ONLY),

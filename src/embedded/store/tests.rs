@@ -6,7 +6,7 @@ use crate::protocol::script;
 const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const NOW: Millis = 1_700_000_000_123;
 
-fn store(flavour: Flavour) -> Store {
+fn store(flavour: ServerKind) -> Store {
     Store::new(flavour, RUN_ID.to_owned(), NOW)
 }
 
@@ -45,7 +45,7 @@ const NO_SYNTAX: &str = "-ERR syntax error";
 #[test]
 fn plain_commands() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             ("PING", "+PONG"),
             ("ping hello", "$5\r\nhello"),
@@ -78,14 +78,14 @@ fn plain_commands() {
         ],
     );
     let mut out = Vec::new();
-    store(Flavour::Redis).execute(&mut Session::default(), &[], NOW, &mut out);
+    store(ServerKind::Redis).execute(&mut Session::default(), &[], NOW, &mut out);
     assert!(out.is_empty());
 }
 
 #[test]
 fn set_and_its_options() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             ("SET k", "-ERR wrong number of arguments for 'set' command"),
             ("SET k v", "+OK"),
@@ -130,7 +130,7 @@ fn set_and_its_options() {
 #[test]
 fn pexpire() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             ("PEXPIRE k", "-ERR wrong number of arguments for 'pexpire' command"),
             ("PEXPIRE zz 1000", ":0"),
@@ -154,7 +154,7 @@ fn pexpire() {
 #[test]
 fn databases_are_apart() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             ("SET k v", "+OK"),
             ("SELECT 15", "+OK"),
@@ -174,7 +174,7 @@ fn databases_are_apart() {
 #[test]
 fn the_known_scripts_and_no_other() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             ("EVAL RELEASE", "-ERR wrong number of arguments for 'eval' command"),
             ("EVAL RELEASE 1", "-ERR Number of keys can't be greater than number of args"),
@@ -203,7 +203,7 @@ fn the_known_scripts_and_no_other() {
             ("EVAL return 0", "-ERR the embedded node runs only quorumlock's own scripts"),
         ],
     );
-    let mut without = store(Flavour::Redis);
+    let mut without = store(ServerKind::Redis);
     without.set_scripts(false);
     converse(&mut without, &[("EVAL x 0", "-ERR unknown command 'EVAL', with args beginning with: 'x' '0' ")]);
 }
@@ -211,10 +211,10 @@ fn the_known_scripts_and_no_other() {
 #[test]
 fn set_compares_where_servers_can() {
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[("SET k v", "+OK"), ("SET k v IFEQ v", NO_SYNTAX), ("SET k v IFEQ v PX 500", NO_SYNTAX)],
     );
-    for flavour in [Flavour::Redis84, Flavour::Valkey9] {
+    for flavour in [ServerKind::Redis84, ServerKind::Valkey9] {
         converse(
             &mut store(flavour),
             &[
@@ -240,7 +240,7 @@ fn set_compares_where_servers_can() {
 #[test]
 fn each_flavour_has_its_own_compare_and_delete() {
     converse(
-        &mut store(Flavour::Valkey9),
+        &mut store(ServerKind::Valkey9),
         &[
             ("DELIFEQ k", "-ERR wrong number of arguments for 'delifeq' command"),
             ("DELIFEQ k v", ":0"),
@@ -251,7 +251,7 @@ fn each_flavour_has_its_own_compare_and_delete() {
         ],
     );
     converse(
-        &mut store(Flavour::Redis84),
+        &mut store(ServerKind::Redis84),
         &[
             ("DELEX k IFEQ v", ":0"),
             ("SET k v", "+OK"),
@@ -270,7 +270,7 @@ fn each_flavour_has_its_own_compare_and_delete() {
 fn passwords() {
     let barred = "-NOAUTH Authentication required.";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
-    let mut locked = store(Flavour::Redis);
+    let mut locked = store(ServerKind::Redis);
     locked.set_password(Some("secret".to_owned()));
     converse(
         &mut locked,
@@ -291,11 +291,11 @@ fn passwords() {
         ],
     );
     converse(&mut locked, &[("GET k", barred), ("AUTH secret", "+OK"), ("GET k", "$-1")]);
-    let mut valkey = store(Flavour::Valkey9);
+    let mut valkey = store(ServerKind::Valkey9);
     valkey.set_password(Some("secret".to_owned()));
     converse(&mut valkey, &[("FOO a", barred), ("GET", barred), ("AUTH secret", "+OK")]);
     converse(
-        &mut store(Flavour::Redis),
+        &mut store(ServerKind::Redis),
         &[
             (
                 "AUTH pw",
@@ -314,9 +314,9 @@ fn each_flavour_has_its_words_for_what_a_script_is_refused() {
     let raised = format!("-{error} script: {hash}, on @user_script:4.");
     let wrapped = format!("-ERR Error running script (call to f_{hash}): @user_script:4: @user_script: 4: -{error}");
     for (flavour, by_release, by_extension) in [
-        (Flavour::Redis, &*raised, format!("-{error}")),
-        (Flavour::Redis62, &*wrapped, format!("-@user_script: 11: -{error}")),
-        (Flavour::Redis84, &*raised, format!("-{error}")),
+        (ServerKind::Redis, &*raised, format!("-{error}")),
+        (ServerKind::Redis62, &*wrapped, format!("-@user_script: 11: -{error}")),
+        (ServerKind::Redis84, &*raised, format!("-{error}")),
     ] {
         let mut node = store(flavour);
         converse(&mut node, &[("SET k v", "+OK")]);
@@ -327,7 +327,7 @@ fn each_flavour_has_its_words_for_what_a_script_is_refused() {
 
 #[test]
 fn conditions() {
-    let mut node = store(Flavour::Valkey9);
+    let mut node = store(ServerKind::Valkey9);
     converse(&mut node, &[("SET k v", "+OK")]);
     node.set_condition(Condition::Replica);
     let read_only = "-READONLY You can't write against a read only replica.";
@@ -379,11 +379,11 @@ fn conditions() {
 #[test]
 fn information_by_section() {
     let mut session = Session::default();
-    let mut redis = store(Flavour::Redis);
+    let mut redis = store(ServerKind::Redis);
     let server = ask_at(&mut redis, &mut session, "INFO SERVER", NOW + 61_999);
     assert!(server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"), "{server}");
     assert!(server.contains(&format!("\r\nrun_id:{RUN_ID}\r\nuptime_in_seconds:61\r\n")), "{server}");
-    let valkey = ask_at(&mut store(Flavour::Valkey9), &mut session, "INFO server", NOW);
+    let valkey = ask_at(&mut store(ServerKind::Valkey9), &mut session, "INFO server", NOW);
     for line in ["redis_version:7.2.4", "server_name:valkey", "valkey_version:9.0.0", "server_mode:standalone"] {
         assert!(valkey.contains(&format!("\r\n{line}\r\n")), "{valkey}");
     }
@@ -401,7 +401,7 @@ fn information_by_section() {
 
 #[test]
 fn keys_end_at_an_exact_millisecond() {
-    let mut node = store(Flavour::Redis);
+    let mut node = store(ServerKind::Redis);
     let mut session = Session::default();
     let mut ask = |request: &str, now: Millis| ask_at(&mut node, &mut session, request, now);
     assert_eq!(ask("SET k v NX PX 100", NOW), "+OK\r\n");
@@ -421,7 +421,7 @@ fn keys_end_at_an_exact_millisecond() {
 
 #[test]
 fn a_restart_keeps_the_keys_until_they_are_cleared() {
-    let mut node = store(Flavour::Redis);
+    let mut node = store(ServerKind::Redis);
     converse(&mut node, &[("SET k v", "+OK")]);
     node.restart("f".repeat(40), NOW + 5000);
     assert_eq!(node.value(b"k", NOW), Some(b"v".as_slice()));
@@ -434,7 +434,7 @@ fn a_restart_keeps_the_keys_until_they_are_cleared() {
 
 #[test]
 fn the_ends_of_time_do_not_overflow() {
-    let mut node = store(Flavour::Redis);
+    let mut node = store(ServerKind::Redis);
     let mut session = Session::default();
     assert_eq!(ask_at(&mut node, &mut session, "SET k v PX 1", Millis::MAX), format!("{INVALID_SET}\r\n"));
     assert_eq!(ask_at(&mut node, &mut session, "SET k v", Millis::MAX), "+OK\r\n");

@@ -12,7 +12,7 @@
 //! are to be sent, and sleeps apart from the others while it only waits for a back-off to end, so that it does not stand
 //! between them and the sockets. There is never more than one, and none once nothing is left.
 
-use super::{Helper, Relay, State, World};
+use super::{Driver, Helper, Reactor, State};
 use crate::os::sync::{MutexGuard, is_current, lock, spawn};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest sleep. A machine that was suspended wakes up without the time having passed for a thread that sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-impl<W: World + Send + 'static> Relay<W> {
+impl<W: Reactor + Send + 'static> Driver<W> {
     /// Whether a thread that leaves is to start the helper. Other threads that are here, or on their way, look when they
     /// leave.
     pub(super) fn needs_helper(&self, state: &mut State<W>) -> bool {

@@ -46,7 +46,7 @@ const LOOKS: u32 = 4;
 const BELLS: usize = 32;
 
 /// What is driven.
-pub(crate) trait World {
+pub(crate) trait Reactor {
     /// Names something to wait for.
     type Ticket: Copy + PartialEq;
     /// What one poll waits for and what it found: taken out of the world, so that the world is free meanwhile.
@@ -57,19 +57,19 @@ pub(crate) trait World {
     /// Whether there is nothing left to wait for.
     fn is_decided(&self, ticket: Self::Ticket) -> bool;
     /// Says which bell to ring when the ticket is decided.
-    fn assign(&mut self, ticket: Self::Ticket, bell: Bell);
+    fn assign(&mut self, ticket: Self::Ticket, bell: WaitSlot);
     /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
-    fn expire(&mut self, ticket: Self::Ticket, bells: &mut Bells);
+    fn expire(&mut self, ticket: Self::Ticket, bells: &mut WaitSlots);
     /// Whether something was begun that was not sent.
     fn has_unsent(&self) -> bool;
     /// Sends what was begun.
-    fn flush(&mut self, bells: &mut Bells);
+    fn flush(&mut self, bells: &mut WaitSlots);
     /// Says what to wait for. `alone`: no other thread is here.
     fn watch(&mut self, alone: bool) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up. No time is a look.
     fn poll(watch: &mut Self::Watch, patience: Duration);
     /// Takes in what is ready.
-    fn absorb(&mut self, watch: Self::Watch, bells: &mut Bells);
+    fn absorb(&mut self, watch: Self::Watch, bells: &mut WaitSlots);
     /// Makes a poll that is under way look again, if what there is to wait for has changed since.
     fn interrupt(&mut self);
     /// Whether there are releases to send, now or later.
@@ -77,24 +77,24 @@ pub(crate) trait World {
     /// When to drive for them next: now, while they are on their way out. None when nothing is left to do.
     fn releases_due(&self, now: Timestamp) -> Option<Timestamp>;
     /// Something to wait for that is decided when no release is on its way out.
-    fn await_releases(&mut self, now: Timestamp, bells: &mut Bells) -> Self::Ticket;
+    fn await_releases(&mut self, now: Timestamp, bells: &mut WaitSlots) -> Self::Ticket;
     /// Waits for that no more.
     fn leave_releases(&mut self, ticket: Self::Ticket);
     /// Decides all that is waited for in this way, and ends a poll that is under way.
-    fn interrupt_releases(&mut self, bells: &mut Bells);
+    fn interrupt_releases(&mut self, bells: &mut WaitSlots);
 }
 
 /// What a thread sleeps on until its ticket is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bell(u8);
+pub(crate) struct WaitSlot(u8);
 
 /// The bells of tickets that are decided now. Whatever acts on the world may decide tickets of others on the way, and
 /// notes their bells here.
 #[derive(Debug, Default)]
-pub(crate) struct Bells(u32);
+pub(crate) struct WaitSlots(u32);
 
-impl Bells {
-    pub(crate) fn insert(&mut self, bell: Bell) {
+impl WaitSlots {
+    pub(crate) fn insert(&mut self, bell: WaitSlot) {
         self.0 |= 1 << bell.0;
     }
 
@@ -113,7 +113,7 @@ impl Bells {
 }
 
 /// A world that threads drive in turn.
-pub(crate) struct Relay<W: World> {
+pub(crate) struct Driver<W: Reactor> {
     state: Mutex<State<W>>,
     bells: [Condvar; BELLS],
     /// How many times a thread has set out for the mutex, and how many times one has come to it.
@@ -123,21 +123,21 @@ pub(crate) struct Relay<W: World> {
     helper_bell: Condvar,
     helper_thread: Mutex<Option<JoinHandle<()>>>,
     /// For the helper to hold.
-    this: Weak<Relay<W>>,
+    this: Weak<Driver<W>>,
 }
 
-struct State<W: World> {
+struct State<W: Reactor> {
     world: W,
-    driver: Driver,
+    driver: DriverState,
     /// One of the sleepers on this bell has been rung to drive, and none of them has come since.
-    appointed: Option<Bell>,
+    appointed: Option<WaitSlot>,
     /// The bell for what is begun now, until the next flush.
-    bell: Bell,
+    bell: WaitSlot,
     sleepers: [Sleepers; BELLS],
     /// The bells that somebody sleeps on.
-    slept_on: Bells,
+    slept_on: WaitSlots,
     /// The bells to ring once the mutex is free. Nobody counts as asleep on them any more.
-    ringing: Bells,
+    ringing: WaitSlots,
     /// How many sleep on those.
     rung: u32,
     helper: Helper,
@@ -155,7 +155,7 @@ enum Helper {
 
 /// What the driver is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Driver {
+enum DriverState {
     /// There is none.
     Absent,
     /// It has rung those whose rounds are decided, and lets them go first: what they begin next it will send.
@@ -175,24 +175,24 @@ struct Sleepers {
 /// Whom to ring: all who sleep on some bells, and one who sleeps on another.
 #[derive(Default)]
 struct Call {
-    all: Bells,
-    one: Option<Bell>,
+    all: WaitSlots,
+    one: Option<WaitSlot>,
 }
 
-impl<W: World + Send + 'static> Relay<W> {
-    pub(crate) fn new(world: W) -> Arc<Relay<W>> {
-        Arc::new_cyclic(|this| Relay {
+impl<W: Reactor + Send + 'static> Driver<W> {
+    pub(crate) fn new(world: W) -> Arc<Driver<W>> {
+        Arc::new_cyclic(|this| Driver {
             this: Weak::clone(this),
             helper_bell: Condvar::new(),
             helper_thread: Mutex::new(None),
             state: Mutex::new(State {
                 world,
-                driver: Driver::Absent,
+                driver: DriverState::Absent,
                 appointed: None,
-                bell: Bell(0),
+                bell: WaitSlot(0),
                 sleepers: [Sleepers::default(); BELLS],
-                slept_on: Bells::default(),
-                ringing: Bells::default(),
+                slept_on: WaitSlots::default(),
+                ringing: WaitSlots::default(),
                 rung: 0,
                 helper: Helper::Absent,
                 is_closing: false,
@@ -204,7 +204,7 @@ impl<W: World + Send + 'static> Relay<W> {
     }
 
     /// Does something in the world that does not wait.
-    pub(crate) fn enter<R>(&self, act: impl FnOnce(&mut W, Timestamp, &mut Bells) -> R) -> R {
+    pub(crate) fn enter<R>(&self, act: impl FnOnce(&mut W, Timestamp, &mut WaitSlots) -> R) -> R {
         let mut state = self.arrive();
         let now = state.world.now();
         let result = state.act(|world, bells| act(world, now, bells));
@@ -223,7 +223,7 @@ impl<W: World + Send + 'static> Relay<W> {
     /// ticket and when the wait ends at the latest.
     pub(crate) fn run<R>(
         &self,
-        begin: impl FnOnce(&mut W, Timestamp, &mut Bells) -> (W::Ticket, Timestamp),
+        begin: impl FnOnce(&mut W, Timestamp, &mut WaitSlots) -> (W::Ticket, Timestamp),
         collect: impl FnOnce(&mut W, W::Ticket) -> R,
     ) -> R {
         let mut state = self.arrive();
@@ -276,7 +276,7 @@ impl<W: World + Send + 'static> Relay<W> {
     }
 
     /// Leaves the mutex: nothing stays unsent, and a thread drives if one has to.
-    fn leave(&self, mut state: MutexGuard<'_, State<W>>, one: Option<Bell>) {
+    fn leave(&self, mut state: MutexGuard<'_, State<W>>, one: Option<WaitSlot>) {
         self.flush_unless_promised(&mut state);
         let all = state.take_ringing();
         let is_help_needed = self.needs_helper(&mut state);
@@ -296,17 +296,17 @@ impl<W: World + Send + 'static> Relay<W> {
     ) -> (MutexGuard<'a, State<W>>, bool) {
         let alone = state.slept_on.is_empty() && !self.is_promised(&state);
         let mut watch = state.world.watch(alone);
-        state.driver = Driver::Polling;
+        state.driver = DriverState::Polling;
         drop(state);
         W::poll(&mut watch, patience);
         let mut state = self.arrive();
-        state.driver = Driver::Gathering;
+        state.driver = DriverState::Gathering;
         state.act(|world, bells| world.absorb(watch, bells));
         let was_rung = !state.ringing.is_empty();
         if was_rung {
             state = self.gather(state);
         }
-        state.driver = Driver::Absent;
+        state.driver = DriverState::Absent;
         (state, was_rung)
     }
 
@@ -342,7 +342,7 @@ impl<W: World + Send + 'static> Relay<W> {
     fn park<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<W>>,
-        bell: Bell,
+        bell: WaitSlot,
         patience: Duration,
     ) -> MutexGuard<'a, State<W>> {
         let index = usize::from(bell.0);
@@ -381,7 +381,7 @@ impl<W: World + Send + 'static> Relay<W> {
     /// Whether somebody will come and send what was begun. Whoever was rung to drive has promised it only for as long as
     /// nobody else drives.
     fn is_promised(&self, state: &State<W>) -> bool {
-        (state.driver == Driver::Absent && state.appointed.is_some())
+        (state.driver == DriverState::Absent && state.appointed.is_some())
             || self.departures.load(Ordering::SeqCst) != self.arrivals.load(Ordering::SeqCst)
     }
 
@@ -395,10 +395,10 @@ impl<W: World + Send + 'static> Relay<W> {
     }
 }
 
-impl<W: World> State<W> {
+impl<W: Reactor> State<W> {
     /// Acts on the world, and notes which bells to ring for it once the mutex is free.
-    fn act<R>(&mut self, act: impl FnOnce(&mut W, &mut Bells) -> R) -> R {
-        let mut bells = Bells::default();
+    fn act<R>(&mut self, act: impl FnOnce(&mut W, &mut WaitSlots) -> R) -> R {
+        let mut bells = WaitSlots::default();
         let result = act(&mut self.world, &mut bells);
         bells.0 &= self.slept_on.0;
         for index in bells.iter() {
@@ -408,7 +408,7 @@ impl<W: World> State<W> {
         }
         self.slept_on.0 &= !bells.0;
         self.ringing.0 |= bells.0;
-        if self.driver == Driver::Polling {
+        if self.driver == DriverState::Polling {
             self.world.interrupt();
         }
         result
@@ -417,28 +417,28 @@ impl<W: World> State<W> {
     /// Sends what was begun. What is begun from now on sleeps on another bell.
     fn flush(&mut self) {
         self.act(|world, bells| world.flush(bells));
-        self.bell = Bell((self.bell.0 + 1) % BELLS as u8);
+        self.bell = WaitSlot((self.bell.0 + 1) % BELLS as u8);
     }
 
     fn is_driven(&self) -> bool {
-        self.driver != Driver::Absent
+        self.driver != DriverState::Absent
     }
 
-    fn take_ringing(&mut self) -> Bells {
+    fn take_ringing(&mut self) -> WaitSlots {
         self.rung = 0;
         std::mem::take(&mut self.ringing)
     }
 
     /// Names who shall drive when the caller leaves, if anybody must and nobody is on the way to it: one of those who have
     /// slept the longest.
-    fn appoint(&mut self) -> Option<Bell> {
+    fn appoint(&mut self) -> Option<WaitSlot> {
         if self.is_driven() || self.appointed.is_some() || self.slept_on.is_empty() {
             return None;
         }
         // The bell after the present one is the one that was left the longest ago.
         let next = u32::from(self.bell.0) + 1;
         let oldest = (self.slept_on.0.rotate_right(next).trailing_zeros() + next) % BELLS as u32;
-        self.appointed = Some(Bell(oldest as u8));
+        self.appointed = Some(WaitSlot(oldest as u8));
         self.appointed
     }
 }

@@ -9,11 +9,11 @@
 //! guard instead of asking, and is woken when its release has been queued on every connection, behind which its own
 //! `SET` will go (rule 3.4). Whoever leaves, for whatever reason, wakes the new head.
 
-use crate::algorithm::lease::Lease;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lease::Validity;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
-use crate::engine::interrupt::Alarm;
+use crate::engine::interrupt::Interrupt;
 use crate::events::error::NodeFault;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -35,7 +35,7 @@ pub(crate) struct Queues {
 struct Inner {
     queues: HashMap<Arc<str>, Queue>,
     #[expect(clippy::vec_box, reason = "they go from queue to queue as they are")]
-    spare: Vec<Box<Line>>,
+    spare: Vec<Box<Waiters>>,
     last_id: u64,
 }
 
@@ -43,7 +43,7 @@ struct Inner {
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
-    line: Option<Box<Line>>,
+    line: Option<Box<Waiters>>,
 }
 
 struct Holder {
@@ -54,14 +54,14 @@ struct Holder {
 
 /// Those who wait: never empty while it is in a queue.
 #[derive(Default)]
-struct Line {
+struct Waiters {
     waiting: VecDeque<Waiter>,
     /// When a quorum last answered anybody here.
     available_at: Timestamp,
     /// Somebody here was told that the lock is held, or holds it.
     was_held: bool,
     /// What the last attempt ran into, if too few nodes could answer it.
-    trouble: Option<Trouble>,
+    trouble: Option<Unavailability>,
 }
 
 struct Waiter {
@@ -71,13 +71,13 @@ struct Waiter {
 
 /// How somebody is told to look again, who waits for sockets or for nothing else.
 enum Bell {
-    Alarm(Arc<Alarm>),
+    Interrupt(Arc<Interrupt>),
     Channel(Sender<()>),
 }
 
 /// Why the last attempt on a resource could not find out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct Unavailability {
     /// The nodes that gave a usable answer.
     pub(crate) answered: NodeSet,
     /// Those that were asked.
@@ -89,7 +89,7 @@ pub(crate) struct Trouble {
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum QueuePosition {
     /// Others are in front. A quorum was last known to answer at that time; while a guard of this process holds the lock,
     /// nobody asks.
     Behind(Timestamp),
@@ -113,7 +113,7 @@ impl HoldId {
 
 impl Queues {
     /// Joins the end of the queue for a key, and says whose turn it is.
-    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Readings) -> (Place<'q>, Turn) {
+    pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Readings) -> (QueueTicket<'q>, QueuePosition) {
         let mut inner = lock(&self.inner);
         let id = inner.next_id();
         let Inner { queues, spare, .. } = &mut *inner;
@@ -127,11 +127,11 @@ impl Queues {
         line.waiting.push_back(Waiter { id, bell: None });
         let joined_at = now.steady;
         let turn = queue.turn(id, joined_at, now.lease);
-        (Place { queues: self, key, id, joined_at, left: false }, turn)
+        (QueueTicket { queues: self, key, id, joined_at, left: false }, turn)
     }
 
     /// Enters a guard of this process as the holder of a key.
-    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, lease: Lease, now: Readings) {
+    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, lease: Validity, now: Readings) {
         let mut inner = lock(&self.inner);
         inner.queues.entry(Arc::clone(key)).or_default().hold(id, lease, now);
     }
@@ -174,7 +174,7 @@ impl Queues {
 }
 
 /// A thread's place in a queue. Dropping it leaves the queue.
-pub(crate) struct Place<'q> {
+pub(crate) struct QueueTicket<'q> {
     queues: &'q Queues,
     key: &'q Arc<str>,
     id: u64,
@@ -182,15 +182,18 @@ pub(crate) struct Place<'q> {
     left: bool,
 }
 
-impl Place<'_> {
+impl QueueTicket<'_> {
     /// Whose turn it is now.
-    pub(crate) fn turn(&self, now: LeaseTime) -> Turn {
+    pub(crate) fn turn(&self, now: LeaseTime) -> QueuePosition {
         let inner = lock(&self.queues.inner);
-        inner.queues.get(self.key).map_or(Turn::Head(self.joined_at), |queue| queue.turn(self.id, self.joined_at, now))
+        inner
+            .queues
+            .get(self.key)
+            .map_or(QueuePosition::Head(self.joined_at), |queue| queue.turn(self.id, self.joined_at, now))
     }
 
     /// Leaves the queue, and enters a guard of this process as the holder of the key.
-    pub(crate) fn hold(mut self, id: HoldId, lease: Lease, now: Readings) {
+    pub(crate) fn hold(mut self, id: HoldId, lease: Validity, now: Readings) {
         self.left = true;
         let mut inner = lock(&self.queues.inner);
         let Inner { queues, spare, .. } = &mut *inner;
@@ -202,7 +205,7 @@ impl Place<'_> {
     }
 
     /// A channel that brings a message when it may have become this thread's turn. To be asked for before
-    /// [`turn`](Place::turn): what happens in between is then not missed.
+    /// [`turn`](QueueTicket::turn): what happens in between is then not missed.
     pub(crate) fn bell(&self) -> Receiver<()> {
         let (sender, receiver) = bounded(1);
         self.be_told_by(Bell::Channel(sender));
@@ -210,8 +213,8 @@ impl Place<'_> {
     }
 
     /// Lets the alarm be rung when something has changed for this thread, in place of an earlier bell.
-    pub(crate) fn rings(&self, alarm: &Arc<Alarm>) {
-        self.be_told_by(Bell::Alarm(Arc::clone(alarm)));
+    pub(crate) fn rings(&self, alarm: &Arc<Interrupt>) {
+        self.be_told_by(Bell::Interrupt(Arc::clone(alarm)));
     }
 
     fn be_told_by(&self, bell: Bell) {
@@ -228,13 +231,13 @@ impl Place<'_> {
     }
 
     /// Notes why an attempt could not find out.
-    pub(crate) fn troubled(&self, trouble: Trouble) {
+    pub(crate) fn troubled(&self, trouble: Unavailability) {
         self.with_line(|line| line.trouble = Some(trouble));
     }
 
     /// Why it is not known that the lock is held, if it is not: what the last attempt of the head ran into, or that no
     /// attempt has ended yet.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn trouble(&self) -> Option<Unavailability> {
         self.with_line(|line| match &line.trouble {
             None if line.was_held => None,
             trouble => Some(trouble.clone().unwrap_or_default()),
@@ -242,13 +245,13 @@ impl Place<'_> {
         .flatten()
     }
 
-    fn with_line<R>(&self, act: impl FnOnce(&mut Line) -> R) -> Option<R> {
+    fn with_line<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {
         let mut inner = lock(&self.queues.inner);
         inner.queues.get_mut(self.key).and_then(|queue| queue.line.as_deref_mut()).map(act)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         if self.left {
             return;
@@ -272,19 +275,19 @@ impl Inner {
 }
 
 impl Queue {
-    fn turn(&self, id: u64, joined_at: Timestamp, now: LeaseTime) -> Turn {
-        let Some(line) = &self.line else { return Turn::Head(joined_at) };
+    fn turn(&self, id: u64, joined_at: Timestamp, now: LeaseTime) -> QueuePosition {
+        let Some(line) = &self.line else { return QueuePosition::Head(joined_at) };
         match &self.holder {
             holder if line.waiting.front().is_some_and(|head| head.id != id) => {
                 let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until.steady);
-                Turn::Behind(line.available_at.max(joined_at).max(held_until))
+                QueuePosition::Behind(line.available_at.max(joined_at).max(held_until))
             }
-            Some(holder) if now < holder.until.lease => Turn::HeldHere(holder.until.lease),
-            _ => Turn::Head(line.available_at.max(joined_at)),
+            Some(holder) if now < holder.until.lease => QueuePosition::HeldHere(holder.until.lease),
+            _ => QueuePosition::Head(line.available_at.max(joined_at)),
         }
     }
 
-    fn hold(&mut self, id: HoldId, lease: Lease, now: Readings) {
+    fn hold(&mut self, id: HoldId, lease: Validity, now: Readings) {
         self.holder = Some(Holder { id, until: both(lease.end(), now) });
         if let Some(line) = &mut self.line {
             line.answered(now.steady);
@@ -293,7 +296,7 @@ impl Queue {
 
     /// Takes one out of the line, and wakes the new head if it was the head.
     #[expect(clippy::vec_box, reason = "as in `Inner`")]
-    fn leave(&mut self, id: u64, spare: &mut Vec<Box<Line>>) {
+    fn leave(&mut self, id: u64, spare: &mut Vec<Box<Waiters>>) {
         let Some(line) = &mut self.line else { return };
         let was_head = line.waiting.front().is_some_and(|head| head.id == id);
         if was_head {
@@ -317,7 +320,7 @@ impl Queue {
     }
 }
 
-impl Line {
+impl Waiters {
     fn answered(&mut self, now: Timestamp) {
         self.available_at = now;
         self.was_held = true;
@@ -326,7 +329,7 @@ impl Line {
 
     fn ring_head(&self) {
         match self.waiting.front().and_then(|head| head.bell.as_ref()) {
-            Some(Bell::Alarm(alarm)) => alarm.ring(),
+            Some(Bell::Interrupt(alarm)) => alarm.ring(),
             // A full bell has rung already.
             Some(Bell::Channel(bell)) => drop(bell.try_send(())),
             None => {}

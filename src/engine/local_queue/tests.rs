@@ -24,14 +24,14 @@ fn held_by(number: u8) -> HoldId {
 fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let places: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
-    let bells: Vec<_> = places.iter().map(Place::bell).collect();
+    let bells: Vec<_> = places.iter().map(QueueTicket::bell).collect();
     let turns = || -> Vec<_> { places.iter().map(|place| place.turn(lease_at(9))).collect() };
-    assert!(matches!(turns()[..], [Turn::Head(_), Turn::Behind(_), Turn::Behind(_)]));
+    assert!(matches!(turns()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
     assert!(bells.iter().all(|bell| bell.try_recv().is_err()));
     let mut places = places.into_iter();
     drop(places.next());
     assert!(bells[1].try_recv().is_ok() && bells[2].try_recv().is_err());
-    assert!(matches!(places.next().unwrap().turn(lease_at(9)), Turn::Head(_)));
+    assert!(matches!(places.next().unwrap().turn(lease_at(9)), QueuePosition::Head(_)));
 }
 
 #[test]
@@ -52,47 +52,47 @@ fn whoever_gives_up_in_the_middle_wakes_nobody_and_blocks_nobody() {
 fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let hold = held_by(1);
-    queues.hold(&key, hold, Lease::until(lease_at(100)), clocks(0));
+    queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
     let place = queues.join(&key, clocks(5)).0;
     let bell = place.bell();
-    assert_eq!(place.turn(lease_at(99)), Turn::HeldHere(lease_at(100)));
-    assert_eq!(place.turn(lease_at(100)), Turn::Head(at(5)));
+    assert_eq!(place.turn(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
+    assert_eq!(place.turn(lease_at(100)), QueuePosition::Head(at(5)));
     queues.release(&key, hold, at(50));
     assert!(bell.try_recv().is_ok());
-    assert_eq!(place.turn(lease_at(51)), Turn::Head(at(50)));
+    assert_eq!(place.turn(lease_at(51)), QueuePosition::Head(at(50)));
 }
 
 #[test]
 fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let hold = held_by(2);
-    queues.hold(&key, hold, Lease::until(lease_at(100)), clocks(0));
+    queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
     let place = queues.join(&key, clocks(5)).0;
     let bell = place.bell();
     queues.hold_until(&key, hold, lease_at(300), clocks(0));
     assert!(bell.try_recv().is_err());
-    assert_eq!(place.turn(lease_at(100)), Turn::HeldHere(lease_at(300)));
+    assert_eq!(place.turn(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
     queues.hold_until(&key, hold, lease_at(150), clocks(0));
     assert!(bell.try_recv().is_ok());
-    assert_eq!(place.turn(lease_at(150)), Turn::Head(at(5)));
+    assert_eq!(place.turn(lease_at(150)), QueuePosition::Head(at(5)));
     let next = held_by(3);
-    queues.hold(&key, next, Lease::until(lease_at(400)), clocks(160));
+    queues.hold(&key, next, Validity::until(lease_at(400)), clocks(160));
     queues.hold_until(&key, hold, lease_at(900), clocks(0));
-    assert_eq!(place.turn(lease_at(399)), Turn::HeldHere(lease_at(400)), "it is not the holder any more");
+    assert_eq!(place.turn(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
     queues.hold_until(&key, next, lease_at(161), clocks(0));
-    assert_eq!(place.turn(lease_at(161)), Turn::Head(at(160)));
+    assert_eq!(place.turn(lease_at(161)), QueuePosition::Head(at(160)));
 }
 
 #[test]
 fn an_expired_guard_does_not_strike_out_its_successor() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let stale = held_by(4);
-    queues.hold(&key, stale, Lease::until(lease_at(100)), clocks(0));
+    queues.hold(&key, stale, Validity::until(lease_at(100)), clocks(0));
     let fresh = held_by(5);
-    queues.hold(&key, fresh, Lease::until(lease_at(300)), clocks(200));
+    queues.hold(&key, fresh, Validity::until(lease_at(300)), clocks(200));
     let place = queues.join(&key, clocks(210)).0;
     queues.release(&key, stale, at(220));
-    assert_eq!(place.turn(lease_at(230)), Turn::HeldHere(lease_at(300)));
+    assert_eq!(place.turn(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
     queues.release(&key, fresh, at(240));
     drop(place);
     assert_eq!(queues.len(), 0);
@@ -104,15 +104,15 @@ fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
     assert!(behind.trouble().is_some());
     let hold = held_by(9);
-    head.hold(hold, Lease::until(lease_at(50)), clocks(5));
+    head.hold(hold, Validity::until(lease_at(50)), clocks(5));
     assert!(behind.trouble().is_none());
     let last = queues.join(&key, clocks(6)).0;
-    assert_eq!(last.turn(lease_at(7)), Turn::Behind(at(50)), "nobody asks while the lock is held here");
+    assert_eq!(last.turn(lease_at(7)), QueuePosition::Behind(at(50)), "nobody asks while the lock is held here");
     queues.release(&key, hold, at(9));
-    assert_eq!(last.turn(lease_at(9)), Turn::Behind(at(9)));
+    assert_eq!(last.turn(lease_at(9)), QueuePosition::Behind(at(9)));
     drop((behind, last));
     // A guard that was taken without a queue.
-    queues.hold(&key, hold, Lease::until(lease_at(99)), clocks(10));
+    queues.hold(&key, hold, Validity::until(lease_at(99)), clocks(10));
     assert!(queues.join(&key, clocks(11)).0.trouble().is_none());
 }
 
@@ -120,11 +120,11 @@ fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
 fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    head.troubled(Trouble { answered: NodeSet::first(1), ..Trouble::default() });
+    head.troubled(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
     assert_eq!(behind.trouble().unwrap().answered.len(), 1);
     head.answered(at(7));
     assert!(behind.trouble().is_none());
-    assert_eq!(behind.turn(lease_at(8)), Turn::Behind(at(7)));
+    assert_eq!(behind.turn(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);
-    assert_eq!(behind.turn(lease_at(8)), Turn::Head(at(7)));
+    assert_eq!(behind.turn(lease_at(8)), QueuePosition::Head(at(7)));
 }

@@ -1,9 +1,9 @@
 //! A link to a server that has its vote by another URL, or to one that repeats the run id of another server.
 
-use super::{BACKLOG_LIMIT, Link};
+use super::{BACKLOG_LIMIT, NodeConnection};
 use crate::algorithm::time::Timestamp;
 
-impl Link {
+impl NodeConnection {
     /// Whether the node was rejected for that.
     pub(in crate::engine) fn is_duplicate(&self) -> bool {
         self.session.standing().is_duplicate()

@@ -1,16 +1,16 @@
 //! Why a link's node gives no answer, said so that an operator can act on it.
 
-use super::Link;
+use super::NodeConnection;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::session::Standing;
+use crate::protocol::session::HandshakeState;
 
-impl Link {
+impl NodeConnection {
     /// Why the node cannot be asked at present.
     pub(in crate::engine) fn fault(&self) -> Fault {
         match self.session.standing() {
-            Standing::Rejected(fault) if !self.is_closed() => fault,
+            HandshakeState::Rejected(fault) if !self.is_closed() => fault,
             _ => self.health.fault(),
         }
     }

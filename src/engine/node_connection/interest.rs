@@ -1,16 +1,16 @@
 //! What a link waits for: its stream, and for which way it is to become ready. And where it leads, for a connection beside it.
 
-use super::Link;
+use super::NodeConnection;
 use crate::algorithm::time::Timestamp;
 use crate::os::poll::Interest;
 use crate::os::resolve;
 use crate::os::stream::Stream;
 use crate::protocol::endpoint::Address;
-use crate::protocol::handshake::Greeting;
+use crate::protocol::handshake::Handshake;
 use std::io;
 use std::sync::Arc;
 
-impl Link {
+impl NodeConnection {
     /// What to poll for, if anything.
     pub(in crate::engine) fn interest(&self) -> Option<Interest> {
         self.connection.interest(!self.session.unsent().is_empty())
@@ -40,7 +40,7 @@ impl Link {
     }
 
     /// How connections to the node introduce themselves.
-    pub(in crate::engine) fn greeting(&self) -> &Greeting {
+    pub(in crate::engine) fn greeting(&self) -> &Handshake {
         self.endpoint.greeting()
     }
 

@@ -21,12 +21,12 @@ mod interest;
 mod pending;
 mod race;
 
-use super::socket_state::Connection;
+use super::socket_state::SocketState;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::pending_release::ReleaseTerms;
+use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::run_id::RunId;
 use crate::algorithm::time::Timestamp;
@@ -35,8 +35,8 @@ use crate::os::stream::{self, Stream};
 use crate::os::waker::Waker;
 use crate::protocol::command::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
-use crate::protocol::server_info::Identity;
-use crate::protocol::session::{Event, Session, Standing};
+use crate::protocol::server_info::ServerInfo;
+use crate::protocol::session::{Event, HandshakeState, Session};
 use pending::PendingReleases;
 use race::{Progress, Race};
 use std::io;
@@ -58,15 +58,15 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
-pub(super) struct Link {
+pub(super) struct NodeConnection {
     pub(super) session: Session,
     /// Whether the node's yes counts, over all connections.
     pub(super) quarantine: Quarantine,
     /// What it has told of itself on the last connection on which it did.
-    pub(super) known: Identity,
+    pub(super) known: ServerInfo,
     node: NodeId,
     endpoint: Endpoint,
-    connection: Connection,
+    connection: SocketState,
     health: Health,
     /// The releases that the node has not run.
     pub(super) pending: PendingReleases,
@@ -94,20 +94,20 @@ pub(super) enum Received {
     Much,
 }
 
-impl Link {
+impl NodeConnection {
     pub(super) fn new(
         node: NodeId,
         (endpoint, quarantine): (Endpoint, Quarantine),
         node_timeout: Duration,
         waker: Arc<Waker>,
-    ) -> Link {
-        Link {
+    ) -> NodeConnection {
+        NodeConnection {
             session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
             quarantine,
-            known: Identity::default(),
+            known: ServerInfo::default(),
             node,
             endpoint,
-            connection: Connection::Closed,
+            connection: SocketState::Closed,
             health: Health::new(),
             pending: PendingReleases::default(),
             dialect: None,
@@ -123,37 +123,37 @@ impl Link {
 
     /// Whether commands can be queued.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.connection, Connection::Closed)
+        matches!(self.connection, SocketState::Closed)
     }
 
     /// Whether the handshake is over, however it ended.
     pub(super) fn has_greeted(&self) -> bool {
-        self.session.standing() != Standing::Greeting
+        self.session.standing() != HandshakeState::Pending
     }
 
     /// Whether bytes may flow both ways.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.connection, Connection::Open(_))
+        matches!(self.connection, SocketState::Open(_))
     }
 
     /// The process at the other end, if it has said and may have voted in a round in flight, of two node timeouts at most.
     pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
         let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
-        if counts && self.session.standing() == Standing::Member { self.session.identity().run_id() } else { None }
+        (counts && self.session.standing() == HandshakeState::Accepted).then(|| self.session.identity().run_id())?
     }
 
     /// Whether the key of a release may be on the node, as far as this client knows what it has written.
-    pub(super) fn may_hold(&self, terms: &ReleaseTerms) -> bool {
+    pub(super) fn may_hold(&self, terms: &ReleaseConditions) -> bool {
         terms.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
     }
 
     /// How far the connection has come.
     pub(super) fn phase(&self) -> Phase {
         match self.connection {
-            Connection::Closed | Connection::Connecting(_) => Phase::Connect,
-            Connection::Resolving => Phase::Resolve,
-            Connection::Open(_) if self.session.standing() == Standing::Greeting => Phase::Handshake,
-            Connection::Open(_) => Phase::Reply,
+            SocketState::Closed | SocketState::Connecting(_) => Phase::Connect,
+            SocketState::Resolving => Phase::Resolve,
+            SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => Phase::Handshake,
+            SocketState::Open(_) => Phase::Reply,
         }
     }
 
@@ -161,7 +161,7 @@ impl Link {
     /// node answers in time. The common case, told by little.
     pub(super) fn is_in_order(&self, now: Timestamp) -> bool {
         self.is_open()
-            && self.session.standing() == Standing::Member
+            && self.session.standing() == HandshakeState::Accepted
             && now.since(self.checked_at) <= IDLE_CHECK
             && self.session.backlog() <= BACKLOG_LIMIT
             && !self.is_overdue(now)
@@ -177,29 +177,29 @@ impl Link {
     pub(super) fn hopeless(&self, now: Timestamp) -> Option<Fault> {
         let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
         let cause = match self.connection {
-            Connection::Closed => return None,
-            Connection::Resolving | Connection::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
+            SocketState::Closed => return None,
+            SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
                 Cause::TimedOut
             }
-            Connection::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
+            SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
             _ if self.session.backlog() > BACKLOG_HARD_LIMIT || self.session.unsent().len() > UNSENT_HARD_LIMIT => {
                 Cause::Backlog
             }
             _ => return None,
         };
         let limit = match self.connection {
-            Connection::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
+            SocketState::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
             _ => CONNECT_LIMIT,
         };
         Some(self.most_telling(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
 
-    /// Whether a `SET` may be queued now. If it is, [`asks`](Link::asks) is to be told first.
+    /// Whether a `SET` may be queued now. If it is, [`asks`](NodeConnection::asks) is to be told first.
     ///
     /// # Errors
-    /// Why not. A closed link must be opened first, if [`may_open`](Link::may_open) allows it.
+    /// Why not. A closed link must be opened first, if [`may_open`](NodeConnection::may_open) allows it.
     pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Standing::Rejected(fault) = self.session.standing() {
+        if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
         }
         if self.session.backlog() > BACKLOG_LIMIT {
@@ -235,8 +235,8 @@ impl Link {
     pub(super) fn runs_releases(&self) -> bool {
         match self.session.standing() {
             _ if self.is_closed() => false,
-            Standing::Greeting | Standing::Member => true,
-            Standing::Rejected(fault) => {
+            HandshakeState::Pending | HandshakeState::Accepted => true,
+            HandshakeState::Rejected(fault) => {
                 !matches!(fault.cause, Cause::Auth | Cause::Loading | Cause::NotMaster | Cause::ReadOnly)
             }
         }
@@ -245,12 +245,12 @@ impl Link {
     /// When something can be done next, without a word from the node, for the releases that it has not run.
     pub(super) fn pending_due(&self) -> Timestamp {
         let due = match self.connection {
-            Connection::Closed => self.health.not_before(),
-            Connection::Resolving | Connection::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
+            SocketState::Closed => self.health.not_before(),
+            SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
             // What was asked is answered first.
-            Connection::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
-            Connection::Open(_) if self.runs_releases() => self.pending.paused_until(),
-            Connection::Open(_) => self.health.not_before(),
+            SocketState::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
+            SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
+            SocketState::Open(_) => self.health.not_before(),
         };
         due.min(self.pending.first_end())
     }
@@ -258,7 +258,7 @@ impl Link {
     /// Begins to connect.
     ///
     /// # Errors
-    /// It failed at once. The link must be [`close`](Link::close)d.
+    /// It failed at once. The link must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
         self.opened_at = now;
@@ -284,7 +284,7 @@ impl Link {
                         let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
                         self.resolution = Some(resolution.map_err(failed)?);
                     }
-                    self.connection = Connection::Resolving;
+                    self.connection = SocketState::Resolving;
                     self.resolved(now)
                 }
             },
@@ -293,7 +293,7 @@ impl Link {
 
     /// Goes on to connect when the host name has been looked up.
     pub(super) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let (Connection::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
+        let (SocketState::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
         self.resolution = None;
         self.race.learn(addresses);
@@ -305,26 +305,26 @@ impl Link {
     /// and must not leave it halfway for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.resolved(now)?;
-        if let Connection::Connecting(_) = self.connection {
+        if let SocketState::Connecting(_) = self.connection {
             self.connection = match self.race.advance(now)? {
                 Progress::Made(stream) => {
                     self.session.connected(now);
-                    Connection::Open(stream)
+                    SocketState::Open(stream)
                 }
-                Progress::Making(stream) => Connection::Connecting(stream),
+                Progress::Making(stream) => SocketState::Connecting(stream),
             };
         }
         Ok(())
     }
 
-    /// When to [`advance`](Link::advance) though the stream is not ready: another address may have to be tried.
+    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be tried.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        if let Connection::Connecting(_) = self.connection { self.race.due(now) } else { Timestamp::NEVER }
+        if let SocketState::Connecting(_) = self.connection { self.race.due(now) } else { Timestamp::NEVER }
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
-        let Connection::Open(stream) = &self.connection else { return Ok(false) };
+        let SocketState::Open(stream) = &self.connection else { return Ok(false) };
         while !self.session.unsent().is_empty() {
             match stream.write(self.session.unsent()) {
                 Ok(count) => {
@@ -341,7 +341,7 @@ impl Link {
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let Connection::Open(stream) = &self.connection else { return Ok(Received::Nothing) };
+        let SocketState::Open(stream) = &self.connection else { return Ok(Received::Nothing) };
         let space = self.session.space();
         let size = space.len();
         match stream.read(space) {
@@ -368,7 +368,7 @@ impl Link {
     /// The node did what it is there for: it answered whether a lock may be had or kept. To greet is not enough, nor are
     /// the releases that follow at once: a node that can do no more would be asked for ever without a delay.
     pub(super) fn answered(&mut self) {
-        if self.session.standing() == Standing::Member {
+        if self.session.standing() == HandshakeState::Accepted {
             self.health.answered();
         }
     }
@@ -383,7 +383,7 @@ impl Link {
     /// present one stays, for the releases that follow their `SET`s.
     pub(super) fn deserves_another_chance(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
-            Standing::Rejected(fault)
+            HandshakeState::Rejected(fault)
                 if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
             {
                 Some(fault)
@@ -394,15 +394,15 @@ impl Link {
 
     /// Whether a request would be answered soon, as far as is known.
     pub(super) fn is_responsive(&self, now: Timestamp) -> bool {
-        self.is_open() && self.session.standing() == Standing::Member && !self.is_overdue(now)
+        self.is_open() && self.session.standing() == HandshakeState::Accepted && !self.is_overdue(now)
     }
 
     /// Closes the connection, whose session must have been abandoned.
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
         debug_assert_eq!(self.session.backlog(), 0);
-        let worked = self.is_open() && self.session.standing() == Standing::Member;
+        let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
         let is_closed = fault.cause == Cause::Closed;
-        if let (Connection::Open(stream) | Connection::Connecting(stream), false) = (&self.connection, is_closed) {
+        if let (SocketState::Open(stream) | SocketState::Connecting(stream), false) = (&self.connection, is_closed) {
             stream.reset_on_close();
         }
         if worked {
@@ -414,22 +414,22 @@ impl Link {
             self.race.forget();
         }
         self.race.stop();
-        self.connection = Connection::Closed;
+        self.connection = SocketState::Closed;
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
-            (false, Standing::Rejected(_)) => {} // counted when it was rejected
+            (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
             (false, _) => self.health.failed(fault, now, self.salt()),
         }
     }
 
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn let_go(&mut self) {
-        self.connection = Connection::Closed;
+        self.connection = SocketState::Closed;
         self.race.stop();
     }
 
     fn begin_connecting(&mut self, attempt: Result<Arc<Stream>, Fault>, now: Timestamp) -> Result<(), Fault> {
-        self.connection = Connection::Connecting(attempt?);
+        self.connection = SocketState::Connecting(attempt?);
         // What the look-up of its name took is not the connection's time.
         self.opened_at = now;
         Ok(())

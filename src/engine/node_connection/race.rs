@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an address may keep the next one waiting at most: RFC 8305's Connection Attempt Delay.
+/// How long an address may keep the next one waiting at most: RFC 8305's SocketState Attempt Delay.
 const LONGEST_HEADSTART: Duration = Duration::from_millis(250);
 /// How often the older ones of several connections are looked at. The newest one is polled.
 const LOOK: Duration = Duration::from_millis(5);

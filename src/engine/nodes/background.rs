@@ -8,25 +8,25 @@
 //! down with every try. The end of a connection on which nothing was asked is not a failure: servers end idle ones. If it
 //! cannot be made again, that is one.
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::{Bells, World};
-use crate::events::event_queue::Farewell;
-use crate::protocol::session::{Standing, Ticket};
+use crate::engine::driver::{Reactor, WaitSlots};
+use crate::events::event_queue::ReleaseContext;
+use crate::protocol::session::{HandshakeState, Ticket};
 
-impl Fleet {
+impl Nodes {
     /// Sees to it that the outcome of a release is told, that which it has come to by then at the latest. The caller gives
     /// its reference to the round away.
-    pub(in crate::engine) fn follow(&mut self, ticket: Ticket, farewell: Farewell, deadline: Timestamp) {
+    pub(in crate::engine) fn follow(&mut self, ticket: Ticket, farewell: ReleaseContext, deadline: Timestamp) {
         if !self.rounds.follow(ticket, farewell) {
             self.posts.push_back((ticket, deadline));
         }
     }
 
     /// Ends the posts whose time is up.
-    pub(super) fn settle_posts(&mut self, now: Timestamp, bells: &mut Bells) {
+    pub(super) fn settle_posts(&mut self, now: Timestamp, bells: &mut WaitSlots) {
         while let Some(&(ticket, deadline)) = self.posts.front() {
             if !self.rounds.is_decided(ticket) {
                 if now < deadline {
@@ -68,7 +68,7 @@ impl Fleet {
         let link = &self.links[node.index()];
         fault.cause == Cause::Closed
             && link.is_open()
-            && link.session.standing() == Standing::Member
+            && link.session.standing() == HandshakeState::Accepted
             && link.session.backlog() == 0
     }
 }

@@ -1,26 +1,26 @@
 //! What is asked of all nodes about the key of a fenced lock: take, raise, extend, let go.
 
-use super::Fleet;
-use super::requests::Order;
+use super::Nodes;
+use super::requests::LeaseRequest;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::Bells;
+use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::Purpose;
-use crate::protocol::fenced::{Ask, Deed};
+use crate::protocol::fenced::{FencedOp, FencedRequest};
 use crate::protocol::session::Ticket;
 
-impl Fleet {
+impl Nodes {
     /// Queues an acquire for every node that may be asked, at a time that was read before any byte of it is written.
     pub(in crate::engine) fn acquire_fenced(
         &mut self,
-        order: &Order<'_>,
+        order: &LeaseRequest<'_>,
         floor: FencingToken,
         t0: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> Ticket {
         self.settle_posts(t0, bells);
         self.rest(t0);
@@ -28,7 +28,7 @@ impl Fleet {
         let asked = self.prepare_all(ticket, t0, bells);
         // When no quorum is left to ask, the others are spared what would only have to be undone.
         if !self.rounds.is_decided(ticket) {
-            let deed = Deed::Acquire { ttl_millis: order.ttl_millis, floor };
+            let deed = FencedOp::Acquire { ttl_millis: order.ttl_millis, floor };
             self.ask_fenced(ticket, asked, deed, order.key, order.token, t0);
         }
         ticket
@@ -41,7 +41,7 @@ impl Fleet {
         (key, token): (&[u8], &OwnerToken),
         agreement: &Agreement,
         now: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> Ticket {
         self.settle_posts(now, bells);
         let ticket = self.rounds.open_fenced(Purpose::Acquire, key, token);
@@ -62,7 +62,7 @@ impl Fleet {
             };
             self.rounds.vote(ticket, node, vote, bells);
         }
-        self.ask_fenced(ticket, asked, Deed::Raise(agreement.fence()), key, token, now);
+        self.ask_fenced(ticket, asked, FencedOp::Raise(agreement.fence()), key, token, now);
         ticket
     }
 
@@ -71,13 +71,13 @@ impl Fleet {
         &mut self,
         ticket: Ticket,
         nodes: NodeSet,
-        deed: Deed,
+        deed: FencedOp,
         key: &[u8],
         token: &OwnerToken,
         now: Timestamp,
     ) {
         let (ask, is_question) =
-            (Ask { deed, retention_millis: self.retention_millis }, !matches!(deed, Deed::Release(_)));
+            (FencedRequest { deed, retention_millis: self.retention_millis }, !matches!(deed, FencedOp::Release(_)));
         for node in nodes.iter() {
             if is_question {
                 self.links[node.index()].asks(now);
@@ -90,8 +90,8 @@ impl Fleet {
 
     /// Asks once more, by the script's text. What takes the key is not said any more when its owner has given up: the release
     /// has been queued, or will be, and must be the last word.
-    pub(super) fn ask_fenced_again(&mut self, node: NodeId, ticket: Ticket, ask: Ask, now: Timestamp) {
-        let takes = matches!(ask.deed, Deed::Acquire { .. });
+    pub(super) fn ask_fenced_again(&mut self, node: NodeId, ticket: Ticket, ask: FencedRequest, now: Timestamp) {
+        let takes = matches!(ask.deed, FencedOp::Acquire { .. });
         match self.rounds.round(ticket) {
             Some(round) if !takes || !self.rounds.is_decided(ticket) => {
                 self.links[node.index()].session.fenced(ticket, ask, round.key(), round.token(), now);

@@ -13,27 +13,27 @@ mod subscribers;
 mod vote_filter;
 
 use super::busy_poll::Spin;
-use super::driver::{Bell, Bells, World};
-use super::node_connection::{Link, Received};
+use super::driver::{Reactor, WaitSlot, WaitSlots};
+use super::node_connection::{NodeConnection, Received};
 use super::rounds::Rounds;
-use super::subscriber::Ear;
-use super::wait_registry::Listening;
+use super::subscriber::Subscriber;
+use super::wait_registry::WaitRegistry;
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::events::event_queue::{News, Presence};
+use crate::events::event_queue::{EventQueue, NodeStates};
 use crate::os::poll::Watch;
 use crate::os::waker::Waker;
-use crate::protocol::session::{Abandoned, Event, Standing, Ticket};
+use crate::protocol::session::{Abandoned, Event, HandshakeState, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The links and rounds of one client.
-pub(super) struct Fleet {
-    links: Vec<Link>,
+pub(super) struct Nodes {
+    links: Vec<NodeConnection>,
     rounds: Rounds,
     /// How long nodes keep the key of a fenced lock.
     retention_millis: u64,
@@ -61,10 +61,10 @@ pub(super) struct Fleet {
     /// The waits for releases: until what.
     settling: Vec<(Ticket, Settled)>,
     /// How the nodes are seen.
-    presence: Presence,
+    presence: NodeStates,
     /// Those who wait for locks of others, and what they listen with, by node: none while nobody waits.
-    listening: Listening,
-    ears: Vec<Ear>,
+    listening: WaitRegistry,
+    ears: Vec<Subscriber>,
     /// When the last of them has won what he waited for.
     idle_since: Timestamp,
     /// The nodes of which was told that they refuse to let us listen, or tell.
@@ -72,21 +72,21 @@ pub(super) struct Fleet {
     mute: NodeSet,
 }
 
-impl Fleet {
+impl Nodes {
     pub(super) fn new(
-        links: Vec<Link>,
+        links: Vec<NodeConnection>,
         clock: Arc<dyn Clock>,
         waker: Arc<Waker>,
         spin: Duration,
-        news: Option<Arc<News>>,
-        wake_ups: bool,
+        news: Option<Arc<EventQueue>>,
+        release_notifications: bool,
         retention: Duration,
-    ) -> Fleet {
-        let presence = Presence::new(news.clone(), links.len(), clock.now());
+    ) -> Nodes {
+        let presence = NodeStates::new(news.clone(), links.len(), clock.now());
         let rounds = Rounds::new(links.len(), news);
         let watch = Watch::new(&waker, links.len());
-        let listening = Listening::new(links.len(), wake_ups);
-        Fleet {
+        let listening = WaitRegistry::new(links.len(), release_notifications);
+        Nodes {
             links,
             rounds,
             retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
@@ -120,7 +120,7 @@ impl Fleet {
     /// Closes all connections without a word, as one of several processes that have them. None is used here any more.
     pub(super) fn let_go(&mut self) {
         self.watch = None;
-        self.links.iter_mut().for_each(Link::let_go);
+        self.links.iter_mut().for_each(NodeConnection::let_go);
         self.ears = Vec::new();
     }
 
@@ -129,7 +129,7 @@ impl Fleet {
     }
 
     /// Takes in what happened to a connection while nobody looked, and gives up a hopeless one.
-    fn look(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+    fn look(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
         let was_open = self.links[node.index()].is_open();
         let is_due = self.links[node.index()].due(now) <= now;
         if let Err(fault) = self.links[node.index()].advance(now) {
@@ -150,7 +150,7 @@ impl Fleet {
     }
 
     /// Begins to connect, and queues what is owed.
-    fn open(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+    fn open(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<(), Fault> {
         // A server that is near is connected to at once. A guard that is dropped waits for none, and is the last to look.
         let opened = self.links[node.index()].open(now).and_then(|()| self.links[node.index()].advance(now));
         if let Err(fault) = opened {
@@ -166,17 +166,17 @@ impl Fleet {
     }
 
     /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
-    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, bells: &mut Bells) {
+    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, bells: &mut WaitSlots) {
         // A server that refuses us may close next; the refusal says more.
         let fault = match self.links[node.index()].session.standing() {
-            Standing::Rejected(refusal) => refusal,
-            Standing::Greeting | Standing::Member => self.links[node.index()].most_telling(fault),
+            HandshakeState::Rejected(refusal) => refusal,
+            HandshakeState::Pending | HandshakeState::Accepted => self.links[node.index()].most_telling(fault),
         };
         if !self.is_idle_end(node, fault) {
             self.note_failure(node, fault, now);
         }
         let link = &self.links[node.index()];
-        let is_in_use = link.is_open() && link.session.standing() == Standing::Member;
+        let is_in_use = link.is_open() && link.session.standing() == HandshakeState::Accepted;
         let is_closed_in_use = is_in_use && fault.cause == Cause::Closed;
         let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
         self.links[node.index()].close(fault, now);
@@ -205,7 +205,7 @@ impl Fleet {
     }
 
     /// Writes what a link's socket takes.
-    fn write(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+    fn write(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
         let flushed = self.links[node.index()].flush(now);
         self.note_clogged(node);
         match flushed {
@@ -221,11 +221,11 @@ impl Fleet {
     }
 
     /// Reads all that is there, and hands it out.
-    fn read(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+    fn read(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
         self.read_while(|received| received == Received::Much, node, now, bells);
     }
 
-    fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp, bells: &mut Bells) {
+    fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
         let mut answered = false;
         loop {
             let received = self.links[node.index()].read(now);
@@ -252,7 +252,7 @@ impl Fleet {
     }
 
     /// True when the node has answered whether a lock may be had or kept.
-    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<bool, Fault> {
+    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<bool, Fault> {
         let mut answered = false;
         while self.links[node.index()].session.has_input()
             && let Some(event) = self.links[node.index()].next_event(now)?
@@ -275,7 +275,7 @@ impl Fleet {
                     self.take_audience(node, ticket, now);
                     self.not_run(node, ticket, fault, now, bells);
                 }
-                Event::Told(ticket, audience) => self.note_audience(ticket, audience, now),
+                Event::PublishOutcome(ticket, audience) => self.note_audience(ticket, audience, now),
                 Event::Greeted => {
                     self.meet(node);
                     self.refuse_second_vote(node, now);
@@ -297,7 +297,7 @@ impl Fleet {
     }
 }
 
-impl World for Fleet {
+impl Reactor for Nodes {
     type Ticket = Ticket;
     type Watch = Watch;
 
@@ -309,17 +309,17 @@ impl World for Fleet {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: Bell) {
+    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
         self.rounds.assign(ticket, bell);
     }
 
-    fn expire(&mut self, ticket: Ticket, bells: &mut Bells) {
+    fn expire(&mut self, ticket: Ticket, bells: &mut WaitSlots) {
         if self.rounds.is_patient(ticket) {
             return;
         }
         let now = self.clock.now();
         let undecided =
-            |fleet: &Fleet| fleet.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
+            |fleet: &Nodes| fleet.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
         for node in undecided(self).iter() {
             if !self.rounds.is_decided(ticket) && self.links[node.index()].is_open() {
@@ -340,7 +340,7 @@ impl World for Fleet {
         !self.unsent.is_empty()
     }
 
-    fn flush(&mut self, bells: &mut Bells) {
+    fn flush(&mut self, bells: &mut WaitSlots) {
         for node in std::mem::take(&mut self.unsent).iter() {
             self.write(node, self.queued_at, bells);
         }
@@ -367,7 +367,7 @@ impl World for Fleet {
         watch.poll(patience.min(watch.limit));
     }
 
-    fn absorb(&mut self, mut watch: Watch, bells: &mut Bells) {
+    fn absorb(&mut self, mut watch: Watch, bells: &mut WaitSlots) {
         let now = self.clock.now();
         if !watch.spin.is_zero() {
             self.spin.learn(watch.spun);
@@ -427,7 +427,7 @@ impl World for Fleet {
         self.next_release(now)
     }
 
-    fn await_releases(&mut self, now: Timestamp, bells: &mut Bells) -> Ticket {
+    fn await_releases(&mut self, now: Timestamp, bells: &mut WaitSlots) -> Ticket {
         self.await_settled(Settled::Sent, now, bells)
     }
 
@@ -435,7 +435,7 @@ impl World for Fleet {
         self.leave_settling(ticket);
     }
 
-    fn interrupt_releases(&mut self, bells: &mut Bells) {
+    fn interrupt_releases(&mut self, bells: &mut WaitSlots) {
         for &(ticket, _) in &self.settling {
             self.rounds.ring(ticket, bells);
         }

@@ -11,17 +11,17 @@
 //! Every thread that drives does this on the way: it makes connections again when their back-off is over, and bounds its poll
 //! by the next such time.
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::Bells;
-use crate::engine::node_connection::Link;
+use crate::engine::driver::WaitSlots;
+use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::Purpose;
-use crate::protocol::fenced::{Ask, Deed};
+use crate::protocol::fenced::{FencedOp, FencedRequest};
 use crate::protocol::session::Ticket;
 
 /// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
@@ -29,7 +29,7 @@ use crate::protocol::session::Ticket;
 const PAYMENT_LIMIT: usize = 512;
 const PAYMENT_BYTES: usize = 1024 * 1024;
 
-impl Fleet {
+impl Nodes {
     /// Keeps a release for later. The round must be referred to for it.
     pub(super) fn owe(&mut self, node: NodeId, ticket: Ticket) {
         let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.release_terms().key_ends);
@@ -49,7 +49,7 @@ impl Fleet {
         node: NodeId,
         ticket: Ticket,
         (fault, is_closed_in_use): (Fault, bool),
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) {
         let is_held = |terms| self.links[node.index()].may_hold(terms);
         let is_owed = self.rounds.round(ticket).is_some_and(|round| is_held(round.release_terms()));
@@ -71,7 +71,14 @@ impl Fleet {
     }
 
     /// The node could not run a release.
-    pub(super) fn not_run(&mut self, node: NodeId, ticket: Ticket, fault: Fault, now: Timestamp, bells: &mut Bells) {
+    pub(super) fn not_run(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        fault: Fault,
+        now: Timestamp,
+        bells: &mut WaitSlots,
+    ) {
         let vote = self.weigh(node, ticket, Vote::Fault(fault), now);
         self.rounds.vote(ticket, node, vote, bells);
         self.note_vote(node, Some(Purpose::Release), vote, now);
@@ -92,7 +99,7 @@ impl Fleet {
         {
             match self.rounds.round(ticket) {
                 Some(round) if round.is_fenced() => {
-                    let ask = Ask { deed: Deed::Release(None), retention_millis: self.retention_millis };
+                    let ask = FencedRequest { deed: FencedOp::Release(None), retention_millis: self.retention_millis };
                     link.session.fenced(ticket, ask, round.key(), round.token(), now);
                 }
                 Some(round) => link.session.release_owed(ticket, round.key(), round.token(), now),
@@ -106,7 +113,7 @@ impl Fleet {
     }
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
-    pub(super) fn tend_pending(&mut self, now: Timestamp, bells: &mut Bells) {
+    pub(super) fn tend_pending(&mut self, now: Timestamp, bells: &mut WaitSlots) {
         for node in self.owing.union(self.clogged).iter() {
             if let Some(fault) = self.links[node.index()].hopeless(now) {
                 self.lose(node, fault, now, bells);
@@ -150,7 +157,7 @@ impl Fleet {
 
     /// When there is something to do for releases next, if any is left: now, while one is on its way, or its answer.
     pub(super) fn next_release(&self, now: Timestamp) -> Option<Timestamp> {
-        let is_moving = |link: &Link| {
+        let is_moving = |link: &NodeConnection| {
             link.has_release_on_its_way(now)
                 || !link.pending.is_empty() && !link.is_closed() && link.session.backlog() > 0
         };
@@ -161,7 +168,7 @@ impl Fleet {
     }
 
     /// Begins to wait for releases.
-    pub(in crate::engine) fn await_settled(&mut self, what: Settled, now: Timestamp, bells: &mut Bells) -> Ticket {
+    pub(in crate::engine) fn await_settled(&mut self, what: Settled, now: Timestamp, bells: &mut WaitSlots) -> Ticket {
         let nobody = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open(Purpose::Wait, &[], &nobody);
         self.rounds.bear_with(ticket, true);
@@ -178,7 +185,7 @@ impl Fleet {
     }
 
     /// Ends the waits for releases that have come so far.
-    pub(super) fn ring_settled(&mut self, now: Timestamp, bells: &mut Bells) {
+    pub(super) fn ring_settled(&mut self, now: Timestamp, bells: &mut WaitSlots) {
         for index in 0..self.settling.len() {
             let (ticket, what) = self.settling[index];
             if self.is_settled(what, now) {
@@ -189,8 +196,8 @@ impl Fleet {
 
     pub(in crate::engine) fn is_settled(&self, what: Settled, now: Timestamp) -> bool {
         match what {
-            Settled::Answered => !self.links.iter().any(Link::awaits_release),
-            Settled::Run => self.owing.is_empty() && !self.links.iter().any(Link::awaits_release),
+            Settled::Answered => !self.links.iter().any(NodeConnection::awaits_release),
+            Settled::Run => self.owing.is_empty() && !self.links.iter().any(NodeConnection::awaits_release),
             Settled::Sent => self.next_release(now).is_none_or(|due| due > now),
         }
     }
@@ -208,7 +215,7 @@ impl Fleet {
     }
 
     /// The other connection could not be made: this is the node's vote in the releases that were to be sent on it.
-    fn give_up_resending(&mut self, node: NodeId, fault: Fault, bells: &mut Bells) {
+    fn give_up_resending(&mut self, node: NodeId, fault: Fault, bells: &mut WaitSlots) {
         for ticket in self.links[node.index()].pending.tickets() {
             if self.rounds.round(ticket).is_some_and(|round| round.was_resent(node)) {
                 self.rounds.vote(ticket, node, Vote::Fault(fault), bells);

@@ -2,25 +2,25 @@
 //!
 //! Each is queued on every link that it can be queued on. A node that cannot be asked votes with its fault at once.
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::{Fencing, FencingToken};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::pending_release::ReleaseTerms;
+use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::Bells;
+use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::{Purpose, Round, Straggler};
 use crate::protocol::command;
-use crate::protocol::fenced::{Ask, Deed};
+use crate::protocol::fenced::{FencedOp, FencedRequest};
 use crate::protocol::hint::{self, Hint};
 use crate::protocol::session::Ticket;
 use std::time::Duration;
 
 /// Where a release goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Extent {
+pub(in crate::engine) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
     Everywhere,
     /// To the nodes that the `SET` may have reached, and no other: the undo of a lost attempt.
@@ -29,7 +29,7 @@ pub(in crate::engine) enum Extent {
 
 /// What is to be extended, and for how long.
 #[derive(Clone, Copy)]
-pub(crate) struct Order<'o> {
+pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
@@ -39,24 +39,24 @@ pub(crate) struct Order<'o> {
 
 /// What is to be released.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct Releasing<'o> {
+pub(in crate::engine) struct ReleaseRequest<'o> {
     pub(in crate::engine) key: &'o [u8],
-    pub(in crate::engine) claim: &'o Claim,
-    pub(in crate::engine) extent: Extent,
+    pub(in crate::engine) claim: &'o AttemptRecord,
+    pub(in crate::engine) extent: ReleaseScope,
     /// For how long the key can live from now on.
     pub(in crate::engine) key_lasts: Duration,
 }
 
 /// What a release needs to know of the attempt that it ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct AttemptRecord {
     /// The attempt's token.
     pub(crate) token: OwnerToken,
     /// When the attempt began, read before its first byte was written.
     pub(crate) t0: Readings,
     /// The nodes where the key may have been set.
     pub(crate) reached: NodeSet,
-    pub(crate) setter: Setter,
+    pub(crate) setter: KeyOrigin,
     /// Whether it was waited for, among others.
     pub(crate) has_waited: bool,
     /// Of a fenced lock: its fence, or while that is not known yet, the floor.
@@ -65,14 +65,14 @@ pub(crate) struct Claim {
 
 /// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setter {
+pub(crate) enum KeyOrigin {
     /// By another client, or by this one before the lock was handed over: the key may be on any node.
     Elsewhere,
     /// By this client's attempt: what it has written nothing to has no key of its.
     Here,
 }
 
-impl Fleet {
+impl Nodes {
     /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written, and
     /// perhaps asks for how long the key lives of which a node refuses it.
     pub(in crate::engine) fn acquire(
@@ -82,7 +82,7 @@ impl Fleet {
         ttl_millis: u64,
         asks_remaining: bool,
         t0: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> Ticket {
         self.settle_posts(t0, bells);
         self.rest(t0);
@@ -127,23 +127,28 @@ impl Fleet {
         token: OwnerToken,
         fence: Option<FencingToken>,
         now: Readings,
-        bells: &mut Bells,
-    ) -> Claim {
+        bells: &mut WaitSlots,
+    ) -> AttemptRecord {
         for node in self.nodes() {
             self.prepare_to_release(node, now.steady, bells);
         }
-        let (reached, setter, fence) = (self.nodes().collect(), Setter::Elsewhere, fence.into());
-        Claim { token, t0: now, reached, setter, has_waited: false, fence }
+        let (reached, setter, fence) = (self.nodes().collect(), KeyOrigin::Elsewhere, fence.into());
+        AttemptRecord { token, t0: now, reached, setter, has_waited: false, fence }
     }
 
     /// Queues an extension for every node that may be asked.
-    pub(in crate::engine) fn extend(&mut self, order: &Order<'_>, now: Timestamp, bells: &mut Bells) -> Ticket {
+    pub(in crate::engine) fn extend(
+        &mut self,
+        order: &LeaseRequest<'_>,
+        now: Timestamp,
+        bells: &mut WaitSlots,
+    ) -> Ticket {
         self.settle_posts(now, bells);
         self.rest(now);
         let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
         let asked = self.prepare_all(ticket, now, bells);
         if order.fence.is_some() {
-            let deed = Deed::Extend { ttl_millis: order.ttl_millis };
+            let deed = FencedOp::Extend { ttl_millis: order.ttl_millis };
             self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
             return ticket;
         }
@@ -161,10 +166,10 @@ impl Fleet {
     /// Gives the nodes that it may reach.
     pub(in crate::engine) fn repair(
         &mut self,
-        order: &Order<'_>,
+        order: &LeaseRequest<'_>,
         nodes: NodeSet,
         now: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> NodeSet {
         let ticket = self.open_round(Purpose::Acquire, order.key, order.token, order.fence);
         self.request.clear();
@@ -188,7 +193,7 @@ impl Fleet {
         match order.fence {
             // A fence that does not fall is all that the next holder needs.
             Some(floor) => {
-                let deed = Deed::Acquire { ttl_millis: order.ttl_millis, floor };
+                let deed = FencedOp::Acquire { ttl_millis: order.ttl_millis, floor };
                 self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
                 self.rounds.settle(ticket);
             }
@@ -203,16 +208,16 @@ impl Fleet {
     /// can have reached it at all.
     pub(in crate::engine) fn release(
         &mut self,
-        releasing: &Releasing<'_>,
+        releasing: &ReleaseRequest<'_>,
         now: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> Ticket {
-        let &Releasing { key, claim, extent, key_lasts } = releasing;
-        let Claim { token, t0, reached, setter, has_waited, fence } = claim;
+        let &ReleaseRequest { key, claim, extent, key_lasts } = releasing;
+        let AttemptRecord { token, t0, reached, setter, has_waited, fence } = claim;
         let fence = fence.token();
         // A node's clock may be slower than ours: by a fiftieth at most, twice the usual allowance.
         let key_ends = now.after(key_lasts + key_lasts / 50);
-        let terms = ReleaseTerms { set_since: (*setter == Setter::Here).then_some(t0.steady), key_ends };
+        let terms = ReleaseConditions { set_since: (*setter == KeyOrigin::Here).then_some(t0.steady), key_ends };
         self.settle_posts(now, bells);
         self.rest(now);
         let ticket = self.rounds.open_release((key, token), fence.is_some(), terms);
@@ -224,14 +229,16 @@ impl Fleet {
                 self.prepare_to_release(node, now, bells);
             }
             let link = &mut self.links[node.index()];
-            let wanted = reached.contains(node) || (extent == Extent::Everywhere && link.is_responsive(now));
+            let wanted = reached.contains(node) || (extent == ReleaseScope::Everywhere && link.is_responsive(now));
             if wanted && !link.is_closed() {
                 link.pending.is_carried |= link.may_hold(&terms);
                 // A lost attempt was never a lock, and nobody waits for its end.
-                let tells = extent == Extent::Everywhere && self.listening.is_on && link.session.may_tell();
+                let tells = extent == ReleaseScope::Everywhere && self.listening.is_on && link.session.may_tell();
                 if fence.is_some() {
-                    let ask =
-                        Ask { deed: Deed::Release(tells.then_some(hint)), retention_millis: self.retention_millis };
+                    let ask = FencedRequest {
+                        deed: FencedOp::Release(tells.then_some(hint)),
+                        retention_millis: self.retention_millis,
+                    };
                     link.session.fenced(ticket, ask, key, token, now);
                     asked.insert(node);
                     continue;
@@ -272,7 +279,7 @@ impl Fleet {
 
     /// Sees to it that a request can be queued for every node, and gives those that it can be queued for. The others have
     /// voted with their faults.
-    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut Bells) -> NodeSet {
+    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut WaitSlots) -> NodeSet {
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             match self.prepare_to_ask(node, now, bells) {
@@ -300,7 +307,7 @@ impl Fleet {
     }
 
     /// Sees to it that a `SET` can be queued for the node, or says why not.
-    pub(super) fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) -> Result<(), Fault> {
+    pub(super) fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<(), Fault> {
         if self.links[node.index()].is_in_order(now) {
             return Ok(());
         }
@@ -316,7 +323,7 @@ impl Fleet {
     }
 
     /// Sees to it that a release can be queued for the node, if that is possible at present.
-    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut Bells) {
+    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
         if self.links[node.index()].is_in_order(now) {
             return;
         }

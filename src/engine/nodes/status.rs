@@ -1,35 +1,35 @@
 //! How the nodes look at present, for those who ask.
 //!
-//! It is what is known already: nothing is sent, connected or waited for, but by a [`check`](Fleet::check).
+//! It is what is known already: nothing is sent, connected or waited for, but by a [`check`](Nodes::check).
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::Bells;
-use crate::engine::node_connection::Link;
-use crate::engine::rounds::{Count, Purpose};
+use crate::engine::driver::WaitSlots;
+use crate::engine::node_connection::NodeConnection;
+use crate::engine::rounds::{Purpose, RoundResult};
 use crate::events::event_queue::State;
-use crate::protocol::server_info::Identity;
+use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::Ticket;
 use std::time::Duration;
 
 /// One node.
 #[derive(Clone, Debug)]
-pub(crate) struct Snapshot {
-    pub(crate) look: Look,
+pub(crate) struct NodeStatusSnapshot {
+    pub(crate) look: NodeStateSnapshot,
     /// How long it has looked like this.
     pub(crate) time: Duration,
     pub(crate) is_connected: bool,
     /// What it has told of itself.
-    pub(crate) identity: Identity,
+    pub(crate) identity: ServerInfo,
     pub(crate) last_fault: Option<Fault>,
 }
 
 /// What to think of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum NodeStateSnapshot {
     Down(Fault),
     /// For so long.
     Quarantined(Duration),
@@ -38,9 +38,9 @@ pub(crate) enum Look {
     Voting,
 }
 
-impl Fleet {
+impl Nodes {
     /// Asks every node whether it may vote, and begins to connect to those that there is no connection to.
-    pub(in crate::engine) fn check(&mut self, now: Timestamp, bells: &mut Bells) -> Ticket {
+    pub(in crate::engine) fn check(&mut self, now: Timestamp, bells: &mut WaitSlots) -> Ticket {
         self.settle_posts(now, bells);
         // It is about no key.
         let ticket = self.rounds.open(Purpose::Check, b"", &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
@@ -55,7 +55,7 @@ impl Fleet {
     }
 
     /// What a check has come to, which is noted for those nodes that have failed.
-    pub(in crate::engine) fn checked(&mut self, ticket: Ticket) -> Count {
+    pub(in crate::engine) fn checked(&mut self, ticket: Ticket) -> RoundResult {
         let (count, now) = (self.rounds.conclude(ticket), self.clock.now());
         for &(node, fault) in count.faults.iter().filter(|(_, fault)| fault.cause != Cause::Quarantined) {
             self.note_failure(node, fault, now);
@@ -64,23 +64,23 @@ impl Fleet {
     }
 
     /// How the nodes look now, in their order. Connections that were closed meanwhile are noticed.
-    pub(in crate::engine) fn status(&mut self, now: Timestamp, bells: &mut Bells) -> Vec<Snapshot> {
+    pub(in crate::engine) fn status(&mut self, now: Timestamp, bells: &mut WaitSlots) -> Vec<NodeStatusSnapshot> {
         for node in self.nodes() {
             if self.links[node.index()].is_open() {
                 self.look(node, now, bells);
             }
         }
-        let snapshot = |(node, link): (_, &Link)| {
+        let snapshot = |(node, link): (_, &NodeConnection)| {
             let seen = self.presence.of(node);
             let remaining = link.quarantine.remaining(now);
             let look = match (seen.state, seen.fault) {
-                (State::Down, Some(fault)) if is_verdict(fault) => Look::Rejected(fault),
-                (State::Down, fault) => Look::Down(fault.unwrap_or(link.fault())),
-                _ if !remaining.is_zero() => Look::Quarantined(remaining),
-                (State::Unknown, _) => Look::Unknown,
-                (State::Quarantined | State::Up, _) => Look::Voting,
+                (State::Down, Some(fault)) if is_verdict(fault) => NodeStateSnapshot::Rejected(fault),
+                (State::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(link.fault())),
+                _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
+                (State::Unknown, _) => NodeStateSnapshot::Unknown,
+                (State::Quarantined | State::Up, _) => NodeStateSnapshot::Voting,
             };
-            Snapshot {
+            NodeStatusSnapshot {
                 look,
                 time: now.since(seen.since),
                 is_connected: link.is_open(),
@@ -92,7 +92,7 @@ impl Fleet {
     }
 }
 
-impl Fleet {
+impl Nodes {
     /// The nodes that vote and answer in time, as far as is known.
     pub(in crate::engine) fn voting(&self, now: Timestamp) -> NodeSet {
         let votes = |node: &NodeId| self.presence.is_up(*node) && self.links[node.index()].is_responsive(now);

@@ -1,22 +1,22 @@
-//! Listening for releases: somebody waits, and there is an [`Ear`] for each node that has a connection.
+//! WaitRegistry for releases: somebody waits, and there is an [`Subscriber`] for each node that has a connection.
 //!
-//! Who waits sleeps on a round that asks for nothing, as others sleep on theirs, and drives the relay like them. Word that his
-//! key was released ends that wait, and so does his [`Alarm`], or his time ([`listening`](crate::engine::wait_registry)).
+//! Who waits sleeps on a round that asks for nothing, as others sleep on theirs, and drives the relay like them. WakeReason that his
+//! key was released ends that wait, and so does his [`Interrupt`], or his time ([`listening`](crate::engine::wait_registry)).
 //!
 //! Nothing is subscribed to that nobody waits for. Connections without a subscription are kept for a moment after the last
 //! wait was won, because whoever has waited for a lock will often wait for it again; then the next call closes them.
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::engine::driver::Bells;
-use crate::engine::interrupt::Alarm;
+use crate::engine::driver::WaitSlots;
+use crate::engine::interrupt::Interrupt;
 use crate::engine::rounds::{Purpose, Rounds};
-use crate::engine::subscriber::Ear;
-use crate::engine::wait_registry::{Sleeper, Topic, Word};
-use crate::events::event_queue::{Item, Side};
+use crate::engine::subscriber::Subscriber;
+use crate::engine::wait_registry::{KeyWaiters, Waiter, WakeReason};
+use crate::events::event_queue::{PendingEvent, Side};
 use crate::os::poll::Watch;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Event, Key};
@@ -29,14 +29,14 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How long nobody looks after a connection at least that is to be made now.
 const SHORTEST_LOOK: Duration = Duration::from_millis(10);
 
-impl Fleet {
+impl Nodes {
     /// Somebody is about to wait for a key.
     pub(in crate::engine) fn listen(&mut self, key: &Key, now: Timestamp) {
         if !self.listening.enter(key) || !self.listening.is_on {
             return;
         }
         if self.ears.is_empty() {
-            self.ears.extend(self.links.iter().enumerate().map(|(index, _)| Ear::new(NodeId::new(index))));
+            self.ears.extend(self.links.iter().enumerate().map(|(index, _)| Subscriber::new(NodeId::new(index))));
         }
         for ear in &mut self.ears {
             ear.subscribe(key, now);
@@ -60,9 +60,9 @@ impl Fleet {
     pub(in crate::engine) fn sleep(
         &mut self,
         key: &Key,
-        alarm: &Arc<Alarm>,
+        alarm: &Arc<Interrupt>,
         now: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> Ticket {
         // The token of nobody.
         let ticket = self.rounds.open(Purpose::Wait, key, &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
@@ -70,14 +70,14 @@ impl Fleet {
         self.tend_ears(now);
         // Whoever drives has perhaps not watched them so far.
         self.changed |= !self.listening.has_sleepers();
-        if !self.listening.sleep(key, Sleeper::new(ticket, alarm)) {
+        if !self.listening.sleep(key, Waiter::new(ticket, alarm)) {
             self.rounds.ring(ticket, bells);
         }
         ticket
     }
 
     /// Ends a wait, and gives what has ended it before its time.
-    pub(in crate::engine) fn wake(&mut self, ticket: Ticket, key: &Key) -> Option<Word> {
+    pub(in crate::engine) fn wake(&mut self, ticket: Ticket, key: &Key) -> Option<WakeReason> {
         self.rounds.unrefer(ticket);
         self.listening.wake(key, ticket)
     }
@@ -105,10 +105,10 @@ impl Fleet {
     /// Closes connections on which nobody has listened for a moment.
     pub(super) fn rest(&mut self, now: Timestamp) {
         let is_recent = self.idle_since > Timestamp::ORIGIN && now.since(self.idle_since) < LINGER;
-        if !self.listening.topics.is_empty() || is_recent || self.ears.iter().all(Ear::is_closed) {
+        if !self.listening.topics.is_empty() || is_recent || self.ears.iter().all(Subscriber::is_closed) {
             return;
         }
-        self.ears.iter_mut().for_each(Ear::close);
+        self.ears.iter_mut().for_each(Subscriber::close);
         match &mut self.watch {
             Some(watch) => watch.ears = Vec::new(),
             // The driver has a hold on them, and lets go when it looks.
@@ -139,7 +139,7 @@ impl Fleet {
     }
 
     /// Takes in what there is to hear, and who was rung.
-    pub(super) fn absorb_ears(&mut self, watch: &mut Watch, now: Timestamp, bells: &mut Bells) {
+    pub(super) fn absorb_ears(&mut self, watch: &mut Watch, now: Timestamp, bells: &mut WaitSlots) {
         if watch.woken {
             for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
                 if sleeper.alarm.is_rung() {
@@ -219,12 +219,12 @@ impl Fleet {
     }
 
     fn note_refusal(&mut self, side: Side, node: NodeId, fault: Fault) {
-        self.presence.note(Item::WakeUpsRefused(side, node, fault));
+        self.presence.note(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
     }
 }
 
 /// Wakes those who sleep, if there is word for them.
-fn ring(rounds: &mut Rounds, topic: Option<&Topic>, bells: &mut Bells) {
+fn ring(rounds: &mut Rounds, topic: Option<&KeyWaiters>, bells: &mut WaitSlots) {
     for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
         rounds.ring(sleeper.ticket, bells);
     }

@@ -5,7 +5,7 @@
 //! What was judged by the time of a look at the clock is decided later than that: a vote that came in quarantine may be
 //! thrown away for nothing, and none counts too early.
 
-use super::Fleet;
+use super::Nodes;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
@@ -13,12 +13,12 @@ use crate::algorithm::node::NodeId;
 use crate::algorithm::quarantine;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::engine::driver::Bells;
+use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::Purpose;
-use crate::events::event_queue::Item;
-use crate::protocol::session::{Standing, Ticket};
+use crate::events::event_queue::PendingEvent;
+use crate::protocol::session::{HandshakeState, Ticket};
 
-impl Fleet {
+impl Nodes {
     /// The greeting was accepted: is this the process that it was?
     pub(super) fn meet(&mut self, node: NodeId) {
         let link = &mut self.links[node.index()];
@@ -28,7 +28,7 @@ impl Fleet {
             self.presence.is_another(node);
         }
         if link.quarantine.is_contradicted_by(&link.known.process()) {
-            self.presence.note(Item::NotDurable(node));
+            self.presence.note(PendingEvent::NotDurable(node));
         }
         if let Some(policy) = link.known.eviction() {
             self.presence.may_evict(node, policy);
@@ -61,7 +61,7 @@ impl Fleet {
         node: NodeId,
         (vote, fence): (Vote, Option<FencingToken>),
         now: Timestamp,
-        bells: &mut Bells,
+        bells: &mut WaitSlots,
     ) -> bool {
         let vote = self.weigh(node, ticket, vote, now);
         let vote = self.credit(node, ticket, vote);
@@ -81,7 +81,7 @@ impl Fleet {
         }
         let link = &mut self.links[node.index()];
         // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
-        if link.session.standing() == Standing::Member {
+        if link.session.standing() == HandshakeState::Accepted {
             link.answered();
         }
         is_usable
@@ -92,7 +92,7 @@ impl Fleet {
     pub(super) fn note_vote(&mut self, node: NodeId, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> bool {
         match (purpose, vote) {
             // One lock cannot be served. Others can.
-            (_, Vote::Fault(fault @ Fault { cause: Cause::Foreign | Cause::FenceAhead, .. })) => {
+            (_, Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
                 self.presence.note_fault(node, fault);
             }
             (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
@@ -121,7 +121,7 @@ impl Fleet {
     /// servers, so that one server that lies about its run id makes no second holder.
     fn credit(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
         match (vote, self.links[node.index()].session.standing()) {
-            (Vote::Granted, Standing::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
+            (Vote::Granted, HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
                 self.rounds.granted_at(ticket, voter);
                 Vote::Fault(fault)
             }
@@ -136,7 +136,7 @@ impl Fleet {
         if let Vote::Fault(
             fault @ Fault { cause: Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"), .. },
         ) = vote
-            && link.session.standing() == Standing::Member
+            && link.session.standing() == HandshakeState::Accepted
         {
             link.quarantine.turn_replica();
             link.known = link.session.identity().clone();

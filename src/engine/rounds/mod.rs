@@ -5,15 +5,15 @@
 //! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for. Somebody
 //! may want to be told of its verdict all the same; then the round refers to itself until it has one.
 
-use super::driver::{Bell, Bells};
+use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::{Agreement, Fences, FencingToken};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::pending_release::ReleaseTerms;
+use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::vote::{ExtensionOutcome, Outcome, ReleaseOutcome, Tally, Vote};
-use crate::events::event_queue::{Farewell, Item, News};
+use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
+use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
 use crate::protocol::session::Ticket;
 use std::sync::Arc;
 
@@ -59,12 +59,12 @@ pub(crate) struct Round {
     /// Whether its owner's deadline blames nobody: the owner only looks up, or has what it wants.
     patient: bool,
     /// What its owner sleeps on. A post has none.
-    bell: Option<Bell>,
+    bell: Option<WaitSlot>,
     /// A post whose verdict is to be told.
-    farewell: Option<Farewell>,
+    farewell: Option<ReleaseContext>,
     is_fenced: bool,
     /// Of a release: what decides whether, and for how long, a node is owed it.
-    release: ReleaseTerms,
+    release: ReleaseConditions,
     /// Of a release: the nodes that it is sent to once more, on another connection.
     resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
@@ -80,7 +80,7 @@ impl Round {
         &self.token
     }
 
-    pub(crate) fn release_terms(&self) -> &ReleaseTerms {
+    pub(crate) fn release_terms(&self) -> &ReleaseConditions {
         &self.release
     }
 
@@ -112,12 +112,12 @@ impl Round {
         match self.purpose {
             Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
             Purpose::Extend(straggler) => match self.tally.extension() {
-                ExtensionOutcome::Pending => false,
-                ExtensionOutcome::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
-                ExtensionOutcome::Lost | ExtensionOutcome::Unavailable => true,
+                ExtensionVerdict::Pending => false,
+                ExtensionVerdict::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
+                ExtensionVerdict::Lost | ExtensionVerdict::Unavailable => true,
             },
             Purpose::Check => self.tally.undecided().is_empty(),
-            Purpose::Release => self.tally.release() != ReleaseOutcome::Pending,
+            Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
             Purpose::Wait => false,
         }
     }
@@ -125,7 +125,7 @@ impl Round {
 
 /// What its owner takes out of a round.
 #[derive(Debug)]
-pub(crate) struct Count {
+pub(crate) struct RoundResult {
     /// The votes, as far as they mattered.
     pub(crate) tally: Tally,
     /// The nodes that the command was queued for, and may have reached.
@@ -138,15 +138,15 @@ pub(crate) struct Count {
     pub(crate) endless: NodeSet,
 }
 
-impl Count {
+impl RoundResult {
     /// Whether an extension was won.
     pub(crate) fn is_extended(&self) -> bool {
-        self.tally.extension() == ExtensionOutcome::Extended
+        self.tally.extension() == ExtensionVerdict::Extended
     }
 
     /// Whether an extension found that a quorum cannot hold the key any more.
     pub(crate) fn is_lost(&self) -> bool {
-        self.tally.extension() == ExtensionOutcome::Lost
+        self.tally.extension() == ExtensionVerdict::Lost
     }
 
     /// Whether a quorum granted.
@@ -161,11 +161,11 @@ pub(crate) struct Rounds {
     slots: Vec<Round>,
     unused: Vec<u32>,
     /// Where verdicts are told, if anywhere.
-    news: Option<Arc<News>>,
+    news: Option<Arc<EventQueue>>,
 }
 
 impl Rounds {
-    pub(crate) fn new(nodes: usize, news: Option<Arc<News>>) -> Rounds {
+    pub(crate) fn new(nodes: usize, news: Option<Arc<EventQueue>>) -> Rounds {
         Rounds { nodes, slots: Vec::new(), unused: Vec::new(), news }
     }
 
@@ -190,7 +190,7 @@ impl Rounds {
                     bell: None,
                     farewell: None,
                     is_fenced: false,
-                    release: ReleaseTerms::default(),
+                    release: ReleaseConditions::default(),
                     resent: NodeSet::EMPTY,
                     fences: Fences::default(),
                 });
@@ -224,7 +224,7 @@ impl Rounds {
         &mut self,
         (key, token): (&[u8], &OwnerToken),
         is_fenced: bool,
-        terms: ReleaseTerms,
+        terms: ReleaseConditions,
     ) -> Ticket {
         let ticket = match is_fenced {
             true => self.open_fenced(Purpose::Release, key, token),
@@ -296,14 +296,14 @@ impl Rounds {
     }
 
     /// Says what the owner of a round sleeps on.
-    pub(crate) fn assign(&mut self, ticket: Ticket, bell: Bell) {
+    pub(crate) fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
         if let Some(round) = self.round_mut(ticket) {
             round.bell = Some(bell);
         }
     }
 
     /// Counts a vote, and notes the bell of a round that it decides. Gives what the round is for.
-    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut Bells) -> Option<Purpose> {
+    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut WaitSlots) -> Option<Purpose> {
         let round = self.round_mut(ticket)?;
         let purpose = round.purpose;
         if round.tally.record(node, vote)
@@ -350,7 +350,7 @@ impl Rounds {
     }
 
     /// Ends a wait.
-    pub(crate) fn ring(&mut self, ticket: Ticket, bells: &mut Bells) {
+    pub(crate) fn ring(&mut self, ticket: Ticket, bells: &mut WaitSlots) {
         if let Some(round) = self.round_mut(ticket)
             && !std::mem::replace(&mut round.decided, true)
             && let Some(bell) = round.bell
@@ -361,7 +361,7 @@ impl Rounds {
 
     /// Tells the verdict on a release, now or when there is one. The caller gives its reference away. True when the verdict
     /// was there.
-    pub(crate) fn follow(&mut self, ticket: Ticket, farewell: Farewell) -> bool {
+    pub(crate) fn follow(&mut self, ticket: Ticket, farewell: ReleaseContext) -> bool {
         let is_decided = self.is_decided(ticket);
         if let Some(round) = self.round_mut(ticket) {
             round.farewell = Some(farewell);
@@ -376,7 +376,7 @@ impl Rounds {
         let Some(farewell) = self.round_mut(ticket).and_then(|round| round.farewell.take()) else { return };
         let count = self.conclude(ticket);
         if let Some(news) = &self.news {
-            news.push(Item::Release(farewell, count.tally.release(), count.faults));
+            news.push(PendingEvent::Release(farewell, count.tally.release(), count.faults));
         }
     }
 
@@ -396,7 +396,7 @@ impl Rounds {
     /// wait for.
     pub(crate) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
-        let is_won = round.tally.extension() == ExtensionOutcome::Extended;
+        let is_won = round.tally.extension() == ExtensionVerdict::Extended;
         let has_stragglers = is_won && !round.tally.undecided().is_empty();
         if has_stragglers {
             round.purpose = Purpose::Extend(Straggler::Awaited);
@@ -406,14 +406,14 @@ impl Rounds {
     }
 
     /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.
-    pub(crate) fn conclude(&mut self, ticket: Ticket) -> Count {
+    pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
         let matters = round.purpose == Purpose::Check || round.tally.granted().len() < round.tally.quorum();
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let Round { tally, reached, endless, .. } = *round;
-        let count = Count { tally, reached, faults, free_at: round.free_at(), endless };
+        let count = RoundResult { tally, reached, faults, free_at: round.free_at(), endless };
         self.unrefer(ticket);
         count
     }

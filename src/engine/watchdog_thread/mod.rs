@@ -25,11 +25,11 @@
 mod watched;
 
 use crate::algorithm::fault::Fault;
-use crate::algorithm::lease::{Lease, Ttl};
+use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::renewal::{Id, Renewals, Terms};
+use crate::algorithm::renewal::{Id, RenewalConfig, Renewals};
 use crate::algorithm::time::LeaseTime;
-use crate::engine::calls::{Claim, Count, Engine, Stragglers};
+use crate::engine::calls::{AttemptRecord, Engine, RoundResult, Stragglers};
 use crate::engine::local_queue::{HoldId, Queues};
 use crate::events::event::LossReason;
 use crate::events::report::Reporter;
@@ -39,7 +39,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-pub(crate) use watched::{Left, Watched};
+pub(crate) use watched::{Left, WatchedLock};
 
 /// Most locks that are extended in one batch: little, so that other requests are not kept waiting behind it.
 const BATCH: usize = 512;
@@ -47,7 +47,7 @@ const BATCH: usize = 512;
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The locks of one client that are watched.
-pub(crate) struct Keeper {
+pub(crate) struct WatchdogThread {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
     report: Reporter,
@@ -65,7 +65,7 @@ struct Shared {
 #[derive(Default)]
 struct Schedule {
     renewals: Renewals,
-    locks: HashMap<Id, Arc<Watched>>,
+    locks: HashMap<Id, Arc<WatchedLock>>,
     thread: Option<JoinHandle<()>>,
     /// How many owners wait for what comes of an extension.
     parting: usize,
@@ -85,15 +85,15 @@ impl Schedule {
 pub(crate) struct AutomaticExtension {
     pub(crate) ttl: Ttl,
     pub(crate) hold: HoldId,
-    pub(crate) terms: Terms,
+    pub(crate) terms: RenewalConfig,
     /// How long before the end of its validity the lock is reported lost.
     pub(crate) margin: Duration,
 }
 
-impl Keeper {
-    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>, report: Reporter) -> Keeper {
+impl WatchdogThread {
+    pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>, report: Reporter) -> WatchdogThread {
         let shared = Shared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
-        Keeper { engine, queues, report, shared: Arc::new(shared) }
+        WatchdogThread { engine, queues, report, shared: Arc::new(shared) }
     }
 
     /// Starts the thread, unless it runs.
@@ -112,25 +112,25 @@ impl Keeper {
     }
 
     /// Watches a lock from now on: extends it, or only tells its loss. The thread must have been
-    /// [`start`](Keeper::start)ed.
+    /// [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
         key: &Arc<str>,
-        claim: &Claim,
-        lease: Lease,
+        claim: &AttemptRecord,
+        lease: Validity,
         extension: Option<AutomaticExtension>,
-    ) -> Arc<Watched> {
+    ) -> Arc<WatchedLock> {
         let (ttl, hold) = extension.map(|extension| (extension.ttl, extension.hold)).unzip();
         let margin = extension.map_or(Duration::ZERO, |extension| extension.margin);
-        let terms = extension.map_or(Terms::NEVER, |extension| extension.terms);
+        let terms = extension.map_or(RenewalConfig::NEVER, |extension| extension.terms);
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let now = self.engine.lease_now();
         // Of a lease that was attached late, the margin leaves half.
         let margin = margin.min(lease.remaining(now) / 2);
-        let short = Lease::until(lease.end().before(margin));
+        let short = Validity::until(lease.end().before(margin));
         let id = schedule.renewals.insert(terms, claim.t0.lease, short, now);
-        let watched = Arc::new(Watched::new((key, hold), claim, lease, ttl, margin, id));
+        let watched = Arc::new(WatchedLock::new((key, hold), claim, lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
         // Something that is overdue was made so by a step of the clock, of which the thread does not know in its sleep.
         if schedule.renewals.next_at() < next_at || next_at <= now {
@@ -140,7 +140,7 @@ impl Keeper {
     }
 
     /// The owner is about to release the lock: from now on nothing is sent for it. Gives what is held.
-    pub(crate) fn leave(&self, watched: &Watched) -> Left {
+    pub(crate) fn leave(&self, watched: &WatchedLock) -> Left {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
         held.over = true;
@@ -149,7 +149,7 @@ impl Keeper {
 
     /// The owner is about to let go of the lock without releasing it: nothing is sent for it any more, and a quorum
     /// has answered what was sent, or did not in time. Gives the lease, ended if the loss of the lock was told.
-    pub(crate) fn part(&self, watched: &Watched) -> Lease {
+    pub(crate) fn part(&self, watched: &WatchedLock) -> Validity {
         let mut schedule = lock(&self.shared.schedule);
         let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
         schedule.parting += 1;
@@ -164,12 +164,12 @@ impl Keeper {
         drop(schedule);
         let mut held = lock(&watched.held);
         held.over = true;
-        if is_held { held.lease } else { Lease::until(self.engine.lease_now()) }
+        if is_held { held.lease } else { Validity::until(self.engine.lease_now()) }
     }
 
     /// The owner is about to extend the lock by hand, and goes on from the time that is given. Until it is known what came of
     /// that, nothing is sent from here: nodes go by what they are asked last.
-    pub(crate) fn ask(&self, watched: &Watched, ttl: Ttl) -> LeaseTime {
+    pub(crate) fn ask(&self, watched: &WatchedLock, ttl: Ttl) -> LeaseTime {
         // While the thread sends, it holds this: what it has sent was sent before.
         let _schedule = lock(&self.shared.schedule);
         let now = self.engine.lease_now();
@@ -179,7 +179,7 @@ impl Keeper {
 
     /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
     /// told.
-    pub(crate) fn extended(&self, watched: &Watched, start: LeaseTime, ttl: Ttl) -> bool {
+    pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
         let (lease, now) = (ttl.lease_from(start), self.engine.lease_now());
         let short = watched.short(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
@@ -197,13 +197,13 @@ impl Keeper {
     }
 
     /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
-    pub(crate) fn lose(&self, watched: &Watched) -> bool {
+    pub(crate) fn lose(&self, watched: &WatchedLock) -> bool {
         let mut schedule = lock(&self.shared.schedule);
         schedule.remove(watched.id) && watched.end(self.engine.lease_now())
     }
 }
 
-impl Drop for Keeper {
+impl Drop for WatchdogThread {
     /// Ends the thread, and waits for that: for the answers to its last batch at most.
     fn drop(&mut self) {
         let thread = {
@@ -234,10 +234,10 @@ struct Thread {
 struct Batch {
     ended: Vec<Id>,
     due: Vec<Id>,
-    lost: Vec<Arc<Watched>>,
-    extending: Vec<(Arc<Watched>, Ttl)>,
+    lost: Vec<Arc<WatchedLock>>,
+    extending: Vec<(Arc<WatchedLock>, Ttl)>,
     tickets: Vec<Ticket>,
-    untold: Vec<(Arc<Watched>, Found)>,
+    untold: Vec<(Arc<WatchedLock>, Found)>,
 }
 
 /// What the observer is to be told of a lock.
@@ -340,7 +340,7 @@ impl Thread {
     }
 
     /// Takes in how an extension went.
-    fn note(&self, watched: &Watched, ttl: Ttl, start: LeaseTime, count: Count) -> Option<Found> {
+    fn note(&self, watched: &WatchedLock, ttl: Ttl, start: LeaseTime, count: RoundResult) -> Option<Found> {
         let lease = ttl.lease_from(start);
         let now = self.engine.lease_now();
         let mut schedule = lock(&self.shared.schedule);
@@ -377,14 +377,14 @@ impl Thread {
         }
     }
 
-    fn hold_until(&self, watched: &Watched, end: LeaseTime) {
+    fn hold_until(&self, watched: &WatchedLock, end: LeaseTime) {
         if let Some(hold) = watched.hold {
             self.queues.hold_until(&watched.key, hold, end, self.engine.readings());
         }
     }
 
     /// Sets the key again on nodes that have lost it, and gives those that it may reach.
-    fn repair(&self, watched: &Watched, ttl: Ttl, nodes: NodeSet) -> NodeSet {
+    fn repair(&self, watched: &WatchedLock, ttl: Ttl, nodes: NodeSet) -> NodeSet {
         if nodes.is_empty() {
             return NodeSet::EMPTY;
         }

@@ -4,11 +4,11 @@
 //! release on every connection, or not at all.
 
 use crate::algorithm::fence::FencingToken;
-use crate::algorithm::lease::{Lease, OwnerToken, Ttl};
+use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::Id;
 use crate::algorithm::time::LeaseTime;
-use crate::engine::calls::{Claim, Order};
+use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
 use crate::os::sync::{Mutex, lock};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A lock that is watched.
-pub(crate) struct Watched {
+pub(crate) struct WatchedLock {
     pub(super) key: Arc<str>,
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
@@ -46,10 +46,10 @@ pub(super) struct Held {
     /// For how long it is extended: as asked for last. None when it is not extended.
     pub(super) ttl: Option<Ttl>,
     pub(super) reached: NodeSet,
-    pub(super) lease: Lease,
+    pub(super) lease: Validity,
     /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
     /// lock last longer.
-    pub(super) asked: Option<(LeaseTime, Lease)>,
+    pub(super) asked: Option<(LeaseTime, Validity)>,
     /// The owner has left, or the loss was told.
     pub(super) over: bool,
     /// The observer has been told of the loss, or is about to be.
@@ -65,32 +65,32 @@ impl Held {
 
 /// What the owner of a lock is left with.
 pub(crate) struct Left {
-    pub(crate) lease: Lease,
+    pub(crate) lease: Validity,
     pub(crate) reached: NodeSet,
     /// Whether the observer has been told that the lock is lost, or is about to be.
     pub(crate) loss_told: bool,
 }
 
-impl Watched {
+impl WatchedLock {
     /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
     pub(super) fn new(
         (key, hold): (&Arc<str>, Option<HoldId>),
-        claim: &Claim,
-        lease: Lease,
+        claim: &AttemptRecord,
+        lease: Validity,
         ttl: Option<Ttl>,
         margin: Duration,
         id: Id,
-    ) -> Watched {
+    ) -> WatchedLock {
         let (loss, lost) = bounded(1);
-        let loss_told = lease == Lease::LOST;
+        let loss_told = lease == Validity::LOST;
         let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
         let on_loss = Mutex::new(OnLoss::Waiting(Vec::new()));
         let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence.token());
-        Watched { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
+        WatchedLock { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
     }
 
     /// The lease as it is now.
-    pub(crate) fn lease(&self) -> Lease {
+    pub(crate) fn lease(&self) -> Validity {
         lock(&self.held).lease
     }
 
@@ -121,7 +121,7 @@ impl Watched {
     }
 
     /// Goes by another lease. The caller holds the schedule, and the lock is in it: so it is not over.
-    pub(super) fn renew(&self, lease: Lease) {
+    pub(super) fn renew(&self, lease: Validity) {
         let mut held = lock(&self.held);
         debug_assert!(!held.over, "a lock that is over has left the schedule");
         held.lease = lease;
@@ -133,7 +133,7 @@ impl Watched {
     }
 
     /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
-    pub(super) fn allowed(&self, start: LeaseTime, lease: Lease) -> Lease {
+    pub(super) fn allowed(&self, start: LeaseTime, lease: Validity) -> Validity {
         match lock(&self.held).asked {
             Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
             _ => lease,
@@ -141,19 +141,19 @@ impl Watched {
     }
 
     /// The lease as the schedule has it: it ends earlier, by the margin.
-    pub(super) fn short(&self, lease: Lease, ttl: Ttl) -> Lease {
-        Lease::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
+    pub(super) fn short(&self, lease: Validity, ttl: Ttl) -> Validity {
+        Validity::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
     }
 
-    pub(super) fn order(&self, ttl: Ttl) -> Order<'_> {
-        Order { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), fence: self.fence }
+    pub(super) fn order(&self, ttl: Ttl) -> LeaseRequest<'_> {
+        LeaseRequest { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), fence: self.fence }
     }
 
-    /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](Watched::tell_loss).
+    /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](WatchedLock::tell_loss).
     pub(super) fn end(&self, now: LeaseTime) -> bool {
         {
             let mut held = lock(&self.held);
-            (held.lease, held.over) = (Lease::until(now), true);
+            (held.lease, held.over) = (Validity::until(now), true);
         }
         self.tell_loss()
     }

@@ -31,15 +31,15 @@ mod traffic;
 
 use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Dialect, Lifetime};
-use super::dialect::Tried;
+use super::dialect::Attempted;
 use super::extension::{self, ExtensionDialect};
-use super::fenced::{Ask, Memory};
-use super::handshake::{Greeting, Part};
+use super::fenced::{FencedRequest, ScriptCache};
+use super::handshake::{Handshake, Part};
 use super::hint::{self, Hint};
-use super::publish_permission::Voice;
-pub use super::request::{Abandoned, Standing, Ticket};
+use super::publish_permission::PublishPermission;
+pub use super::request::{Abandoned, HandshakeState, Ticket};
 use super::resp::Reply;
-use super::server_info::Identity;
+use super::server_info::ServerInfo;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
@@ -65,7 +65,7 @@ pub enum Event {
     /// A node's vote in a round: the key is somebody else's, and held for so long at most, counted from now.
     Held(Ticket, Duration),
     /// So many were told of the release of a round.
-    Told(Ticket, u8),
+    PublishOutcome(Ticket, u8),
     /// A node's vote in a round: the key is ours, with this fence.
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
@@ -77,19 +77,19 @@ pub enum Event {
     /// The greeting was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
     /// The node does not know the script of a fenced lock by its hash: say [`fenced`](Session::fenced) again, or not at all.
-    UnknownScript(Ticket, Ask),
+    UnknownScript(Ticket, FencedRequest),
     /// The node does not speak the dialect that a request was sent in: call [`ask_again`](Session::ask_again).
-    WrongDialect(Misunderstood),
+    WrongDialect(Unsupported),
 }
 
 /// A release or an extension, to be sent again in another dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misunderstood {
+pub struct Unsupported {
     ticket: Ticket,
-    wish: Wish,
+    wish: PendingOp,
 }
 
-impl Misunderstood {
+impl Unsupported {
     /// The round it belongs to.
     pub fn ticket(self) -> Ticket {
         self.ticket
@@ -103,16 +103,16 @@ pub struct Session {
     expected: VecDeque<Expected>,
     /// How many of those are releases.
     unanswered_releases: usize,
-    standing: Standing,
-    identity: Identity,
+    standing: HandshakeState,
+    identity: ServerInfo,
     dialect: Dialect,
     /// How often the server did not know the script by its hash, or did not let us call it so.
     hash_refusals: u8,
     extension_dialect: ExtensionDialect,
-    voice: Voice,
+    voice: PublishPermission,
     /// How many were told within the release that was answered last.
     audience: u8,
-    fence_memory: Memory,
+    fence_memory: ScriptCache,
     /// When the server was last asked whether it is a master.
     checked_at: Timestamp,
 }
@@ -129,45 +129,45 @@ enum Request {
     Check(Ticket),
     Fenced {
         ticket: Ticket,
-        ask: Ask,
+        ask: FencedRequest,
         by_hash: bool,
     },
-    Greeting(Part),
+    Handshake(Part),
     Publish(Ticket),
     Recheck,
     Remaining(Ticket),
-    Wish(Ticket, Wish),
+    PendingOp(Ticket, PendingOp),
 }
 
 /// What is to become of a key if it is ours. Both can be said in several dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Extend { tried: Tried<ExtensionDialect>, ttl_millis: u64 },
-    Release { tried: Tried<Dialect>, tells: bool },
+enum PendingOp {
+    Extend { tried: Attempted<ExtensionDialect>, ttl_millis: u64 },
+    Release { tried: Attempted<Dialect>, tells: bool },
 }
 
 impl Session {
     /// Begins a conversation by queueing the greeting. `dialect` is what the node spoke last time, if there was one.
-    pub fn open(greeting: &Greeting, dialect: Option<Dialect>, now: Timestamp) -> Session {
+    pub fn open(greeting: &Handshake, dialect: Option<Dialect>, now: Timestamp) -> Session {
         let mut session = Session {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(RECEIVE_BUFFER),
             expected: VecDeque::new(),
             unanswered_releases: 0,
-            standing: Standing::Greeting,
-            identity: Identity::default(),
+            standing: HandshakeState::Pending,
+            identity: ServerInfo::default(),
             dialect: dialect.unwrap_or(Dialect::Eval),
             hash_refusals: 0,
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: ExtensionDialect::Eval,
-            voice: Voice::default(),
+            voice: PublishPermission::default(),
             audience: 0,
-            fence_memory: Memory::default(),
+            fence_memory: ScriptCache::default(),
             checked_at: now,
         };
         let Session { outgoing, expected, .. } = &mut session;
         greeting.write(outgoing.end(), |part| {
-            expected.push_back(Expected { request: Request::Greeting(part), asked_at: now });
+            expected.push_back(Expected { request: Request::Handshake(part), asked_at: now });
         });
         session
     }
@@ -188,15 +188,15 @@ impl Session {
     /// Queues a compare-and-extend.
     pub fn extend(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, ttl_millis: u64, now: Timestamp) {
         self.recheck(now);
-        let tried = Tried::nothing(self.extension_dialect);
-        self.ask_again(Misunderstood { ticket, wish: Wish::Extend { tried, ttl_millis } }, key, token, now);
+        let tried = Attempted::nothing(self.extension_dialect);
+        self.ask_again(Unsupported { ticket, wish: PendingOp::Extend { tried, ttl_millis } }, key, token, now);
     }
 
     /// Queues a compare-and-delete, as [`command::release`] wrote it in this session's [`dialect`](Session::dialect): it is
     /// the same for most nodes of a round.
     pub fn release(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.end().extend_from_slice(request);
-        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        let tried = Attempted::nothing(self.dialect).in_next(&mut self.dialect);
         self.expect_release(ticket, tried, false, now);
     }
 
@@ -207,20 +207,20 @@ impl Session {
 
     /// Queues a compare-and-delete that an earlier connection left unanswered.
     pub fn release_owed(&mut self, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
-        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        let tried = Attempted::nothing(self.dialect).in_next(&mut self.dialect);
         command::release(self.outgoing.end(), tried.last(), key, token);
         self.expect_release(ticket, tried, false, now);
     }
 
     /// Queues a release or an extension once more, in a dialect it has not been tried in.
-    pub fn ask_again(&mut self, again: Misunderstood, key: &[u8], token: &OwnerToken, now: Timestamp) {
+    pub fn ask_again(&mut self, again: Unsupported, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let mut wish = again.wish;
         match &mut wish {
-            Wish::Extend { tried, ttl_millis } => {
+            PendingOp::Extend { tried, ttl_millis } => {
                 *tried = tried.in_next(&mut self.extension_dialect);
                 extension::extend(self.outgoing.end(), tried.last(), key, token, *ttl_millis);
             }
-            Wish::Release { tried, tells } => {
+            PendingOp::Release { tried, tells } => {
                 self.dialect = self.dialect.by_text();
                 *tried = tried.in_next(&mut self.dialect);
                 *tells &= self.voice.may_tell();
@@ -231,21 +231,21 @@ impl Session {
                 return self.expect_release(again.ticket, *tried, *tells, now);
             }
         }
-        self.await_reply(Request::Wish(again.ticket, wish), now);
+        self.await_reply(Request::PendingOp(again.ticket, wish), now);
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
     pub fn reject(&mut self, fault: Fault) {
-        self.standing = Standing::Rejected(fault);
+        self.standing = HandshakeState::Rejected(fault);
     }
 
     /// Whether votes count here.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> HandshakeState {
         self.standing
     }
 
     /// What the server has told of itself so far.
-    pub fn identity(&self) -> &Identity {
+    pub fn identity(&self) -> &ServerInfo {
         &self.identity
     }
 
@@ -280,9 +280,9 @@ impl Session {
                     let vote = fault.map_or(Vote::Granted, Vote::Fault);
                     Some(Event::Answered(ticket, counted(vote, self.standing)))
                 }
-                Request::Wish(ticket, wish) => {
+                Request::PendingOp(ticket, wish) => {
                     let event = understand(ticket, wish, self.standing, reply)?;
-                    if let Wish::Release { tried, tells } = wish {
+                    if let PendingOp::Release { tried, tells } = wish {
                         if tells {
                             self.audience = self.voice.told(hint::told_by_script(reply));
                         }
@@ -298,13 +298,13 @@ impl Session {
                     }
                     Some(said.event(ticket, ask, self.standing))
                 }
-                Request::Greeting(part) => {
+                Request::Handshake(part) => {
                     let refused = part.learn(reply, &mut self.identity)?;
                     self.greeted(part, refused)
                 }
                 Request::Publish(ticket) => {
                     let audience = self.voice.told(hint::publish_reply(reply)?);
-                    (audience > 0).then_some(Event::Told(ticket, audience))
+                    (audience > 0).then_some(Event::PublishOutcome(ticket, audience))
                 }
                 Request::Recheck => {
                     let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
@@ -334,16 +334,16 @@ impl Session {
             Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
             Request::Check(ticket) => Some((ticket, Abandoned::Check)),
             Request::Fenced { ticket, ask, .. } => Some((ticket, Abandoned::of(ask.deed))),
-            Request::Wish(ticket, Wish::Extend { .. }) => Some((ticket, Abandoned::Extend)),
-            Request::Wish(ticket, Wish::Release { .. }) => Some((ticket, Abandoned::Release)),
-            Request::Greeting(_) | Request::Publish(_) | Request::Recheck | Request::Remaining(_) => None,
+            Request::PendingOp(ticket, PendingOp::Extend { .. }) => Some((ticket, Abandoned::Extend)),
+            Request::PendingOp(ticket, PendingOp::Release { .. }) => Some((ticket, Abandoned::Release)),
+            Request::Handshake(_) | Request::Publish(_) | Request::Recheck | Request::Remaining(_) => None,
         })
     }
 
     /// A part of the greeting is answered, and refused if so. Only the first refusal is told. When all is answered: is this a
     /// node that may vote?
     fn greeted(&mut self, part: Part, mut refused: Option<Fault>) -> Option<Event> {
-        if self.standing != Standing::Greeting {
+        if self.standing != HandshakeState::Pending {
             return None;
         }
         if part.is_last() && refused.is_none() {
@@ -353,11 +353,11 @@ impl Session {
             refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         }
         if let Some(fault) = refused {
-            self.standing = Standing::Rejected(fault);
+            self.standing = HandshakeState::Rejected(fault);
             return Some(Event::Rejected(fault));
         }
         if part.is_last() {
-            self.standing = Standing::Member;
+            self.standing = HandshakeState::Accepted;
             return Some(Event::Greeted);
         }
         None
@@ -379,37 +379,42 @@ impl Session {
 
 /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
 /// is refused because of our own key.
-fn counted(vote: Vote, standing: Standing) -> Vote {
+fn counted(vote: Vote, standing: HandshakeState) -> Vote {
     match standing {
-        Standing::Rejected(fault) => Vote::Fault(fault),
-        Standing::Greeting | Standing::Member => vote,
+        HandshakeState::Rejected(fault) => Vote::Fault(fault),
+        HandshakeState::Pending | HandshakeState::Accepted => vote,
     }
 }
 
 /// A vote that counts as [`counted`] says, unless a duplicate URL grants: what is granted there is granted by the server, and
 /// the URL that votes for the server may be refused because of it.
-fn credited(vote: Vote, standing: Standing) -> Vote {
+fn credited(vote: Vote, standing: HandshakeState) -> Vote {
     if vote == Vote::Granted && standing.is_duplicate() { vote } else { counted(vote, standing) }
 }
 
 /// The event in the reply to a wish.
-fn understand(ticket: Ticket, mut wish: Wish, standing: Standing, reply: Reply<'_>) -> Result<Event, ProtocolError> {
+fn understand(
+    ticket: Ticket,
+    mut wish: PendingOp,
+    standing: HandshakeState,
+    reply: Reply<'_>,
+) -> Result<Event, ProtocolError> {
     let vote = match &mut wish {
-        Wish::Extend { tried, .. } => {
+        PendingOp::Extend { tried, .. } => {
             let vote = tried.vote(extension::extend_reply(tried.last(), reply)?);
             match standing {
-                Standing::Rejected(fault) if !standing.is_duplicate() => Some(Vote::Fault(fault)),
+                HandshakeState::Rejected(fault) if !standing.is_duplicate() => Some(Vote::Fault(fault)),
                 _ => vote.map(|vote| credited(vote, standing)),
             }
         }
-        Wish::Release { tried, .. } => match tried.vote(command::release_reply(reply)?) {
+        PendingOp::Release { tried, .. } => match tried.vote(command::release_reply(reply)?) {
             Some(vote) => return Ok(standing.released(ticket, vote)),
             None => None,
         },
     };
     Ok(match vote {
         Some(vote) => Event::Answered(ticket, vote),
-        None => Event::WrongDialect(Misunderstood { ticket, wish }),
+        None => Event::WrongDialect(Unsupported { ticket, wish }),
     })
 }
 

@@ -1,17 +1,17 @@
 //! The part of a conversation that tells those who wait of a release.
 
-use super::{Expected, Request, Session, Ticket, Wish};
+use super::{Expected, PendingOp, Request, Session, Ticket};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::command::Dialect;
-use crate::protocol::dialect::Tried;
+use crate::protocol::dialect::Attempted;
 use crate::protocol::hint;
 
 impl Session {
     /// [`release`](Session::release), as [`hint::release_and_tell`] wrote it: those who wait for the lock are told.
     pub fn release_and_tell(&mut self, ticket: Ticket, request: &[u8], now: Timestamp) {
         self.outgoing.end().extend_from_slice(request);
-        let tried = Tried::nothing(self.dialect).in_next(&mut self.dialect);
+        let tried = Attempted::nothing(self.dialect).in_next(&mut self.dialect);
         self.expect_release(ticket, tried, true, now);
     }
 
@@ -43,8 +43,8 @@ impl Session {
     }
 
     /// What a release is answered with, and in some dialects another reply for having told of it.
-    pub(super) fn expect_release(&mut self, ticket: Ticket, tried: Tried<Dialect>, tells: bool, now: Timestamp) {
-        self.await_reply(Request::Wish(ticket, Wish::Release { tried, tells }), now);
+    pub(super) fn expect_release(&mut self, ticket: Ticket, tried: Attempted<Dialect>, tells: bool, now: Timestamp) {
+        self.await_reply(Request::PendingOp(ticket, PendingOp::Release { tried, tells }), now);
         if tells && tried.last().publishes_apart() {
             self.await_reply(Request::Publish(ticket), now);
         }

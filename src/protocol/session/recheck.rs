@@ -4,7 +4,7 @@
 //! after the server last said what it is goes out behind `INFO replication`, in the same write, and the reply to that is
 //! understood first. A server that withheld it in the greeting is not asked again.
 
-use super::{Event, Request, Session, Standing};
+use super::{Event, HandshakeState, Request, Session};
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::time::Timestamp;
 use crate::protocol::command;
@@ -19,7 +19,7 @@ impl Session {
     /// is queued that brings a vote.
     pub(super) fn recheck(&mut self, now: Timestamp) {
         let is_due = now.since(self.checked_at) > RECHECK_AFTER;
-        if is_due && self.standing == Standing::Member && self.identity.replication().is_some() {
+        if is_due && self.standing == HandshakeState::Accepted && self.identity.replication().is_some() {
             self.checked_at = now;
             command::info(self.outgoing.end(), "replication");
             self.await_reply(Request::Recheck, now);
@@ -34,13 +34,13 @@ impl Session {
             return None;
         }
         match (self.standing, self.identity.objection()) {
-            (Standing::Member, Some(cause)) => {
+            (HandshakeState::Accepted, Some(cause)) => {
                 let fault = Fault::new(Phase::Reply, cause);
-                self.standing = Standing::Rejected(fault);
+                self.standing = HandshakeState::Rejected(fault);
                 Some(Event::Rejected(fault))
             }
-            (Standing::Member, None) => Some(Event::Rechecked),
-            (Standing::Greeting | Standing::Rejected(_), _) => None,
+            (HandshakeState::Accepted, None) => Some(Event::Rechecked),
+            (HandshakeState::Pending | HandshakeState::Rejected(_), _) => None,
         }
     }
 }
@@ -51,8 +51,8 @@ mod tests {
     use crate::algorithm::fault::Cause;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::vote::Vote;
-    use crate::protocol::fenced::{Ask, Deed};
-    use crate::protocol::handshake::Greeting;
+    use crate::protocol::fenced::{FencedOp, FencedRequest};
+    use crate::protocol::handshake::Handshake;
     use crate::protocol::session::Ticket;
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
@@ -75,7 +75,7 @@ mod tests {
 
     /// A session that was greeted at the origin of time, by a server that said this of its replication.
     fn member(replication: &str) -> Session {
-        let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
+        let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
         assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [Event::Greeted]);
         session.sent(session.unsent().len());
         session
@@ -107,7 +107,7 @@ mod tests {
         let token = OwnerToken::from_entropy([1; 20]);
         let fenced = |deed| {
             move |session: &mut Session| {
-                session.fenced(TICKET, Ask { deed, retention_millis: 1 }, b"k", &token, at(5000));
+                session.fenced(TICKET, FencedRequest { deed, retention_millis: 1 }, b"k", &token, at(5000));
             }
         };
         let starts = |queue: &dyn Fn(&mut Session)| {
@@ -116,9 +116,9 @@ mod tests {
             session.unsent().starts_with(RECHECK.as_bytes())
         };
         assert!(starts(&|session| session.extend(TICKET, b"k", &token, 1, at(5000))));
-        assert!(starts(&fenced(Deed::Acquire { ttl_millis: 1, floor: 1.into() })));
-        assert!(starts(&fenced(Deed::Extend { ttl_millis: 1 })) && starts(&fenced(Deed::Raise(1.into()))));
-        assert!(!starts(&fenced(Deed::Release(None))));
+        assert!(starts(&fenced(FencedOp::Acquire { ttl_millis: 1, floor: 1.into() })));
+        assert!(starts(&fenced(FencedOp::Extend { ttl_millis: 1 })) && starts(&fenced(FencedOp::Raise(1.into()))));
+        assert!(!starts(&fenced(FencedOp::Release(None))));
         assert!(!starts(&|session| session.release_owed(TICKET, b"k", &token, at(5000))));
     }
 

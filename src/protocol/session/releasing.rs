@@ -1,9 +1,9 @@
 //! The part of a conversation that is about releases: which requests are some, and whether one was run.
 
-use super::{Event, Request, Session, Standing, Ticket, Wish, credited};
+use super::{Event, HandshakeState, PendingOp, Request, Session, Ticket, credited};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::vote::Vote;
-use crate::protocol::fenced::Deed;
+use crate::protocol::fenced::FencedOp;
 
 impl Session {
     /// How many of the expected replies are to releases.
@@ -15,17 +15,17 @@ impl Session {
 impl Request {
     pub(super) fn is_release(self) -> bool {
         match self {
-            Request::Fenced { ask, .. } => matches!(ask.deed, Deed::Release(_)),
-            Request::Wish(_, wish) => matches!(wish, Wish::Release { .. }),
+            Request::Fenced { ask, .. } => matches!(ask.deed, FencedOp::Release(_)),
+            Request::PendingOp(_, wish) => matches!(wish, PendingOp::Release { .. }),
             _ => false,
         }
     }
 }
 
-impl Standing {
+impl HandshakeState {
     /// Whether this is another URL of a server that has its vote already, or seems to be.
     pub fn is_duplicate(self) -> bool {
-        matches!(self, Standing::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
+        matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
     }
 
     /// The event in the answer to a release.

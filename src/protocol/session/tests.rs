@@ -3,7 +3,7 @@
 use super::*;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::vote::Vote;
-use crate::protocol::fenced::Deed;
+use crate::protocol::fenced::FencedOp;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
 
@@ -57,7 +57,7 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
 
 /// A session whose greeting was accepted by a server that says this of itself.
 fn member(info: &str) -> Session {
-    let mut session = Session::open(&Greeting::default(), None, Timestamp::ORIGIN);
+    let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
     let greeted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(greeted, [Event::Greeted]);
     session.sent(session.unsent().len());
@@ -75,7 +75,7 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 #[test]
 fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
     let greeting =
-        Greeting { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
+        Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
     let mut session = Session::open(&greeting, None, NOW);
     session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
     let flight = sent(&mut session);
@@ -91,11 +91,11 @@ fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
 
 #[test]
 fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
-    let auth = Greeting { password: Some("pw".into()), ..Greeting::default() };
-    let select = Greeting { database: 99, ..Greeting::default() };
-    let plain = Greeting::default();
+    let auth = Handshake { password: Some("pw".into()), ..Handshake::default() };
+    let select = Handshake { database: 99, ..Handshake::default() };
+    let plain = Handshake::default();
     let master = introduction(INFO, "role:master");
-    let table: [(&Greeting, String, Cause); 7] = [
+    let table: [(&Handshake, String, Cause); 7] = [
         (&auth, format!("-WRONGPASS no\r\n{master}"), Cause::Auth),
         (&auth, "-ERR invalid password\r\n-NOAUTH x\r\n-NOAUTH x\r\n-NOAUTH x\r\n".into(), Cause::Auth),
         (&select, format!("-ERR DB index is out of range\r\n{master}"), Cause::Database),
@@ -121,20 +121,20 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
 
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Greeted]);
-    assert_eq!(session.identity(), &Identity::default());
+    assert_eq!(session.identity(), &ServerInfo::default());
 }
 
 #[test]
 fn what_is_said_of_the_memory_decides_nothing() {
     for said in ["-NOPERM no\r\n", "-ERR syntax error\r\n", "-BUSY x\r\n", "$0\r\n\r\n"] {
-        let mut session = Session::open(&Greeting::default(), None, NOW);
+        let mut session = Session::open(&Handshake::default(), None, NOW);
         let replies = format!("{}{said}{}", bulk(INFO), bulk("role:master"));
         assert_eq!(events(&mut session, &replies), [Event::Greeted], "{said}");
         assert_eq!(session.identity().eviction(), None);
     }
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     let memory = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
     assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Greeted]);
     assert_eq!(session.identity().eviction(), Some("allkeys-lru"));
@@ -209,7 +209,7 @@ fn the_release_is_spoken_in_the_dialect_of_the_server() {
 
 #[test]
 fn a_wrong_guess_falls_back_and_is_remembered() {
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     release(&mut session, ticket(0), b"k", &token(1), NOW);
     release(&mut session, ticket(1), b"k", &token(2), NOW);
     sent(&mut session);
@@ -255,7 +255,7 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
 
 #[test]
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
     session.extend(ticket(5), b"k", &token(1), 1000, NOW);
     release(&mut session, ticket(6), b"k", &token(1), NOW);
@@ -268,7 +268,7 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
 #[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     assert_eq!(session.waiting_since(), Some(NOW));
     session.connected(later);
     assert_eq!(session.waiting_since(), Some(later));
@@ -292,7 +292,7 @@ fn partly_sent_bytes_are_sent_once() {
 
 #[test]
 fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
-    let mut session = Session::open(&Greeting::default(), None, NOW);
+    let mut session = Session::open(&Handshake::default(), None, NOW);
     let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
@@ -302,7 +302,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
 
 #[test]
 fn secrets_do_not_show() {
-    let greeting = Greeting {
+    let greeting = Handshake {
         user: Some("alice".into()),
         password: Some("hunter2".into()),
         database: 0,
@@ -391,7 +391,7 @@ fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
     let released = Event::Answered(ticket(1), Vote::Granted);
     assert_eq!(session.dialect(), Dialect::Delifeq);
     assert_eq!(told(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
-    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Told(ticket(1), 2)], 0));
+    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::PublishOutcome(ticket(1), 2)], 0));
     assert_eq!(told(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
     assert_eq!(told(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
     assert!(session.newly_mute().is_some());
@@ -405,15 +405,16 @@ fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
     let mut asked = |deed, reply: &str| {
-        session.fenced(ticket(1), Ask { deed, retention_millis: 1000 }, b"k", &token(1), NOW);
+        session.fenced(ticket(1), FencedRequest { deed, retention_millis: 1000 }, b"k", &token(1), NOW);
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
-    let (acquire, extend) = (Deed::Acquire { ttl_millis: 10, floor: 1.into() }, Deed::Extend { ttl_millis: 10 });
+    let (acquire, extend) =
+        (FencedOp::Acquire { ttl_millis: 10, floor: 1.into() }, FencedOp::Extend { ttl_millis: 10 });
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
     assert_eq!(asked(extend, ":1\r\n"), "EVAL");
-    assert_eq!(asked(Deed::Release(None), ":1\r\n"), "EVALSHA");
+    assert_eq!(asked(FencedOp::Release(None), ":1\r\n"), "EVALSHA");
 }
 
 #[test]

@@ -360,9 +360,9 @@ static void a_watchdog_is_switched_on_and_off(void)
     MUST(quorumlock_guard_unlock(guard, &error));
     quorumlock_guard_free(guard);
 
-    CHECK(quorumlock_mutex_set_watchdog_margin_ms(mutex, 500) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_watchdog_notify_before_ms(mutex, 500) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_try_lock(mutex, &guard, NULL) == QUORUMLOCK_CONFIG);
-    CHECK(quorumlock_mutex_set_watchdog_margin_ms(mutex, 10) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_watchdog_notify_before_ms(mutex, 10) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_set_watchdog_period_ms(mutex, 0) == QUORUMLOCK_OK);
     CHECK(quorumlock_mutex_try_lock(mutex, &guard, NULL) == QUORUMLOCK_CONFIG);
     CHECK(quorumlock_mutex_set_watchdog(mutex, 0) == QUORUMLOCK_OK);
@@ -373,8 +373,8 @@ static void a_watchdog_is_switched_on_and_off(void)
     CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_EXPIRED);
     quorumlock_guard_free(guard);
 
-    CHECK(quorumlock_mutex_set_watchdog_at_most(mutex, 0) == QUORUMLOCK_OK);
-    CHECK(quorumlock_mutex_set_watchdog_at_most_for_ms(mutex, 10) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_watchdog_max_extensions(mutex, 0) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_watchdog_max_duration_ms(mutex, 10) == QUORUMLOCK_OK);
     guard = take(mutex);
     sleep_ms(420);
     CHECK(quorumlock_guard_remaining_ms(guard) == 0);
@@ -508,9 +508,9 @@ static void a_lock_goes_to_another_client(void)
     CHECK(is(quorumlock_lease_key(lease), "handed over") && quorumlock_lease_ttl_ms(lease) == 10000);
     CHECK(quorumlock_lease_remaining_ms(lease) > 0 && quorumlock_lease_end_unix_ms(lease) > 1600000000000u);
     MUST(quorumlock_lease_into_text(lease, &secret, &error));
-    CHECK(quorumlock_lease_into_text(lease, &none, &error) == QUORUMLOCK_USED_UP && none == NULL && error != NULL);
+    CHECK(quorumlock_lease_into_text(lease, &none, &error) == QUORUMLOCK_CONSUMED && none == NULL && error != NULL);
     quorumlock_error_free(error);
-    CHECK(quorumlock_mutex_attach(mutex, lease, &attached, NULL) == QUORUMLOCK_USED_UP && attached == NULL);
+    CHECK(quorumlock_mutex_attach(mutex, lease, &attached, NULL) == QUORUMLOCK_CONSUMED && attached == NULL);
     CHECK(quorumlock_lease_remaining_ms(lease) == 0 && is(quorumlock_lease_key(lease), "handed over"));
     quorumlock_lease_free(lease);
 
@@ -521,7 +521,7 @@ static void a_lock_goes_to_another_client(void)
     quorumlock_error_free(error);
     quorumlock_secret_free(secret);
     MUST(quorumlock_mutex_attach(theirs, read, &attached, &error));
-    CHECK(quorumlock_client_attach(client, read, &guard, NULL) == QUORUMLOCK_USED_UP);
+    CHECK(quorumlock_client_attach(client, read, &guard, NULL) == QUORUMLOCK_CONSUMED);
     quorumlock_lease_free(read);
     MUST(quorumlock_guard_extend(attached, 20000, &error));
 

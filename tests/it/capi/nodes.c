@@ -57,10 +57,10 @@ int main(int count, char **arguments)
 
     CHECK(quorumlock_config_add_durable_node(config, durable, strlen(durable)) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_add_node(config, dead, strlen(dead)) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_restart_guard(config, 3) == QUORUMLOCK_NO_SUCH_NUMBER);
-    CHECK(quorumlock_config_set_restart_guard(config, -1) == QUORUMLOCK_NO_SUCH_NUMBER);
-    CHECK(quorumlock_config_set_restart_guard(config, QUORUMLOCK_RESTART_GUARD_STRICT) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_restart_guard(config, QUORUMLOCK_RESTART_GUARD_OBSERVED) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_restart_policy(config, 3) == QUORUMLOCK_INVALID_ARGUMENT);
+    CHECK(quorumlock_config_set_restart_policy(config, -1) == QUORUMLOCK_INVALID_ARGUMENT);
+    CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_STRICT) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_OBSERVED) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_set_max_ttl_ms(config, 60000) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_set_observer(config, on_event, NULL, NULL) == QUORUMLOCK_OK);
     MUST(quorumlock_client_new(config, &client, &error));

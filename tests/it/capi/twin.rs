@@ -2,7 +2,7 @@
 //!
 //!     twin THREADS PAIRS URL...
 
-use quorumlock::{Mutex, Redlock, Release};
+use quorumlock::{Mutex, Redlock, ReleaseOutcome};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn work(client: &Redlock, number: usize, pairs: usize) -> Vec<f64> {
         let start = Instant::now();
         let guard = mutexes[resource].lock().unwrap();
         NUMBERS[resource].store(NUMBERS[resource].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         *time = start.elapsed().as_nanos() as f64;
     }
     times

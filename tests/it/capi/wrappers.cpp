@@ -79,8 +79,8 @@ static void failures(const char *url)
     } catch (const quorumlock::failure &failure) {
         CHECK(failure.result() == QUORUMLOCK_CONFIG && failure.is_permanent());
     }
-    CHECK(result_of([] { quorumlock::config().restart_guard(static_cast<quorumlock_restart_guard>(7)); })
-        == QUORUMLOCK_NO_SUCH_NUMBER);
+    CHECK(result_of([] { quorumlock::config().restart_policy(static_cast<quorumlock_restart_policy>(7)); })
+        == QUORUMLOCK_INVALID_ARGUMENT);
     quorumlock::client dead({"redis://127.0.0.1:1"});
     try {
         quorumlock::mutex(dead, "x").try_lock();
@@ -163,7 +163,7 @@ static void holding(const quorumlock::client &client)
     pollfd lost = {second.lost_descriptor(), POLLIN, 0};
     CHECK(poll(&lost, 1, 10000) == 1 && soon([&] { return losses == 1 && owned.use_count() == 1; }));
     CHECK(result_of([&] { second.ensure(0ms); }) == QUORUMLOCK_LEASE_LOST && !second.extend(1s) && !second.unlock());
-    mutex.watchdog().watchdog_period(50ms).watchdog_margin(20ms).watchdog_at_most(1000).watchdog_at_most_for(60s);
+    mutex.watchdog().watchdog_period(50ms).watchdog_notify_before(20ms).watchdog_max_extensions(1000).watchdog_max_duration(60s);
     auto watched = mutex.lock();
     std::this_thread::sleep_for(600ms);
     watched.ensure(1ms);
@@ -182,7 +182,7 @@ static void moving(const quorumlock::client &client)
     CHECK(lease.key() == "w:quorumlock-fence:moving" && lease.ttl() == 30s && lease.fencing_token() == number);
     CHECK(lease.remaining() > 20s && lease.end() > std::chrono::system_clock::now() + 20s);
     auto secret = std::move(lease).into_text();
-    CHECK(result_of([&] { client.attach(std::move(lease)); }) == QUORUMLOCK_USED_UP);
+    CHECK(result_of([&] { client.attach(std::move(lease)); }) == QUORUMLOCK_CONSUMED);
     CHECK(result_of([] { quorumlock::lease::from_text("nonsense"); }) == QUORUMLOCK_CONFIG);
     auto again = mutex.attach(quorumlock::lease::from_text(secret.expose()));
     CHECK(again.fencing_token() == number);
@@ -204,8 +204,8 @@ int main(int count, char **arguments)
             config.add_node(arguments[index]);
         }
         config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
-        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).durable(false).wake_ups(true).fence_retention(25h).spin(0us);
-        config.restart_guard(QUORUMLOCK_RESTART_GUARD_OBSERVED);
+        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).durable(false).release_notifications(true).fence_retention(25h).spin(0us);
+        config.restart_policy(QUORUMLOCK_RESTART_POLICY_OBSERVED);
         config.observe([told](const quorumlock::event &event) {
             told->add(event);
             throw 1; // It must not reach the library.

@@ -35,7 +35,7 @@ def soon(condition):
 
 def failures():
     assert result_of(quorumlock.Client, []) == Result.CONFIG
-    assert result_of(lambda: quorumlock.Client([], restart_guard=7)) == Result.NO_SUCH_NUMBER
+    assert result_of(lambda: quorumlock.Client([], restart_policy=7)) == Result.INVALID_ARGUMENT
     dead = quorumlock.Client(["redis://127.0.0.1:1"])
     try:
         quorumlock.Mutex(dead, "x").try_lock()
@@ -94,9 +94,9 @@ def holding(client):
         ttl=0.3,
         watchdog=True,
         watchdog_period=0.05,
-        watchdog_margin=0.02,
-        watchdog_at_most=1000,
-        watchdog_at_most_for=60,
+        watchdog_notify_before=0.02,
+        watchdog_max_extensions=1000,
+        watchdog_max_duration=60,
     ).lock()
     assert watched.fencing_token == 0
     time.sleep(0.6)
@@ -111,7 +111,7 @@ def moving(client):
     assert (lease.key, lease.ttl, lease.fencing_token) == ("w:quorumlock-fence:moving", 30, number)
     assert lease.remaining > 20 and lease.end > time.time() + 20
     text = lease.into_text()
-    assert result_of(client.attach, lease) == Result.USED_UP
+    assert result_of(client.attach, lease) == Result.CONSUMED
     assert result_of(quorumlock.Lease.from_text, "nonsense") == Result.CONFIG
     again = mutex.attach(quorumlock.Lease.from_text(text))
     assert again.fencing_token == number
@@ -150,8 +150,8 @@ def main(path, *urls):
         unavailable_after=2,
         max_ttl=60,
         durable=False,
-        restart_guard=RestartGuard.OBSERVED,
-        wake_ups=True,
+        restart_policy=RestartGuard.OBSERVED,
+        release_notifications=True,
         fence_retention=25 * 3600,
         spin=0,
         observer=observe,

@@ -15,8 +15,8 @@ use super::random::Random;
 use super::text;
 use nix::sys::signal::{Signal, raise};
 use quorumlock::{
-    AttemptLost, CancelHandle, ErrorKind, Extended, Extension, ExtensionFailed, LossReason, Lost, MutexGuard, NodeDown,
-    NodeQuarantined, NodeUp, Observer, Redlock, Release, Repaired, RestartGuard, Wait, Watchdog,
+    AttemptLost, CancelHandle, ErrorKind, ExtendOutcome, Extended, ExtensionFailed, LossReason, Lost, MutexGuard,
+    NodeDown, NodeQuarantined, NodeUp, Observer, Redlock, ReleaseOutcome, Repaired, RestartPolicy, Wait, Watchdog,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub(crate) fn run() {
     let client = || {
         let builder = Redlock::builder().nodes(urls.iter().copied()).observer(Arc::clone(&journal));
         // A server that has just been started may have forgotten what holds.
-        builder.restart_guard(RestartGuard::Strict).max_ttl(TTL).build().unwrap()
+        builder.restart_policy(RestartPolicy::Strict).max_ttl(TTL).build().unwrap()
     };
     let (client, other) = (client(), client());
     let (number, writing) = (number.parse::<usize>().unwrap(), RwLock::new(()));
@@ -173,8 +173,8 @@ impl Thread<'_> {
             return drop(guard);
         }
         self.log.say(match guard.unlock() {
-            Ok(Release::Released) => "unlocked: released",
-            Ok(Release::Expired) => "unlocked: expired",
+            Ok(ReleaseOutcome::Released) => "unlocked: released",
+            Ok(ReleaseOutcome::Expired) => "unlocked: expired",
             Err(_) => "unlocked: unconfirmed",
         });
     }
@@ -245,7 +245,7 @@ impl Thread<'_> {
                 // As long, and extended by hand on the way.
                 for _ in 0..3 {
                     self.keep_on(&guard, since, TTL * 5 / 12);
-                    if guard.extend(TTL).unwrap() == Extension::Lost {
+                    if guard.extend(TTL).unwrap() == ExtendOutcome::Lost {
                         assert!(
                             guard.remaining().is_zero(),
                             "an extension says that the lock is lost, and the guard does not"

@@ -4,7 +4,7 @@ use super::{Event, KEY, Recorder, TTL, brief, delete, everywhere, observed, obse
 use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
-use quorumlock::{Extension, Redlock, Release, RestartGuard, Watchdog};
+use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Believes a node that was restarted.
 fn trusting(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
-    observed_by(builder(servers).restart_guard(RestartGuard::Off), recorder)
+    observed_by(builder(servers).restart_policy(RestartPolicy::Off), recorder)
 }
 
 /// Goes through everything that can be told of a client that believes restarted nodes, and sees that each call gives what it should.
@@ -21,14 +21,14 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     let theirs = take(&lasting(&super::client(&*servers), KEY));
     everywhere(servers, KEY);
     assert!(client.mutex(KEY).try_lock().unwrap().is_none());
-    assert_eq!(theirs.unlock().unwrap(), Release::Released);
+    assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&*servers, KEY);
     // Taken, extended and repaired by hand, released.
     let mut guard = take(&lasting(client, KEY));
     everywhere(servers, KEY);
     delete(&servers[..1], KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), Extension::Extended);
-    assert_eq!(guard.unlock().unwrap(), Release::Released);
+    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     // Dropped.
     drop(take(&lasting(client, "dropped")));
     assert!(eventually(SOON, || {
@@ -42,12 +42,12 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     delete(servers, "watched");
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
     assert!(eventually(SOON, || recorder.count("lost watched") == 1));
-    assert_eq!(guard.unlock().unwrap(), Release::Expired);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     // Two of three nodes go, and come back.
     let mut guard = take(&lasting(client, KEY));
     servers[1].kill();
     servers[2].kill();
-    assert!(matches!(guard.extend(LASTING).unwrap(), Extension::Failed(_)));
+    assert!(matches!(guard.extend(LASTING).unwrap(), ExtendOutcome::Failed(_)));
     assert!(guard.unlock().is_err());
     assert!(client.mutex("another").try_lock().is_err());
     servers[1].restart().unwrap();
@@ -102,7 +102,7 @@ fn what_a_callback_throws_may_throw_again_when_it_goes() {
     let recorder = Recorder::acting(|_| std::panic::panic_any(Bomb));
     let client = observed(&servers, &recorder);
     for _ in 0..3 {
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
     }
     assert_eq!(recorder.count("released"), 3);
 }
@@ -185,7 +185,7 @@ fn a_slow_callback_does_not_delay_other_threads() {
         assert!(eventually(SOON, || recorder.count("acquired slow") == 1));
         promptly(slow / 4, || {
             for _ in 0..10 {
-                assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+                assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
             }
         });
         assert!(!waiting.is_finished());
@@ -237,5 +237,5 @@ fn clients_without_an_observer_are_as_they_were() {
     let client = client(&servers);
     drop(take(&lasting(&client, KEY)));
     gone_for_good(&servers, KEY);
-    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), Release::Released);
+    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }

@@ -5,7 +5,7 @@ use crate::clients::{SOON, builder, gone_for_good, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
-use quorumlock::{Cause, Redlock, Release, RestartGuard};
+use quorumlock::{Cause, Redlock, ReleaseOutcome, RestartPolicy};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn nodes_that_were_never_there_are_told_once_and_once_when_they_come() {
 #[test]
 fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
     let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let trusting = builder(&servers).node_timeout(NODE_TIMEOUT).restart_guard(RestartGuard::Off);
+    let trusting = builder(&servers).node_timeout(NODE_TIMEOUT).restart_policy(RestartPolicy::Off);
     let client = observed_by(trusting, &recorder);
     all_up(&client, &servers, &recorder);
     for _ in 0..2 {
@@ -157,7 +157,7 @@ fn idle_connections_that_servers_close_are_no_news() {
         thread::sleep(Duration::from_millis(20));
         let guard = take(&lasting(&client, KEY));
         everywhere(&servers, KEY);
-        assert_eq!(guard.unlock().unwrap(), Release::Released);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         // What is closed next has answered everything.
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
     }

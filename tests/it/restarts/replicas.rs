@@ -5,7 +5,7 @@ use super::{KEY, acquaint};
 use crate::clients::{SOON, builder, causes, failure, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
-use quorumlock::{Builder, Cause, Extension, Node, NodeState, Redlock, RestartGuard};
+use quorumlock::{Builder, Cause, ExtendOutcome, Node, NodeState, Redlock, RestartPolicy};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ fn an_extension_does_not_count_on_a_node_that_was_a_replica_though_it_finds_its_
         // As after a repair: the node may have promised the lock to another client in the meantime.
         ok(&server, &["SET", KEY, &token, "PX", "60000"]);
         sleep(IDLE);
-        let Extension::Failed(faults) = guard.extend(MAX_TTL).unwrap() else { panic!("{}", shown(&server)) };
+        let ExtendOutcome::Failed(faults) = guard.extend(MAX_TTL).unwrap() else { panic!("{}", shown(&server)) };
         assert_eq!(faults[0].cause(), Cause::Quarantined, "{}", shown(&server));
     }
 }
@@ -145,7 +145,7 @@ fn a_master_that_stays_one_counts_whatever_becomes_of_its_replication_ids() {
         sleep(IDLE);
         drop(take(&client.mutex("other").ttl(MAX_TTL)));
         // The key was flushed: that is a loss, and no quarantine.
-        assert!(matches!(guard.extend(MAX_TTL).unwrap(), Extension::Lost | Extension::Failed(_)));
+        assert!(matches!(guard.extend(MAX_TTL).unwrap(), ExtendOutcome::Lost | ExtendOutcome::Failed(_)));
         assert_eq!(client.nodes().unwrap()[0].state(), NodeState::Voting, "{}", shown(&server));
     }
 }
@@ -166,7 +166,7 @@ fn a_master_that_was_promoted_before_it_was_met_counts() {
 fn a_durable_node_that_has_loaded_its_former_id_counts_and_so_does_every_node_without_the_guard() {
     let durable: fn(&Server) -> Builder =
         |server| Redlock::builder().node(Node::new(server.url()).durable(true)).max_ttl(MAX_TTL);
-    let off: fn(&Server) -> Builder = |server| brief(server).restart_guard(RestartGuard::Off);
+    let off: fn(&Server) -> Builder = |server| brief(server).restart_policy(RestartPolicy::Off);
     // What is declared durable must append its writes.
     let durable = pairs_with(&["--appendonly", "yes", "--appendfsync", "always"]).map(|pair| (pair, durable));
     for ([mut server, other], builder) in durable.chain(pairs().map(|pair| (pair, off))) {

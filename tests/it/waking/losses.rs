@@ -5,7 +5,7 @@ use crate::clients::{SOON, builder, client, gone_for_good, lasting, take};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, Observer, Redlock, Release, WakeUpsRefused};
+use quorumlock::{Cause, Observer, Redlock, ReleaseNotificationsRefused, ReleaseOutcome};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const BOUND: Duration = Duration::from_millis(250 + 50 + 500);
 struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
 
 impl Observer for Refusals {
-    fn wake_ups_refused(&self, event: &WakeUpsRefused) {
+    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
         let refusal = (event.is_publishing(), event.address().to_owned(), event.fault().cause());
         self.0.lock().unwrap().push(refusal);
     }
@@ -69,11 +69,12 @@ fn a_node_that_closes_them_each_time_is_not_stormed() {
 #[test]
 fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (patient(&servers).build().unwrap(), builder(&servers).wake_ups(false).build().unwrap());
+    let (mine, theirs) =
+        (patient(&servers).build().unwrap(), builder(&servers).release_notifications(false).build().unwrap());
     let held = take(&lasting(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         // Nobody tells of this release.
-        assert_eq!(held.unlock().unwrap(), Release::Released);
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         thread::sleep(ARRIVAL);
         for server in &servers {
             server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
@@ -122,7 +123,7 @@ fn a_user_who_may_not_publish_releases_as_well_and_is_told_once() {
     let mine = client(&servers);
     for _ in 0..3 {
         let held = take(&lasting(&theirs, "k"));
-        let took = time_to_wake(&mine, "k", || assert_eq!(held.unlock().unwrap(), Release::Released));
+        let took = time_to_wake(&mine, "k", || assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released));
         assert!(took < BOUND, "{took:?}");
     }
     // Whatever the third node said, it has said by now.
@@ -192,7 +193,7 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
                 while begun.elapsed() < Duration::from_micros(u64::from(round % 100) * 15) {
                     std::hint::spin_loop();
                 }
-                assert_eq!(held.unlock().unwrap(), Release::Released);
+                assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
                 barrier.wait();
             }
         });
@@ -203,7 +204,7 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
             let guard = lasting(&mine, "k").lock_timeout(SOON).unwrap().expect("nobody is lost");
             waited += u32::from(begun.elapsed() > Duration::from_micros(500));
             assert!(begun.elapsed() < PROMPT, "round {round}: {:?}", begun.elapsed());
-            assert_eq!(guard.unlock().unwrap(), Release::Released);
+            assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             barrier.wait();
         }
         holder.join().unwrap();

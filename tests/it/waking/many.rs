@@ -4,7 +4,7 @@ use super::{channels, client, listeners, patient, subscribers};
 use crate::clients::{SOON, builder, gone_for_good, lasting, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
-use quorumlock::Release;
+use quorumlock::ReleaseOutcome;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn eight_programs_get_equal_shares_and_nobody_waits_for_long() {
                         let guard = lasting(client, "k").lock().unwrap();
                         waits.push(turns.fetch_add(1, Ordering::Relaxed) - wanted);
                         thread::sleep(Duration::from_millis(1));
-                        assert_eq!(guard.unlock().unwrap(), Release::Released);
+                        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
                     }
                     waits
                 }

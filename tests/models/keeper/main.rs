@@ -67,9 +67,9 @@ use api::guard::MutexGuard;
 use api::watchdog::Watchdog;
 use engine::calls::{Engine, NODE_TIMEOUT, NODES, Network};
 use engine::local_queue::HoldId;
-use engine::watchdog_thread::Watched;
+use engine::watchdog_thread::WatchedLock;
 use events::report::Reporter;
-use os::fork::Generation;
+use os::fork::ForkEpoch;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::JoinHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ struct Lock {
     name: String,
     token: OwnerToken,
     margin: Duration,
-    watched: Arc<Watched>,
+    watched: Arc<WatchedLock>,
 }
 
 /// How fast nodes and owners are.
@@ -142,7 +142,7 @@ impl Scene {
             max_ttl: MAX_TTL,
         };
         let client =
-            Client::new(Engine::new(&network), settings, Reporter::new(None, &[], ""), Generation::current().unwrap());
+            Client::new(Engine::new(&network), settings, Reporter::new(None, &[], ""), ForkEpoch::current().unwrap());
         let is_over = AtomicBool::new(false);
         let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
         let serve = |node| {
@@ -168,14 +168,14 @@ impl Scene {
         self.owners.push(self.pace_of_owners.spawn(move || {
             let name = format!("lock {number}");
             let ttl = Ttl::new(TTL, 0.01, MAX_TTL).unwrap();
-            client.start_keeper().unwrap();
+            client.start_watchdog_thread().unwrap();
             // An attempt takes less time than a lock lasts.
             let still = time::stand_still();
             let token = OwnerToken::from_entropy([number; 20]);
             let claim = stage.network.take(&name, token, ttl, nodes);
             let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0.lease));
             let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
-            let watched = client.keeper().watch(&key, &claim, lease, extension);
+            let watched = client.watchdog_thread().watch(&key, &claim, lease, extension);
             stage.network.listen(&name, watched.lost());
             let margin = watchdog.map_or(Duration::ZERO, |watchdog| watchdog.margin_for(ttl));
             let lock = Arc::new(Lock { name, token, margin, watched: Arc::clone(&watched) });
@@ -248,7 +248,7 @@ impl Stage {
 static REPAIRS: AtomicUsize = AtomicUsize::new(0);
 
 fn watchdog() -> Option<Watchdog> {
-    Some(Watchdog::new().period(PERIOD).margin(MARGIN))
+    Some(Watchdog::new().period(PERIOD).notify_before(MARGIN))
 }
 
 /// A moment at which much happens: the start, a renewal, or the end of a lease.

@@ -32,11 +32,11 @@ pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
 }
 
 /// The clocks of the models stand still.
-pub(crate) struct Turnstile;
+pub(crate) struct ForkSafeSpinLock;
 
-impl Turnstile {
-    pub(crate) const fn new() -> Turnstile {
-        Turnstile
+impl ForkSafeSpinLock {
+    pub(crate) const fn new() -> ForkSafeSpinLock {
+        ForkSafeSpinLock
     }
 
     pub(crate) fn pass<R>(&self, act: impl FnOnce() -> R) -> R {

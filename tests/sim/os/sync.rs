@@ -150,11 +150,11 @@ pub(crate) fn is_current<T>(thread: &JoinHandle<T>) -> bool {
 }
 
 /// Nobody else runs inside anyway.
-pub(crate) struct Turnstile;
+pub(crate) struct ForkSafeSpinLock;
 
-impl Turnstile {
-    pub(crate) const fn new() -> Turnstile {
-        Turnstile
+impl ForkSafeSpinLock {
+    pub(crate) const fn new() -> ForkSafeSpinLock {
+        ForkSafeSpinLock
     }
 
     pub(crate) fn pass<R>(&self, act: impl FnOnce() -> R) -> R {

@@ -1,8 +1,8 @@
 //! A lock at rest stays there.
 
-use crate::algorithm::lease::Lease as Validity;
+use crate::algorithm::lease::Validity;
 use crate::algorithm::time::LeaseTime;
-use crate::engine::calls::Claim;
+use crate::engine::calls::AttemptRecord;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ pub struct Lease;
 impl Lease {
     pub(crate) fn detached(
         _key: Arc<str>,
-        _claim: &Claim,
+        _claim: &AttemptRecord,
         _ttl_millis: u64,
         _lease: Validity,
         _wall: SystemTime,

@@ -4,8 +4,8 @@
 //! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It knows
 //! the names and rounds of the engine, and keeps an eye on what is queued: nothing may follow the release of a lock.
 
-use super::driver::Bells;
-pub(crate) use super::rounds::Count;
+use super::driver::WaitSlots;
+pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::{Fencing, FencingToken};
@@ -13,7 +13,7 @@ use crate::algorithm::lease::{OwnerToken, Ttl};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::events::event_queue::Farewell;
+use crate::events::event_queue::ReleaseContext;
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::protocol::session::Ticket;
 use crate::time;
@@ -31,7 +31,7 @@ pub(crate) struct Engine(Arc<Network>);
 
 /// What is to be extended, and for how long.
 #[derive(Clone, Copy)]
-pub(crate) struct Order<'o> {
+pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Order<'o> {
 
 /// What a release needs to know of the attempt that it ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
@@ -83,7 +83,7 @@ impl Engine {
         NodeSet::EMPTY
     }
 
-    pub(crate) fn extend(&self, order: &Order<'_>, awaits_stragglers: bool) -> (LeaseTime, Count) {
+    pub(crate) fn extend(&self, order: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
         let (start, ticket) = {
             let mut state = lock(&self.0.state);
             let start = self.readings();
@@ -95,7 +95,7 @@ impl Engine {
 
     pub(crate) fn begin_to_extend<'o>(
         &self,
-        orders: impl Iterator<Item = Order<'o>>,
+        orders: impl Iterator<Item = LeaseRequest<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Readings {
         let start = {
@@ -113,11 +113,11 @@ impl Engine {
         ticket: Ticket,
         stragglers: &mut Stragglers,
         deadline: impl Fn() -> Timestamp,
-    ) -> Count {
+    ) -> RoundResult {
         self.0.conclude(ticket, deadline, matches!(stragglers, Stragglers::AwaitedSince(_)))
     }
 
-    pub(crate) fn repair(&self, order: &Order<'_>, nodes: NodeSet) -> NodeSet {
+    pub(crate) fn repair(&self, order: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
         {
             let mut state = lock(&self.0.state);
             state.repairs += nodes.len();
@@ -129,7 +129,13 @@ impl Engine {
         nodes
     }
 
-    pub(crate) fn release(&self, key: &[u8], claim: &Claim, _: Duration, queued: impl FnOnce(Readings)) -> Count {
+    pub(crate) fn release(
+        &self,
+        key: &[u8],
+        claim: &AttemptRecord,
+        _: Duration,
+        queued: impl FnOnce(Readings),
+    ) -> RoundResult {
         let now = time::now();
         let ticket = self.0.release(key, claim, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
@@ -138,9 +144,9 @@ impl Engine {
     pub(crate) fn post_release(
         &self,
         key: &[u8],
-        claim: &Claim,
+        claim: &AttemptRecord,
         _: Duration,
-        queued: impl FnOnce(Readings) -> Option<Farewell>,
+        queued: impl FnOnce(Readings) -> Option<ReleaseContext>,
     ) {
         let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
         lock(&self.0.state).rounds.unrefer(ticket);
@@ -214,13 +220,13 @@ impl Network {
     }
 
     /// A lock is taken on these nodes, now.
-    pub(crate) fn take(&self, key: &str, token: OwnerToken, ttl: Ttl, nodes: NodeSet) -> Claim {
+    pub(crate) fn take(&self, key: &str, token: OwnerToken, ttl: Ttl, nodes: NodeSet) -> AttemptRecord {
         let t0 = time::readings(time::now());
         let end = t0.lease.after(Duration::from_millis(ttl.millis()));
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        Claim { token, t0, reached: nodes, fence: Fencing::default() }
+        AttemptRecord { token, t0, reached: nodes, fence: Fencing::default() }
     }
 
     /// Counts from now on what is told of a lock's loss.
@@ -299,7 +305,7 @@ impl Network {
         lock(&self.state).repairs
     }
 
-    fn release(&self, key: &[u8], claim: &Claim, queued: impl FnOnce(Readings)) -> Ticket {
+    fn release(&self, key: &[u8], claim: &AttemptRecord, queued: impl FnOnce(Readings)) -> Ticket {
         let ticket = {
             let mut state = lock(&self.state);
             let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
@@ -307,7 +313,7 @@ impl Network {
             state.queue(
                 ticket,
                 claim.reached,
-                &Order { key, token: &claim.token, ttl_millis: 0, fence: None },
+                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, fence: None },
                 What::Release,
             );
             state.released.push(key.to_vec());
@@ -321,7 +327,7 @@ impl Network {
         ticket
     }
 
-    fn conclude(&self, ticket: Ticket, deadline: impl Fn() -> Timestamp, mut awaits_stragglers: bool) -> Count {
+    fn conclude(&self, ticket: Ticket, deadline: impl Fn() -> Timestamp, mut awaits_stragglers: bool) -> RoundResult {
         let mut state = lock(&self.state);
         while time::now() < deadline() {
             if state.rounds.is_decided(ticket) {
@@ -336,7 +342,7 @@ impl Network {
         let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         for node in undecided.iter() {
             let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
-            state.rounds.vote(ticket, node, fault, &mut Bells::default());
+            state.rounds.vote(ticket, node, fault, &mut WaitSlots::default());
         }
         state.rounds.conclude(ticket)
     }
@@ -347,13 +353,13 @@ impl Network {
 }
 
 impl State {
-    fn extend(&mut self, order: &Order<'_>) -> Ticket {
+    fn extend(&mut self, order: &LeaseRequest<'_>) -> Ticket {
         let ticket = self.rounds.open(Purpose::Extend(Straggler::LeftBehind), order.key, order.token);
         self.queue(ticket, NodeSet::first(NODES), order, What::Extend);
         ticket
     }
 
-    fn queue(&mut self, ticket: Ticket, nodes: NodeSet, order: &Order<'_>, what: What) {
+    fn queue(&mut self, ticket: Ticket, nodes: NodeSet, order: &LeaseRequest<'_>, what: What) {
         let name = String::from_utf8_lossy(order.key);
         assert!(!self.released.iter().any(|key| key == order.key), "{name}: sent behind the release");
         assert!(!self.left.iter().any(|key| key == order.key), "{name}: sent when its owner had left");
@@ -388,7 +394,7 @@ impl State {
                 Vote::Granted
             }
         };
-        self.rounds.vote(request.ticket, NodeId::new(index), vote, &mut Bells::default());
+        self.rounds.vote(request.ticket, NodeId::new(index), vote, &mut WaitSlots::default());
         self.rounds.unrefer(request.ticket);
     }
 }

@@ -19,7 +19,7 @@ impl HoldId {
 pub(crate) struct Queues {}
 
 #[derive(Default)]
-pub(crate) struct Trouble {
+pub(crate) struct Unavailability {
     pub(crate) answered: NodeSet,
     pub(crate) asked: NodeSet,
     pub(crate) hopeless_since: Option<Timestamp>,
