@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quorumlock::algorithm::lease::{MAX_TTL, Ttl, Validity};
-use quorumlock::algorithm::renewal::{AcquireConfig, Id, Renewals, SHORTEST_DELAY};
+use quorumlock::algorithm::renewal::{RenewalConfig, Id, Renewals, SHORTEST_DELAY};
 use quorumlock::algorithm::time::LeaseTime;
 use std::time::Duration;
 
@@ -54,13 +54,13 @@ struct Known {
     end: LeaseTime,
     in_flight: bool,
     failed: bool,
-    terms: AcquireConfig,
+    terms: RenewalConfig,
     batches: u32,
     failures: u32,
 }
 
 impl Known {
-    fn take(&mut self, start: LeaseTime, lease: Lease, is_by_hand: bool) {
+    fn take(&mut self, start: LeaseTime, lease: Validity, is_by_hand: bool) {
         if start > self.start || (start == self.start && is_by_hand) {
             (self.start, self.end) = (start, lease.end());
         }
@@ -87,7 +87,7 @@ proptest! {
             match step {
                 Step::Pass { millis } => now = now.after(Duration::from_millis(millis)),
                 Step::Insert { millis, at_most, until } => {
-                    let terms = AcquireConfig { at_most, until: until.map(at), ..AcquireConfig::of(ttl(millis)) };
+                    let terms = RenewalConfig { at_most, until: until.map(at), ..RenewalConfig::of(ttl(millis)) };
                     let lease = ttl(millis).lease_from(now);
                     let id = renewals.insert(terms, now, lease, now);
                     prop_assert!(leases.iter().all(|known| known.id != id), "a name is given once");
