@@ -105,7 +105,8 @@
 //! * [Operations](docs::operations): nodes, access control, restarts, settings, sizing, errors.
 //! * [Recipes](docs::recipes): cron, workers, SQL, tokio, metrics, a compose file, managed Redis, and the debate about
 //!   Redlock.
-//! * [Rules](docs::rules), [messages](docs::messages), and [what was tested](docs::testing) and what was not.
+//! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and [what was
+//!   tested](docs::testing) and what was not.
 //!
 //! # Features
 //!

@@ -4,7 +4,15 @@
 //! * [`operations`]: nodes, access control, restarts, settings, sizing, errors.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
 //! * [`messages`]: every failure message, and what to do about it.
+//! * [`architecture`]: how the code is divided, and why.
 //! * [`testing`]: what was tested, how, and what was not.
+
+// The pages are read as files too, where their links lead to files. Of two definitions of a link, the first counts:
+// those here lead to the same pages of this documentation.
+
+#[doc = "[testing page]: crate::docs::testing"]
+#[doc = include_str!("architecture.md")]
+pub mod architecture {}
 
 #[doc = include_str!("messages.md")]
 pub mod messages {}
@@ -13,14 +21,23 @@ pub mod messages {}
 #[cfg(feature = "capi")]
 mod messages_tests;
 
+#[doc = "[after a fork]: crate#after-a-fork"]
+#[doc = "[messages page]: crate::docs::messages"]
 #[doc = include_str!("operations.md")]
 pub mod operations {}
 
+#[doc = "[`CancelHandle`]: crate::CancelHandle"]
+#[doc = "[`FenceChecker`]: crate::FenceChecker"]
+#[doc = "[`Lease`]: crate::Lease"]
+#[doc = "[`Observer`]: crate::Observer"]
+#[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 
 #[doc = include_str!("rules.md")]
 pub mod rules {}
 
+#[doc = "[release notifications]: crate::docs::operations#waiting"]
+#[doc = "[rules page]: crate::docs::rules"]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
