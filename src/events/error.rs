@@ -50,7 +50,7 @@ pub enum ErrorKind {
     /// The client, guard or cancel handle was made before a `fork`, and this process is the child: they are the parent's,
     /// and nothing was touched. Build a client in the child; a lock that the parent holds is held by the parent.
     Forked,
-    /// The [`Validity`](crate::Validity) to be attached has ended, or the lock does not last for as long as
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock does not last for as long as
     /// [`ensure`](crate::MutexGuard::ensure) was told. Nothing was sent. Where it has ended, another client may hold the lock:
     /// stop the work that was done under it, and lock anew.
     LeaseLost,

@@ -461,7 +461,7 @@ quorumlock_result quorumlock_mutex_lock_deadline(
     quorumlock_guard **guard, quorumlock_error **error);
 
 /* Continues a lock that is already held: makes a guard of a lease. Asks no node and does not wait. The mutex's
- * settings for automatic extension apply. The lease is used up, also when this fails, and must still be freed. To be
+ * settings for automatic extension apply. The lease is consumed, also when this fails, and must still be freed. To be
  * certain of the lock, extend it next.
  * Gives QUORUMLOCK_OK and a guard; or QUORUMLOCK_LEASE_LOST, _CONSUMED, _CONFIG (another resource). */
 quorumlock_result quorumlock_mutex_attach(
@@ -572,7 +572,7 @@ uint64_t quorumlock_lease_fencing_token(const quorumlock_lease *lease);
 /* When the lock ends by the wall clock: milliseconds since 1970. */
 uint64_t quorumlock_lease_end_unix_ms(const quorumlock_lease *lease);
 
-/* How long the lock may still be relied on. 0 after its end, and when the lease is used up. */
+/* How long the lock may still be relied on. 0 after its end, and when the lease is consumed. */
 uint64_t quorumlock_lease_remaining_ms(const quorumlock_lease *lease);
 
 /* Makes a guard of a lease, with the mutex's default settings and the lease's time to live. Otherwise as
@@ -582,7 +582,7 @@ quorumlock_result quorumlock_client_attach(
     const quorumlock_client *client, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 
 /* The lease as one line of text, for another process: printable ASCII without blanks, quotes or a line feed. The lease
- * is used up, and must still be freed. As text, it ends by the wall clock: the clocks of both machines must agree.
+ * is consumed, and must still be freed. As text, it ends by the wall clock: the clocks of both machines must agree.
  * Attach it once: after two attaches, two guards rely on the same lock.
  * Gives QUORUMLOCK_OK and a secret; or QUORUMLOCK_CONSUMED. */
 quorumlock_result quorumlock_lease_into_text(

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quorumlock::algorithm::lease::{MAX_TTL, Ttl, Validity};
-use quorumlock::algorithm::renewal::{RenewalConfig, Id, Renewals, SHORTEST_DELAY};
+use quorumlock::algorithm::renewal::{Id, RenewalConfig, Renewals, SHORTEST_DELAY};
 use quorumlock::algorithm::time::LeaseTime;
 use std::time::Duration;
 

@@ -181,7 +181,7 @@ impl MutexGuard {
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
     /// so many nodes say that it is not ours any more that no quorum can hold it. The message comes before the end of the validity; how long
-    /// before, [`Watchdog::margin`](crate::Watchdog::margin) says. Without a watchdog it comes at the end.
+    /// before, [`Watchdog::notify_before`](crate::Watchdog::notify_before) says. Without a watchdog it comes at the end.
     ///
     /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is gone.
     ///
@@ -253,7 +253,7 @@ impl MutexGuard {
     ///
     /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client has
     /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
-    /// goes with its time to live. After its extension by more than [`Validity::ttl`](crate::Validity::ttl) the key may live no
+    /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
     /// longer there than that.
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
