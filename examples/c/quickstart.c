@@ -1,11 +1,12 @@
 /*
- * Takes a lock, works under it, and lets it go.
+ * Takes a lock, works under it, and releases it.
  *
  *     cargo rustc --release --lib --features capi --crate-type cdylib,staticlib
- *     cc -std=c99 -Isrc/ffi examples/c/quickstart.c -Ltarget/release -lquorumlock -Wl,-rpath,target/release -o quickstart
+ *     cc -std=c99 -Isrc/ffi examples/c/quickstart.c -Ltarget/release -lquorumlock -Wl,-rpath,target/release \
+ *         -o quickstart
  *     ./quickstart redis://127.0.0.1:6379 redis://127.0.0.1:6380 redis://127.0.0.1:6381
  *
- * The exit code is 0 when the lock was ours to the end, 1 when it was not, and 2 when it could not be tried.
+ * The exit code is 0 when the lock was held to the end, 1 when it was not, and 2 when it could not be tried.
  */
 #include <quorumlock.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static int failed(const char *what, quorumlock_error *error)
     for (index = 0; index < quorumlock_error_fault_count(error); index++) {
         const quorumlock_fault *fault = quorumlock_error_fault(error, index);
         quorumlock_str address = quorumlock_fault_address(fault);
-        const char *hint = quorumlock_fault_cause(fault) == QUORUMLOCK_CAUSE_AUTH ? "mend its password" : "look at it";
+        const char *hint = quorumlock_fault_cause(fault) == QUORUMLOCK_CAUSE_AUTH ? "fix its password" : "check it";
 
         fprintf(stderr, "  %.*s: %s\n", (int)address.length, address.data, hint);
     }
@@ -40,7 +41,7 @@ static int work(quorumlock_guard *guard)
     /* It takes longer than we thought. */
     result = quorumlock_guard_extend(guard, 60000, &error);
     if (result == QUORUMLOCK_LOST) {
-        puts("stop: somebody else may hold it");
+        puts("stop: another client may hold it");
         return 1;
     }
     if (result == QUORUMLOCK_EXTENSION_FAILED) {
@@ -91,7 +92,7 @@ int main(int count, char **urls)
         status = work(guard);
         result = quorumlock_guard_unlock(guard, &error);
         if (result == QUORUMLOCK_EXPIRED) {
-            puts("it took too long: somebody else may have been at it too");
+            puts("it took too long: another client may have had it too");
             status = 1;
         } else if (result != QUORUMLOCK_OK) {
             status = failed("unlock", error);
@@ -100,7 +101,7 @@ int main(int count, char **urls)
         }
         quorumlock_guard_free(guard);
     } else if (result == QUORUMLOCK_HELD) {
-        puts("somebody else had it for the whole second");
+        puts("another client held it for the whole second");
         status = 1;
     } else {
         status = failed("lock", error);

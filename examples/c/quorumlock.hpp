@@ -8,9 +8,9 @@
 //     }
 //
 // "Another client has it" is an empty optional. A guard that goes out of scope releases its lock without waiting for
-// answers. What a call means, and which results it gives, is said in quorumlock.h at the function that it calls. An
-// object may be moved; one that was moved from may only be destroyed or assigned to. Callbacks must not throw: what they
-// throw is caught and dropped.
+// answers. quorumlock.h says what a call means and which results it gives, at the function that it calls. An object may
+// be moved; one that was moved from may only be destroyed or assigned to. Callbacks must not throw: what they throw is
+// caught and dropped.
 #ifndef QUORUMLOCK_HPP
 #define QUORUMLOCK_HPP
 

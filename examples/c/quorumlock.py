@@ -648,7 +648,7 @@ class Lease(_Handle):
         return _c.quorumlock_lease_remaining_ms(self._handle) / 1000
 
     def into_text(self):
-        """The lease as text. Whoever reads it has the lock. Uses the lease up."""
+        """The lease as text. Its reader has the lock. Consumes the lease."""
         secret = _made(_c.quorumlock_lease_into_text, self._handle)
         try:
             return str(_c.quorumlock_secret_text(secret))

@@ -4,9 +4,9 @@
  *     cc -std=c99 -O2 -pthread -Isrc/ffi examples/c/workers.c -Ltarget/release -lquorumlock -o workers
  *     ./workers 8 10000 redis://127.0.0.1:6379 redis://127.0.0.1:6380 redis://127.0.0.1:6381
  *
- * Eight threads, ten thousand times each. Ctrl-C ends it early: a thread waits for the signal, since a signal handler may not
- * call the library, and cancels all waits. The exit code is 0 when no update was lost, 1 when one was, and 2 when it could
- * not be tried.
+ * Eight threads, ten thousand times each. Ctrl-C ends it early: a thread waits for the signal, since a signal handler
+ * may not call the library, and cancels all waits. The exit code is 0 when no update was lost, 1 when one was, and 2
+ * when it could not be tried.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -32,7 +32,7 @@ typedef struct worker {
 
 static quorumlock_client *client;
 static quorumlock_cancel_handle *shutdown_handle;
-/* Only whoever holds the lock of its number touches one: read, wait a little, write. */
+/* Only the holder of its lock touches a number: read, wait a little, write. */
 static volatile unsigned long numbers[RESOURCES];
 
 static double now(void)
@@ -90,7 +90,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Waits for Ctrl-C, or to be told by the same signal that all is done. */
+/* Waits for Ctrl-C, or for the same signal when all is done. */
 static void *wait_for_signal(void *argument)
 {
     int number;

@@ -28,13 +28,13 @@ impl Counter {
         text.trim().parse().map_err(|_| io::Error::other(format!("the counter's file says {text:?}")))
     }
 
-    /// Writes another number over the old one, whoever wrote that and when.
+    /// Writes another number over the old one, whichever thread wrote that and when.
     pub fn write(&self, number: u64) -> io::Result<()> {
         OpenOptions::new().write(true).open(&self.file)?.write_all(line(number).as_bytes())
     }
 }
 
-/// Numbers of equal length cover each other wholly: whoever comes second wins, and what the first one added is lost.
+/// Numbers of equal length cover each other wholly: the second write wins, and what the first one added is lost.
 fn line(number: u64) -> String {
     format!("{number:>20}\n")
 }

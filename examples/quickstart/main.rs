@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Eight threads add 1 to the number in a file: read, add, write. Unless each of them is alone with the file meanwhile,
-//! one overwrites what another has written, and the sum is wrong in the end. While they work, one node hangs, another one
-//! dies, and both come back.
+//! one overwrites what another has written, and the sum is wrong in the end. While they work, one node hangs, another
+//! one dies, and both come back.
 //!
-//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file, and [`report`] says how
-//! it went. The exit code is 0 when no update was lost, 1 when one was, 2 when it could not be tried, and 130 after
+//! How to use the lock is in [`work`]. [`nodes`] has something to lock on, [`counter`] the file, and [`report`] says
+//! how it went. The exit code is 0 when no update was lost, 1 when one was, 2 when it could not be tried, and 130 after
 //! Ctrl-C. Nothing stays behind in any case.
 
 #![allow(unreachable_pub, reason = "in a program, pub means: for its other modules")]
@@ -103,7 +103,7 @@ fn run() -> Result<Ending, Box<dyn Error>> {
     Ok(if none_lost { Ending::Complete } else { Ending::UpdatesLost })
 }
 
-/// The story: who falls ill when.
+/// The story: which node fails when.
 fn tell(nodes: &mut Nodes, report: &mut Report, record: &Record, stop: &CancelHandle) -> io::Result<()> {
     let mut part = |what: &str, length: Duration| {
         report.part(what);
@@ -153,7 +153,7 @@ fn sleep(time: Duration, stop: &CancelHandle) {
     }
 }
 
-/// Lets the threads end however the story ends, so that nobody waits for them in vain.
+/// Lets the threads end however the story ends, so that no wait is in vain.
 struct StopOnDrop<'s>(&'s CancelHandle);
 
 impl Drop for StopOnDrop<'_> {

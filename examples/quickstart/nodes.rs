@@ -92,8 +92,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Starts a dead one again, at the same address and without its keys. Clients that have met it do not believe it until
-    /// all that it has forgotten has ended.
+    /// Starts a dead node again, at the same address and without its keys. Clients that have met it do not count its
+    /// votes until all that it has forgotten has ended.
     pub fn revive(&mut self, index: usize) -> io::Result<()> {
         match self {
             Nodes::Embedded(nodes) => nodes[index].revive(),

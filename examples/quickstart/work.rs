@@ -37,7 +37,7 @@ pub fn increment(mutex: &Mutex, counter: &Counter, record: &Record, stop: &Cance
     Ok(())
 }
 
-/// Takes and releases a lock that nobody else wants, and measures how long it takes to get it.
+/// Takes and releases an uncontended lock, and measures how long it takes to get it.
 pub fn measure(mutex: &Mutex, record: &Record, stop: &CancelHandle) -> Outcome {
     let wait = Wait::forever().cancelled_by(stop);
     while !stop.is_cancelled() {
@@ -77,7 +77,7 @@ impl Record {
         taken
     }
 
-    /// Takes the end of a thread. If it could not go on, nobody shall.
+    /// Records the end of a thread. If it failed, all threads stop.
     pub fn outcome(&self, outcome: Outcome, stop: &CancelHandle) {
         let Err(error) = outcome else { return };
         let cancelled = error.downcast_ref().map(quorumlock::Error::kind) == Some(ErrorKind::Cancelled);
