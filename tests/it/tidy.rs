@@ -1,9 +1,10 @@
-//! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests read the source tree and
-//! say where it breaks a rule.
+//! The house rules of src/docs/architecture.md and .github/CONTRIBUTING.md, executed: these tests read the source tree
+//! and say where it breaks a rule.
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
-//! floors, [`prose`] the words, [`links`] where pages point to, and [`rules`] which tests show which rule of the manual.
+//! floors, [`prose`] the words, [`links`] where pages point to, and [`rules`] which tests show which rule of the
+//! manual.
 
 mod layers;
 mod links;
@@ -35,8 +36,8 @@ const IMPURE: [&str; 11] = [
     "std::thread",
 ];
 
-/// Where unsafe code may stand besides `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it is not
-/// allowed by name; this list says who may allow it.
+/// Where unsafe code may stand besides `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it is
+/// not allowed by name; this list names the files that may allow it.
 const UNSAFE: [&str; 2] = ["../tests/it/support/child.rs", "os/fork.rs"];
 
 #[test]
@@ -91,7 +92,7 @@ fn every_dependency_has_its_reason() {
     }
 }
 
-/// Not a rule: what the median is, for whoever runs the tests with `--nocapture`.
+/// Not a rule: shows the median, with `--nocapture`.
 #[test]
 #[allow(clippy::print_stdout)]
 fn sizes_are_shown() {
@@ -263,9 +264,11 @@ fn rules_find_what_is_planted() {
 
 #[test]
 fn a_dependency_without_a_reason_is_found() {
-    let manifest = "[package]\nname = \"a\"\n[dependencies]\n# Why.\na = \"1\"\nb = { version = \"1\", features = [\n    \
-                    \"x\",\n] }\n[target.'cfg(unix)'.dev-dependencies]\n# Why.\nc = [\n  \"d\",\n]\ne.workspace = true\n\
-                    [dependencies.f]\nversion = \"1\"\n# Why.\n[dev-dependencies.g]\nversion = \"1\"\n[features]\nh = []\n";
+    let manifest = "[package]\nname = \"a\"\n[dependencies]\n# Why.\na = \"1\"\n\
+                    b = { version = \"1\", features = [\n    \"x\",\n] }\n\
+                    [target.'cfg(unix)'.dev-dependencies]\n# Why.\nc = [\n  \"d\",\n]\ne.workspace = true\n\
+                    [dependencies.f]\nversion = \"1\"\n# Why.\n[dev-dependencies.g]\nversion = \"1\"\n\
+                    [features]\nh = []\n";
     let named: Vec<String> = unexplained_dependencies(manifest);
     let names: Vec<&str> = named.iter().filter_map(|line| line.split(' ').nth(4)).collect();
     assert_eq!(names, ["b", "e.workspace", "f"]);

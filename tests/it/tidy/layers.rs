@@ -1,5 +1,5 @@
-//! The rule of src/docs/architecture.md: a module imports only from the floors below its own, and no modules import in a
-//! circle.
+//! The rule of src/docs/architecture.md: a module imports only from the floors below its own, and no modules import in
+//! a circle.
 //!
 //! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads to, and keeps the
 //! result as arrows between files. A path to something that is re-exported leads to the file that the re-export names,
@@ -123,14 +123,14 @@ impl Tree {
     /// One circle of imports per file that is on one, as a sentence.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let mut findings: Vec<String> = Vec::new();
-        let mut told: BTreeSet<&str> = BTreeSet::new();
+        let mut found: BTreeSet<&str> = BTreeSet::new();
         for file in self.arrows.keys() {
-            if told.contains(file.as_str()) || Floor::of(file) == Some(Floor::Contents) {
+            if found.contains(file.as_str()) || Floor::of(file) == Some(Floor::Contents) {
                 continue;
             }
             if let Some(circle) = self.way_back(file) {
                 findings.push(format!("{file} imports itself: {}", circle.join(" → ")));
-                told.extend(circle);
+                found.extend(circle);
             }
         }
         findings

@@ -1,5 +1,5 @@
-//! What the pages of the repository point to exists: the files and headings that they link to, and the paths that they name.
-//! And the page on operations has every setting and every cause.
+//! What the pages of the repository point to exists: the files and headings that they link to, and the paths that they
+//! name. And the page on operations has every setting and every cause.
 //!
 //! rustdoc checks the links to items of the crate.
 

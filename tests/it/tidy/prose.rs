@@ -1,7 +1,8 @@
 //! The rules of prose, executed: plain technical English, 120 columns, and references that a reader can follow.
 //!
 //! The subject of a sentence is a component: the driver, a waiter, the node, the caller. `.github/CONTRIBUTING.md` says the
-//! rest. What counts as prose: all of a Markdown file, and the comments and strings of a source file.
+//! rest. What counts as prose: all of a Markdown file or a Python module, the comments and strings of a source file,
+//! and the comments of a script or a manifest.
 
 use super::source::code;
 use super::{name_below, none};
@@ -9,8 +10,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files, and folders with all that is below them, that keep the rules. The list grows until it is the whole tree.
-const COVERED: [&str; 7] =
-    [".github", "CHANGELOG.md", "README.md", "examples", "src/docs", "src/ffi/quorumlock.h", "src/lib.rs"];
+const COVERED: [&str; 13] = [
+    ".ci",
+    ".github",
+    "CHANGELOG.md",
+    "Cargo.toml",
+    "README.md",
+    "examples",
+    "src/docs",
+    "src/ffi/quorumlock.h",
+    "src/lib.rs",
+    "tests/it/readme.rs",
+    "tests/it/tidy",
+    "tests/it/tidy.rs",
+    "tests/run",
+];
 
 /// Below those, what may break a rule: this list itself.
 const EXEMPT: [&str; 1] = ["tests/it/tidy/prose.rs"];
@@ -81,7 +95,11 @@ fn all_below(path: &Path) -> Vec<PathBuf> {
 fn findings(file: &str, text: &str) -> Vec<String> {
     let is_markdown = file.ends_with(".md");
     let is_source = [".rs", ".c", ".cpp", ".h", ".hpp"].iter().any(|kind| file.ends_with(kind));
-    let prose = if is_source { comments_and_strings(text) } else { text.to_owned() };
+    let prose = match (is_markdown || file.ends_with(".py"), is_source) {
+        (true, _) => text.to_owned(),
+        (_, true) => comments_and_strings(text),
+        _ => comments_of_script(text),
+    };
     let mut is_verbatim = false;
     let mut findings = references(file, &prose);
     for (at, (line, whole)) in prose.lines().zip(text.lines()).enumerate() {
@@ -107,6 +125,15 @@ fn banned_words(line: &str) -> impl Iterator<Item = &str> {
 /// A row of a table, which Markdown does not let break.
 fn is_table(line: &str) -> bool {
     line.trim_start_matches(['/', '!', ' ']).starts_with('|')
+}
+
+/// The text with everything blanked but what stands behind a number sign: scripts and manifests.
+fn comments_of_script(text: &str) -> String {
+    let comment = |line: &str| {
+        let before = if line.starts_with('#') { Some(0) } else { line.find(" #") };
+        before.map_or_else(String::new, |at| " ".repeat(at) + &line[at..])
+    };
+    text.lines().map(comment).collect::<Vec<_>>().join("\n")
 }
 
 /// The text with everything blanked that the compiler acts on, but for strings.
@@ -139,5 +166,6 @@ fn planted_prose_is_found() {
     for text in ["let who = told(he);", &format!("let {long};"), &format!("//! | {long} |"), "'a'"] {
         assert_eq!(count("src/a.rs", text), 0, "{text}");
     }
+    assert_eq!(findings("a/run", "told=1 # nobody\n#he"), ["a/run:1: says \"nobody\"", "a/run:2: says \"he\""]);
     assert_eq!(count("docs/a.md", &"ä".repeat(COLUMNS)), 0, "columns are characters");
 }

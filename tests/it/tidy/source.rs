@@ -78,10 +78,11 @@ pub(crate) fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// A path as the code names it, and what it is told by.
+/// A path as the code names it, and the name that it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in `net/engine.rs`, both as `net, link`.
+    /// From the crate's root: `crate::engine::node_connection` in any file, `super::link` in `net/engine.rs`, both as
+    /// `net, link`.
     pub(crate) path: Vec<String>,
     /// The name that a `use` gives to it, for following re-exports. `*` for all that is there.
     pub(crate) alias: Option<String>,
@@ -117,7 +118,7 @@ pub(crate) fn paths(code: &str, module: &[String], children: &[String]) -> Vec<N
                 }
                 at = end;
             }
-            // `pub(in crate::engine)` says who may see an item, not what the item needs.
+            // `pub(in crate::engine)` says where an item may be seen, not what the item needs.
             "in" if before == "(" => {
                 while at + 1 < tokens.len() && tokens[at + 1] != ")" {
                     at += 1;
