@@ -45,7 +45,7 @@ fn one_server_has_one_vote_under_two_names() {
 fn a_duplicate_among_three_leaves_two_votes() {
     let servers = Server::several(2).unwrap();
     let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
-    let mutex = lasting(&client_of(urls), "k");
+    let mutex = lasting(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k");
     for _ in 0..20 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -126,7 +126,8 @@ fn a_name_that_leads_nowhere_holds_nobody_up() {
 fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     let mut servers = Server::several(2).unwrap();
     let proxy = Proxy::before(servers[0].port());
-    let guard = take(&lasting(&client_of([servers[0].url(), proxy.url(), servers[1].url()]), "k"));
+    let urls = [servers[0].url(), proxy.url(), servers[1].url()];
+    let guard = take(&lasting(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k"));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
     servers[1].kill();
     // One of three nodes answers, over two connections: too few to say how the lock has ended.

@@ -1,6 +1,8 @@
 //! Waits that another thread ends: at once, wherever they are, and without leaving a key.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, calls, client, gone_for_good, hasty_client_of, lasting, take, value};
+use crate::clients::{
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, hasty_client_of, lasting, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{CancelHandle, ErrorKind, Mutex, ReleaseOutcome, Wait};
@@ -26,7 +28,7 @@ fn time_to_cancel(mutex: &Mutex, wait: &Wait, cancel: impl FnOnce()) -> Duration
     })
 }
 
-/// By every means there is; the best of a few counts, as in [`crate::clients::promptly`].
+/// By every means there is; one of several tries is in time, as in [`crate::clients::promptly`].
 #[track_caller]
 fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
     let by_handle = || {
@@ -56,7 +58,7 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
         ("the end of a channel", &by_end_of_channel),
     ];
     for (name, cancel) in means {
-        let best = (0..3).map(|_| cancel()).find(|&time| time <= limit);
+        let best = (0..TRIES).map(|_| cancel()).find(|&time| time <= limit);
         assert!(best.is_some(), "not within {limit:?} by {name}");
     }
 }

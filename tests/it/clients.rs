@@ -109,8 +109,11 @@ pub(crate) fn causes(error: &Error) -> Vec<(String, Phase, Cause)> {
     error.causes().iter().map(|node| (node.address().to_owned(), node.phase(), node.cause())).collect()
 }
 
-/// Runs something that must be done within a limit. The machine may hold a thread up, so the best of three counts; what
-/// the library holds up is late every time.
+/// How often something is tried that must be done in time. A busy machine holds threads up, so that one try in time is
+/// enough. What the library holds up is late every time.
+pub(crate) const TRIES: usize = 12;
+
+/// Runs something that must be done within a limit, in one of [`TRIES`].
 #[track_caller]
 pub(crate) fn promptly<R>(limit: Duration, mut action: impl FnMut() -> R) -> R {
     promptly_from(limit, || (), |()| action())
@@ -124,7 +127,7 @@ pub(crate) fn promptly_from<P, R>(
     mut action: impl FnMut(P) -> R,
 ) -> R {
     let mut taken = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..TRIES {
         let prepared = prepare();
         let start = Instant::now();
         let result = action(prepared);

@@ -1,6 +1,8 @@
 //! A held lock changes hands: between threads, clients and processes, and nobody else gets it meanwhile.
 
-use crate::clients::{LASTING, SLACK, SOON, calls, client, client_of, failure, gone_for_good, lasting, take, value};
+use crate::clients::{
+    LASTING, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, lasting, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server, free_port};
@@ -191,7 +193,8 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
     const CROWD: usize = 300;
     const ROUNDS: u32 = 100;
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) = (client(&servers), client(&servers));
+    let patient = || builder(&servers).node_timeout(SOON).build().unwrap();
+    let (mine, theirs) = (patient(), patient());
     let ttl = Duration::from_secs(20);
     let watched = |resource: &str| mine.mutex(resource).ttl(ttl).watchdog(Watchdog::new().period(SHORTEST_PERIOD));
     let crowd: Vec<_> = (0..CROWD).map(|number| take_when_free(&watched(&format!("crowd/{number}")))).collect();

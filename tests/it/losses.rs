@@ -1,9 +1,11 @@
 //! The loss of a lock is told once, in time and for a reason.
 //!
-//! Whether it is told in time also depends on when the machine lets the threads run. So the best of three tries counts;
+//! Whether it is told in time also depends on when the machine lets the threads run. So one try of several is enough;
 //! what the library does late is late every time. How many tries that took is printed, with the times that were left.
 
-use crate::clients::{LASTING, SLACK, SOON, builder, client, gone_for_good, hasty_client_of, lasting, take, value};
+use crate::clients::{
+    LASTING, SLACK, SOON, TRIES, builder, client, gone_for_good, hasty_client_of, lasting, take, value,
+};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
@@ -16,7 +18,7 @@ const TTL: Duration = Duration::from_millis(400);
 const MARGIN: Duration = Duration::from_millis(80);
 const LOCKS: usize = 8;
 /// How often the nodes are struck.
-const STRIKES: u64 = if cfg!(debug_assertions) { 20 } else { 40 };
+const STRIKES: u64 = if cfg!(debug_assertions) { 10 } else { 40 };
 /// Sets another number of strikes. Each costs eight locks: 125 are a thousand.
 const STRIKES_VARIABLE: &str = "QUORUMLOCK_TEST_STRIKES";
 
@@ -64,7 +66,7 @@ fn told_in_time(
     mut strike: impl FnMut(&mut [Server]),
 ) -> Vec<Duration> {
     let mut seen = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..TRIES {
         *tries += 1;
         for server in &mut *servers {
             server.restart().unwrap();
@@ -74,8 +76,9 @@ fn told_in_time(
             let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().notify_before(MARGIN));
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
-        let guards: Vec<MutexGuard> = (0..LOCKS).map(|number| take(&mutex(number))).collect();
-        thread::sleep(Duration::from_millis(round * 17 % 300));
+        let free = |number| mutex(number).lock_timeout(SOON).unwrap().expect("nobody holds it");
+        let guards: Vec<MutexGuard> = (0..LOCKS).map(free).collect();
+        thread::sleep(Duration::from_millis(round * 31 % 300));
         strike(servers);
         let remaining: Vec<Duration> = thread::scope(|scope| {
             let waiting: Vec<_> = guards.iter().map(|guard| scope.spawn(|| remaining_when_told(guard))).collect();
@@ -211,12 +214,12 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
 }
 
 /// Lets something happen to a client that gives its nodes a second, on three servers: what was left of a lock when its loss
-/// was told must be something, at least once in three times.
+/// was told must be something, in one of [`TRIES`].
 #[track_caller]
 fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
     let servers = Server::several(3).unwrap();
     let mut seen = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..TRIES {
         let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
         let remaining = scene(&client, &servers);
         gone_for_good(&servers, KEY);

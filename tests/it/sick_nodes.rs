@@ -1,8 +1,8 @@
 //! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node timeout and no more.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, causes, failure, hasty_client_of};
+use crate::clients::{NODE_TIMEOUT, SLACK, TRIES, causes, failure, hasty_client_of};
 use crate::support::server::Server;
-use quorumlock::{Cause, ErrorKind, Mutex, Redlock, ReleaseOutcome};
+use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
 /// How much longer a lock and unlock may take with a hung minority than without: the median against the median.
@@ -40,27 +40,30 @@ fn costs_nothing(sick: usize, fall_ill: impl FnOnce(&[Server], &dyn Fn() -> Redl
     let healthy = client(all).mutex("healthy");
     let sick = fall_ill(hung, &|| client(all[sick..].iter().chain(hung))).mutex("sick");
     let mut ratios = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..TRIES {
         let ratio = ratio_of_medians(&sick, &healthy);
-        if ratio <= TOLERATED {
+        if ratio.is_some_and(|ratio| ratio <= TOLERATED) {
             return;
         }
         ratios.push(ratio);
     }
-    panic!("with {} of 5 hung, lock and unlock take {ratios:.2?} times as long", hung.len());
+    panic!(
+        "with {} of 5 hung, lock and unlock take so many times as long, or work too rarely: {ratios:.2?}",
+        hung.len()
+    );
 }
 
 #[allow(clippy::print_stdout)]
-fn ratio_of_medians(sick: &Mutex, healthy: &Mutex) -> f64 {
+fn ratio_of_medians(sick: &Mutex, healthy: &Mutex) -> Option<f64> {
     for _ in 0..WARM_UP {
         pair(sick);
         pair(healthy);
     }
     let (sick, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (pair(sick), pair(healthy))).unzip();
-    let (sick, healthy) = (median(sick), median(healthy));
+    let (sick, healthy) = (median(sick)?, median(healthy)?);
     let ratio = sick.as_secs_f64() / healthy.as_secs_f64();
     println!("lock and unlock: {sick:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
-    ratio
+    Some(ratio)
 }
 
 /// The time of one lock and unlock. None when it failed: a machine that is held up for a node timeout is no node's fault.
@@ -71,12 +74,12 @@ fn pair(mutex: &Mutex) -> Option<Duration> {
     Some(start.elapsed())
 }
 
-fn median(times: Vec<Option<Duration>>) -> Duration {
+/// None when more than one in twenty failed.
+fn median(times: Vec<Option<Duration>>) -> Option<Duration> {
     let samples = times.len();
     let mut times: Vec<Duration> = times.into_iter().flatten().collect();
-    assert!(times.len() >= samples - samples / 20, "only {} of {samples} worked", times.len());
     times.sort_unstable();
-    times[times.len() / 2]
+    (times.len() >= samples - samples / 20).then(|| times[times.len() / 2])
 }
 
 #[test]
@@ -97,24 +100,27 @@ fn a_hung_majority_is_told_within_the_node_timeout_and_by_name() {
     let preparations: [(&dyn Fn() -> Mutex, _); 2] =
         [(&on_open_connections, NODE_TIMEOUT), (&not_yet_connected, NODE_TIMEOUT * 2)];
     for (prepare, limit) in preparations {
-        let mutex = is_told(hung, limit, prepare);
+        let mutex = is_told(hung, Some(limit), prepare);
         for _ in 0..20 {
-            is_told(hung, NODE_TIMEOUT, || mutex.clone());
+            is_told(hung, None, || mutex.clone());
         }
     }
 }
 
-/// An attempt fails in time and names exactly the hung nodes: one of three tries, as the machine may hold up any of them.
+/// An attempt fails in time and names exactly the hung nodes, in one of [`TRIES`]. Without a limit it takes one node
+/// timeout, or two where a connection had to be opened, as the error says.
 #[track_caller]
-fn is_told(hung: &[Server], limit: Duration, prepare: impl Fn() -> Mutex) -> Mutex {
+fn is_told(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
     let expected: Vec<_> = hung.iter().map(|server| (server.address(), Cause::TimedOut)).collect();
     let mut seen = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..TRIES {
         let mutex = prepare();
         let start = Instant::now();
         let error = failure(&mutex);
         let time = start.elapsed();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let were_connected = causes(&error).iter().all(|(_, phase, _)| *phase == Phase::Reply);
+        let limit = limit.unwrap_or(if were_connected { NODE_TIMEOUT } else { NODE_TIMEOUT * 2 });
         let named: Vec<_> = causes(&error).into_iter().map(|(address, _, cause)| (address, cause)).collect();
         if named == expected && time <= limit + SLACK {
             return mutex;

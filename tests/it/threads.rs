@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const THREADS: usize = 64;
 const RESOURCES: usize = 8;
 /// Lock and unlock pairs of each thread.
-const PAIRS: usize = if cfg!(debug_assertions) { 250 } else { 2000 };
+const PAIRS: usize = if cfg!(debug_assertions) { 100 } else { 2000 };
 /// Sets another number of pairs for each thread.
 const PAIRS_VARIABLE: &str = "QUORUMLOCK_TEST_PAIRS";
 

@@ -136,6 +136,7 @@ fn everything_happens() {
         "a SET that runs after its connection was closed",
         "an observer is told of a repair",
         "an attempt that is won too late",
+        "fault: a client is killed",
     ];
     let common = [
         "a SET that is answered with an error",
@@ -184,7 +185,6 @@ fn everything_happens() {
         "an observer is told of a quarantine",
         "an unlock that says released",
         "bytes on a connection that its node does not know",
-        "fault: a client is killed",
         "fault: a client is paused",
         "fault: a client's machine sleeps",
         "fault: a client's wall clock is set",
