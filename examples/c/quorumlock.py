@@ -47,7 +47,7 @@ class Result(enum.IntEnum):
     PANIC = 300
 
 
-class RestartGuard(enum.IntEnum):
+class RestartPolicy(enum.IntEnum):
     """What is done about nodes that were restarted and may have forgotten locks."""
 
     OBSERVED = 0

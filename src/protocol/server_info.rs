@@ -25,6 +25,7 @@ pub struct ServerInfo {
     memory_limit: u64,
     eviction: Option<&'static str>,
     aof_enabled: Option<bool>,
+    loading: bool,
 }
 
 /// What a server is to others. `Display` gives `master` or `replica`.
@@ -83,6 +84,7 @@ impl ServerInfo {
                 b"master_replid" => self.replication_id = value.try_into().ok(),
                 b"master_replid2" => self.former_replication_id = value.try_into().ok(),
                 b"uptime_in_seconds" => self.uptime_seconds = number(value).unwrap_or(0),
+                b"loading" => self.loading = value == b"1",
                 b"aof_enabled" => self.aof_enabled = Some(value == b"1"),
                 b"maxmemory" => self.memory_limit = number(value).unwrap_or(0),
                 b"maxmemory_policy" => {
@@ -111,7 +113,7 @@ impl ServerInfo {
             run_id: self.run_id,
             uptime: self.uptime(),
             replication: self.replication(),
-            aof_enabled: self.aof_enabled,
+            aof_enabled: self.aof_enabled(),
         }
     }
 
@@ -140,10 +142,10 @@ impl ServerInfo {
         self.eviction.filter(|_| self.memory_limit > 0)
     }
 
-    /// Whether the server appends its writes to a file, unless withheld or not asked. `INFO` does not show `appendfsync` in
-    /// any version.
+    /// Whether the server appends its writes to a file; unknown if withheld, not asked, or while the server loads its data:
+    /// it switches the file off until it has read it. `INFO` does not show `appendfsync` in any version.
     pub fn aof_enabled(&self) -> Option<bool> {
-        self.aof_enabled
+        self.aof_enabled.filter(|_| !self.loading)
     }
 
     /// Why such a server may not vote, if it may not (rule 7.2).
@@ -281,7 +283,9 @@ mod tests {
     #[test]
     fn an_append_only_file_is_on_off_or_not_shown() {
         let table = [("aof_enabled:1", Some(true)), ("aof_enabled:0", Some(false)), ("aof_enabled:?", Some(false))];
-        for (text, enabled) in table.into_iter().chain([("loading:0\nrdb_saves:1", None), ("", None)]) {
+        for (text, enabled) in
+            table.into_iter().chain([("loading:0\nrdb_saves:1", None), ("loading:1\naof_enabled:0", None), ("", None)])
+        {
             assert_eq!(learnt(text).aof_enabled(), enabled, "{text}");
         }
     }

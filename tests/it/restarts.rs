@@ -14,6 +14,7 @@ use quorumlock::{
     Builder, Cause, ErrorKind, ExtendOutcome, Mutex, MutexGuard, Node, NodeState, Phase, Redlock, ReleaseOutcome,
     RestartPolicy, Watchdog,
 };
+use std::thread;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
@@ -161,6 +162,28 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
     assert!(eventually(SOON, || guard.extend(MAX_TTL).unwrap() == ExtendOutcome::Extended));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(take(&theirs.mutex(KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+/// While a server loads its append-only file, its `INFO` says `aof_enabled:0`.
+#[test]
+fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
+    let slowly = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300"];
+    let mut server = Server::with(&slowly).unwrap();
+    let fill = "for i = 1, 8000 do redis.call('SET', 'filler:' .. i, i) end";
+    server.command(&["EVAL", fill, "0"]).unwrap();
+    let client = Redlock::builder().node(server.url()).durable(true).node_timeout(SOON).build().unwrap();
+    acquaint(&client);
+    let mut was_loading = false;
+    thread::scope(|scope| {
+        let restart = scope.spawn(|| server.restart().unwrap());
+        while !restart.is_finished() {
+            let failed = client.mutex(KEY).try_lock().err();
+            was_loading |= failed.is_some_and(|error| causes(&error).iter().any(|cause| cause.2 == Cause::Loading));
+            assert!(client.nodes().unwrap()[0].is_durable());
+        }
+    });
+    assert!(was_loading, "no attempt has met the node while it loads");
+    assert!(eventually(SOON, || matches!(client.mutex(KEY).try_lock(), Ok(Some(_)))), "it counts at once");
 }
 
 /// A declaration that the server itself contradicts does not count: not in this process of it, nor in the next.
