@@ -9,7 +9,7 @@ import threading
 import time
 
 import quorumlock
-from quorumlock import Result, RestartGuard
+from quorumlock import Result, RestartPolicy
 
 VOTING, DOWN, MASTER, REFUSED, CONNECT = 2, 3, 1, 14, 2
 ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_DOWN, NODE_UP, RELEASED = 1, 2, 3, 6, 7, 8, 10
@@ -150,7 +150,7 @@ def main(path, *urls):
         unavailable_after=2,
         max_ttl=60,
         durable=False,
-        restart_policy=RestartGuard.OBSERVED,
+        restart_policy=RestartPolicy.OBSERVED,
         release_notifications=True,
         fence_retention=25 * 3600,
         spin=0,
