@@ -1,7 +1,7 @@
 //! The one way from C into the library and back: no panic passes, and no cancellation of the thread.
 //!
-//! A panic that reached C would be undefined behaviour, or end the process. Every function does its work in one of these;
-//! even what they do afterwards, writing an error, is done so.
+//! A panic that reached C would be undefined behaviour, or end the process. Every function does its work in one of
+//! these; even what they do afterwards, writing an error, is done so.
 
 use super::cancellation::Uncancelled;
 use super::code::Code;

@@ -4,7 +4,7 @@ use super::code::Code;
 use crate::{Error, ErrorKind, NodeFault};
 use std::borrow::Cow;
 
-/// Why a call ended early. Its code may also be an answer; then nobody asks for the rest.
+/// Why a call ended early. Its code may also be an answer; then the rest is not read.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: Code,

@@ -1,4 +1,4 @@
-//! A lock that was taken, as many threads and callbacks of a program may use it at once.
+//! A held lock, which many threads and callbacks of a program may use at once.
 //!
 //! ```text
 //!            borrow                          take
@@ -6,10 +6,10 @@
 //!          put back                unlock, detach, free
 //! ```
 //!
-//! To extend a lock or to watch it, one thread borrows what holds it; others wait until it is put back, which takes a node timeout
-//! at most. A callback of that very thread would wait for itself: it is told that the guard is busy. No mutex is held while
-//! anything is sent or anybody called. Every call has its own count of the handle: so a guard that is freed meanwhile lets go
-//! of the lock at the end of the call, and in a child, where calls of other threads never end, not at all.
+//! To extend a lock or to watch it, one thread borrows what holds it; others wait until it is put back, which takes a
+//! node timeout at most. A callback of the same thread would wait for itself: it gets `BUSY`. No mutex is held while
+//! anything is sent or a callback runs. Every call has its own count of the handle: so a guard that is freed meanwhile
+//! lets go of the lock at the end of the call, and in a child, where calls of other threads never end, not at all.
 
 use super::alarm::Alarm;
 use super::boundary::{enter, value};
@@ -41,8 +41,8 @@ enum State {
     Held(crate::MutexGuard),
 }
 
-/// A thread, as told from others that run. Not by `thread::current`, which leaves a note of every thread that it is called
-/// on, and that of the main thread for ever.
+/// The identity of a running thread. Not by `thread::current`, which allocates a record of every thread that calls it,
+/// and never frees that of the main thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Here(usize);
 
@@ -106,7 +106,7 @@ impl Guard {
         }
     }
 
-    /// The state, when nobody has borrowed what holds the lock.
+    /// The state, when no thread has borrowed what holds the lock.
     fn at_rest(&self) -> Result<MutexGuard<'_, State>> {
         self.state.check_process()?;
         let mut state = self.state.lock()?;

@@ -4,12 +4,12 @@
 //!   quorumlock_guard *guard, in a call          Lent<Guard>              counted once more for the call
 //!   quorumlock_guard *guard, in a _free         Returned<Guard>          taken back
 //!   quorumlock_guard **guard                    Output<*const Guard>     Place, when it is not NULL; written once
-//!   const quorumlock_event *event               Seen<Event>              lasts as long as C was told
+//!   const quorumlock_event *event               Seen<Event>              lasts as long as the header says
 //! ```
 //!
-//! Outside this file nobody makes such values but C, in calls of the functions with `no_mangle`. What the header demands of
-//! C is what makes the unsafe code sound: a pointer is NULL, or what the library gave for its type and was not given back.
-//! Any thread may come with it: what can be handed out is `Send` and `Sync`.
+//! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What the header demands
+//! of C is what makes the unsafe code sound: a pointer is NULL, or what the library gave for its type and was not given
+//! back. Any thread may come with it: what can be handed out is `Send` and `Sync`.
 
 use super::failure::{Failure, Result};
 use std::ptr::NonNull;
@@ -31,8 +31,8 @@ impl<T> Lent<T> {
             return None;
         }
         // SAFETY: It came from `Arc::into_raw` in `Place::give` or `hand_out`, for the same type, as the header has one
-        // type of handle for one of content. It was not given back, so C's own count keeps it alive now; whoever frees it
-        // while this runs breaks convention 1.
+        // type of handle for one of content. It was not given back, so C's own count keeps it alive now; a program that
+        // frees it while this runs breaks convention 1.
         unsafe {
             Arc::increment_strong_count(self.0);
             Some(Arc::from_raw(self.0))
@@ -82,8 +82,8 @@ pub(super) struct Place<T>(NonNull<T>);
 
 impl<T> Place<T> {
     pub(super) fn write(self, value: T) {
-        // SAFETY: The header demands a place for a value of this type, which the caller of this very call keeps. What is
-        // there may be uninitialised: it is neither read nor dropped.
+        // SAFETY: The header demands a place for a value of this type, which the caller of this very call keeps. What
+        // is there may be uninitialised: it is neither read nor dropped.
         unsafe { self.0.write(value) }
     }
 }
@@ -107,8 +107,8 @@ pub(super) struct Seen<T>(*const T);
 impl<T: Sync> Seen<T> {
     /// None for NULL.
     pub(super) fn look(&self) -> Option<&T> {
-        // SAFETY: It was made from a reference, and what it leads to lasts as long as the header says: until the callback
-        // returns, or the handle that it was asked of is given back. It is not changed meanwhile.
+        // SAFETY: It was made from a reference, and what it leads to lasts as long as the header says: until the
+        // callback returns, or the handle that it was asked of is given back. It is not changed meanwhile.
         unsafe { self.0.as_ref() }
     }
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 const HEADER: &str = include_str!("quorumlock.h");
 
-/// Every number that was ever published: its name, what it is here, and what it has always been. Lines may be added, and
-/// never changed or taken out.
+/// Every number that was ever published: its name, what it is here, and what it has always been. Lines may be added,
+/// and never changed or taken out.
 const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_OK", Code::Ok as i32, 0),
     ("QUORUMLOCK_HELD", Code::Held as i32, 1),

@@ -1,6 +1,6 @@
 //! How a program without channels learns that a lock is lost: by a descriptor that becomes readable, or by a call.
 //!
-//! Whoever tells the loss does either: the watchdog's thread, or the one that finds out in an extension. No thread waits
+//! The thread that reports the loss does either: the watchdog's, or the one whose extension found it. No thread waits
 //! for it.
 
 use super::alarm::Alarm;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// `quorumlock_lost`.
 type Callback = extern "C" fn(*mut c_void);
 
-/// Whom to call.
+/// The callback and its userdata.
 struct Call {
     lost: Callback,
     userdata: Userdata,

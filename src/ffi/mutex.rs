@@ -33,7 +33,7 @@ struct Settings {
 }
 
 impl Mutex {
-    /// As it is set now. The lock is taken with a copy: nobody holds anything while he waits.
+    /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     fn current(&self) -> Result<crate::Mutex> {
         let Settings { plain, is_fenced, watchdog } = self.settings.lock()?.clone();
         let mutex = if is_fenced { plain.fenced().into() } else { plain };
@@ -43,7 +43,7 @@ impl Mutex {
         })
     }
 
-    /// Gives a guard, or says that somebody else has the lock.
+    /// Gives a guard, or that another client has the lock.
     fn take(
         &self,
         guard: Output<*const Guard>,

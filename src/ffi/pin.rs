@@ -1,12 +1,12 @@
 //! Keeps the library in memory when a program closes it.
 //!
-//! `dlclose` takes code away from under whoever runs it. When all handles are freed, no thread of the library's own is left
-//! but, perhaps, one: a look-up of a host name cannot be ended, and takes as long as the system's resolver likes. Threads of
-//! the program have destructors of thread-local values to run. And each time that it is loaded, Rust's library takes one of the
-//! thousand keys that a process has for such values, and never gives it back. So the library asks to stay. What is left
-//! is code; what a program wants back, threads, descriptors and memory, went with the handles.
+//! `dlclose` unmaps code that may still run. When all handles are freed, at most one kind of thread of the library is
+//! left: a look-up of a host name cannot be ended, and takes as long as the system's resolver. Threads of the program
+//! have destructors of thread-local values to run. And each time that it is loaded, Rust's library takes one of the
+//! thousand keys that a process has for such values, and does not give it back. So the library stays loaded. Only code
+//! is left: threads, descriptors and memory are freed with the handles.
 
-/// Sees to it, once, that this library is not unloaded. Where it is part of the program, there is nothing to do.
+/// Prevents, once, that this library is unloaded. Where it is part of the program, there is nothing to do.
 pub(super) fn pin() {
     #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
     {
@@ -26,8 +26,8 @@ fn stay() {
     if unsafe { libc::dladdr(pin as fn() as *const libc::c_void, found.as_mut_ptr()) } == 0 {
         return;
     }
-    // SAFETY: `dladdr` has written it, and the name lasts as long as the library. A library that is loaded already is not
-    // loaded again: no initialiser runs. Closing what was opened leaves the flag.
+    // SAFETY: `dladdr` has written it, and the name lasts as long as the library. A library that is loaded already is
+    // not loaded again: no initialiser runs. Closing what was opened leaves the flag.
     unsafe {
         let library =
             libc::dlopen(found.assume_init().dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);

@@ -1,4 +1,4 @@
-//! A lease as text, for whoever may read it.
+//! A lease as text.
 
 use super::boundary::value;
 use super::handle::{Lent, Returned};

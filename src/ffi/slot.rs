@@ -1,14 +1,14 @@
-//! What a handle holds that changes: behind a mutex on which no child of `fork` waits.
+//! The mutable content of a handle: behind a mutex on which no child of `fork` waits.
 //!
-//! In a child, a mutex that another thread of the parent had stays locked for ever, and what that thread was changing stays
-//! half changed. So there it is only tried.
+//! In a child, a mutex that another thread of the parent had stays locked, and its content may be half changed. So a
+//! child only tries it.
 
 use super::code::Code;
 use super::failure::{Failure, Result};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, MutexGuard, lock};
 
-/// Something that changes. Its mutex is held for a moment only, and never while anybody is called.
+/// Mutable content. Its mutex is held briefly, and never during a callback.
 pub(super) struct Slot<T> {
     created_in: ForkEpoch,
     content: Mutex<T>,

@@ -4,7 +4,7 @@ use super::code::Code;
 use super::failure::{Failure, Result};
 use std::ffi::c_char;
 
-/// Longest text that is read. Longer ones are mistakes, such as a negative length: nobody has so long a name.
+/// Longest text that is read. Longer ones are mistakes, such as a negative length.
 const LONGEST: usize = 1 << 20;
 
 /// `quorumlock_str`: a text of the library's.
@@ -18,7 +18,7 @@ pub(super) struct Str {
 impl Str {
     pub(super) const EMPTY: Str = Str::of("");
 
-    /// Lasts as long as the text, of which C is told how long that is.
+    /// Lasts as long as the text; the header says how long that is.
     pub(super) const fn of(text: &str) -> Str {
         Str { data: text.as_ptr().cast(), length: text.len() }
     }
@@ -37,8 +37,8 @@ impl Bytes {
         if length > LONGEST {
             return Err(Failure::new(Code::TooLong, format!("{argument} has {length} bytes, more than {LONGEST}")));
         }
-        // SAFETY: The header demands that so many bytes can be read there, and that nobody changes them during the call. They
-        // are no more than fit into an address space.
+        // SAFETY: The header demands that so many bytes can be read there, and that they do not change during the call.
+        // They are no more than fit into an address space.
         let bytes = unsafe { std::slice::from_raw_parts(self.0.cast::<u8>(), length) };
         std::str::from_utf8(bytes).map_err(|_| Failure::new(Code::NotUtf8, format!("{argument} is not UTF-8")))
     }

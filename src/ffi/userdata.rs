@@ -1,11 +1,11 @@
-//! What a program gives with a callback, and how it gets it back.
+//! The userdata of a callback, and its release.
 
 use std::ffi::c_void;
 
 /// `quorumlock_release`, which may be NULL.
 pub(super) type Release = Option<extern "C" fn(*mut c_void)>;
 
-/// A pointer that is handed to a callback as it is. When nobody will use it any more, it is released, once.
+/// A pointer that is handed to a callback unchanged. It is released once, after its last use.
 pub(super) struct Userdata {
     pointer: *mut c_void,
     release: Release,
@@ -21,8 +21,8 @@ impl Userdata {
     }
 }
 
-// SAFETY: The library does nothing with the pointer but hand it to functions of the program, and the header says that they
-// are called on any thread.
+// SAFETY: The library does nothing with the pointer but hand it to functions of the program, and the header says that
+// they are called on any thread.
 unsafe impl Send for Userdata {}
 // SAFETY: As above; and that observers are called on several threads at once.
 unsafe impl Sync for Userdata {}

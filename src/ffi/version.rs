@@ -27,7 +27,7 @@ extern "C" fn quorumlock_result_text(result: c_int) -> Str {
     value(Str::EMPTY, || Some(Str::of(Code::of(result).map_or("unknown result", Code::text))))
 }
 
-/// The clock that deadlines are told by.
+/// The clock of deadlines.
 #[cfg(unix)]
 pub(super) fn now_millis() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
