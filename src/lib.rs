@@ -92,9 +92,9 @@
 //!    or a database refuses late writes.
 //! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
 //!    and its [`Cause`].
-//! 8. [`Observer`] receives events, for logs, metrics and alarms: also those of nodes, and of releases that no call
-//!    waits for. [`nodes`](Redlock::nodes) gives the last known state of each node: its [`NodeState`], server, run id,
-//!    role and last fault.
+//! 8. [`Observer`] receives each [`event`], for logs, metrics and alarms: also those of nodes, and of releases that no
+//!    call waits for. [`nodes`](Redlock::nodes) gives the last known state of each node: its [`NodeState`], server, run
+//!    id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
     doc = "9. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
@@ -156,11 +156,7 @@ pub use api::watchdog::Watchdog;
 #[doc(no_inline)]
 pub use crossbeam_channel::Receiver;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
-pub use events::event::{
-    Acquired, AttemptLost, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, NodeDown,
-    NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed, ReleaseNotificationsRefused,
-    Released, Repaired,
-};
+pub use events::event;
 pub use events::extension::ExtendOutcome;
 pub use events::observer::Observer;
 pub use events::release::ReleaseOutcome;

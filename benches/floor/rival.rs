@@ -2,7 +2,8 @@
 
 use crate::bare::Bare;
 use crate::ours;
-use quorumlock::{Acquired, Mutex, Observer, Redlock};
+use quorumlock::event::Event;
+use quorumlock::{Mutex, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -118,8 +119,10 @@ impl Rival {
 struct Attempts(AtomicU32);
 
 impl Observer for Attempts {
-    fn acquired(&self, event: &Acquired) {
-        self.0.store(event.attempts(), Ordering::Relaxed);
+    fn event(&self, event: &Event) {
+        if let Event::Acquired(event) = event {
+            self.0.store(event.attempts(), Ordering::Relaxed);
+        }
     }
 }
 

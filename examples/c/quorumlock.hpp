@@ -234,11 +234,11 @@ public:
     }
     config &spin(microseconds time) { return set(quorumlock_config_set_spin_us, detail::count(time)); }
 
-    // Has this called for what happens with the clients that are made from now on, on whichever thread.
+    // Adds an observer to the clients that are made from now on. It is called on any thread.
     config &observe(observer observer)
     {
         auto *owned = new quorumlock::observer(std::move(observer));
-        return set(quorumlock_config_set_observer, quorumlock_hpp_observe, static_cast<void *>(owned),
+        return set(quorumlock_config_add_observer, quorumlock_hpp_observe, static_cast<void *>(owned),
             quorumlock_hpp_forget_observer);
     }
 

@@ -98,7 +98,7 @@ _FUNCTIONS = {
     "quorumlock_config_set_release_notifications": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
-    "quorumlock_config_set_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
+    "quorumlock_config_add_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_client_close": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
@@ -399,7 +399,8 @@ class NodeStatus:
 class Client(_Handle):
     """The nodes of one quorum, and the connections to them. One for the whole program will do.
 
-    Settings that are not given have the library's defaults. `observer` is called with an `Event`, on any thread.
+    Settings that are not given have the library's defaults. Each of `observers` is called with an `Event`, on
+    any thread.
     """
 
     def __init__(
@@ -418,7 +419,7 @@ class Client(_Handle):
         release_notifications=None,
         fence_retention=None,
         spin=None,
-        observer=None,
+        observers=(),
     ):
         config = _c.quorumlock_config_new()
         try:
@@ -449,8 +450,8 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
             if spin is not None:
                 _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
-            if observer is not None:
-                _check(_c.quorumlock_config_set_observer(config, _observe, _keep(observer), _release))
+            for observer in observers:
+                _check(_c.quorumlock_config_add_observer(config, _observe, _keep(observer), _release))
             self._handle = _made(_c.quorumlock_client_new, config)
         finally:
             _c.quorumlock_config_free(config)

@@ -132,7 +132,7 @@ impl Client {
     pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
         self.check_process()?;
         let unsettled = self.engine().settle(timeout);
-        self.report().tell_news();
+        self.report().deliver_queued();
         if unsettled.is_empty() { Ok(()) } else { Err(self.unsettled(timeout, unsettled)) }
     }
 

@@ -93,7 +93,7 @@ impl Redlock {
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
         let count = self.client.engine().check(timeout);
-        self.client.report().tell_news();
+        self.client.report().deliver_queued();
         if count.is_won() {
             self.nodes()
         } else {
@@ -131,7 +131,7 @@ impl Redlock {
             .zip(self.client.engine().status())
             .map(|((address, &is_durable), snapshot)| NodeStatus::new(address.clone(), is_durable, snapshot));
         let status = status.collect();
-        self.client.report().tell_news();
+        self.client.report().deliver_queued();
         Ok(status)
     }
 

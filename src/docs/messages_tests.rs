@@ -252,11 +252,11 @@ fn page() -> String {
         "A setting, a name, a lease, a wait",
         &errors.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
     );
-    page.push_str("\n# An event, in the C interface\n\n");
-    page.push_str("An observer in Rust gets a type for each kind, and writes its own lines.\n\n");
-    page.push_str("| Kind | Message |\n|---|---|\n");
-    for (kind, line) in event_tests::lines() {
-        let _ = writeln!(page, "| `{kind}` | {line} |");
+    page.push_str("\n# An event\n\n`Display` in Rust, `quorumlock_event_message` in C.\n\n");
+    page.push_str("| `event::Event` | `quorumlock_kind` | Line |\n|---|---|---|\n");
+    for (variant, kind, line) in event_tests::lines() {
+        let kind = kind.trim_start_matches("QUORUMLOCK_EVENT_");
+        let _ = writeln!(page, "| `{variant}` | `{kind}` | {line} |");
     }
     list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
     page

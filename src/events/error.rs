@@ -238,11 +238,16 @@ impl NodeFault {
     pub fn cause(&self) -> Cause {
         self.fault.cause
     }
+
+    /// The cause in words, without the address.
+    pub(crate) fn explained(&self) -> Explained {
+        Explained(self.fault)
+    }
 }
 
 impl fmt::Display for NodeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.address, Explained(self.fault))
+        write!(f, "{}: {}", self.address, self.explained())
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct ReleaseContext {
     /// Whether the lease was valid when the release was queued.
     pub(crate) was_valid: bool,
     /// Whether the loss of the lock was told before.
-    pub(crate) loss_told: bool,
+    pub(crate) loss_reported: bool,
 }
 
 /// What has happened and was not told yet.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn release(number: usize) -> PendingEvent {
-        let farewell = ReleaseContext { key: number.to_string().into(), was_valid: true, loss_told: false };
+        let farewell = ReleaseContext { key: number.to_string().into(), was_valid: true, loss_reported: false };
         PendingEvent::Release(farewell, ReleaseVerdict::Released, Vec::new())
     }
 

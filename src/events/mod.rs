@@ -1,7 +1,7 @@
 //! What is reported, and to what: errors, outcomes, events, observers.
 
 pub(crate) mod error;
-pub(crate) mod event;
+pub mod event;
 pub(crate) mod event_queue;
 pub(crate) mod extension;
 pub(crate) mod observer;

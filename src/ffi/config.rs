@@ -4,7 +4,7 @@ use super::boundary::{tell, value};
 use super::code::Code;
 use super::failure::{Failure, Result};
 use super::handle::{Lent, Returned, hand_out};
-use super::observer::{Callback, Listener};
+use super::observer::{Callback, CallbackObserver};
 use super::slot::Slot;
 use super::text::Bytes;
 use super::userdata::{Release, Userdata};
@@ -38,11 +38,7 @@ impl Config {
 
     fn change(&self, change: impl FnOnce(Builder) -> Builder) -> Result<Code> {
         let mut builder = self.0.lock()?;
-        let changed = change(builder.clone());
-        let former = std::mem::replace(&mut *builder, changed);
-        // A former observer may go with it, and its program is called.
-        drop(builder);
-        drop(former);
+        *builder = change(builder.clone());
         Ok(Code::Ok)
     }
 }
@@ -150,17 +146,17 @@ extern "C" fn quorumlock_config_set_spin_us(config: Lent<Config>, time_us: u64) 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_observer(
+extern "C" fn quorumlock_config_add_observer(
     config: Lent<Config>,
     observer: Option<Callback>,
     userdata: *mut c_void,
     release: Release,
 ) -> Code {
     tell(|| {
-        // Ours from here on, also if this fails.
+        // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let config = config.content("config")?;
-        let listener = Listener::new(observer, userdata)?;
-        config.change(|builder| builder.observer(listener))
+        let observer = CallbackObserver::new(observer, userdata)?;
+        config.change(|builder| builder.observer(observer))
     })
 }

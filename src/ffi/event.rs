@@ -1,12 +1,13 @@
-//! What a program's observer is told: one kind of thing for all events, with functions that ask for its parts.
+//! An event as C sees it: one opaque type for all kinds, with a function for each part.
 //!
-//! So an event can tell more in a later version, and programs that were built before need not know.
+//! A later version can add parts, and a program that was built before keeps working.
 
 use super::boundary::value;
 use super::handle::Seen;
 use super::report::{Fault, faults, show};
 use super::text::Str;
-use crate::{Human, NodeFault};
+use crate::event::{self, LossReason};
+use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::ptr::null;
 use std::sync::OnceLock;
@@ -40,98 +41,148 @@ pub(super) enum Kind {
     NodeNotDurable = 20,
 }
 
-/// `quorumlock_event`. What does not belong to its kind is zero, or empty.
-#[derive(Default)]
-pub(super) struct Event {
-    pub(super) kind: Kind,
-    pub(super) name: String,
-    pub(super) addresses: Vec<String>,
-    pub(super) faults: Vec<Fault>,
-    /// Made when it is asked for.
-    pub(super) message: OnceLock<String>,
-    pub(super) policy: &'static str,
-    pub(super) waited: Duration,
-    pub(super) ttl: Duration,
-    pub(super) remaining: Duration,
-    pub(super) attempts: u32,
-    pub(super) round_trips: u32,
-    pub(super) granted: usize,
-    pub(super) refused: usize,
-    pub(super) dropped: u64,
-    pub(super) is_automatic: bool,
-    pub(super) is_freed: bool,
+/// `quorumlock_event`: an event and its parts, for the time of a callback.
+pub(super) struct Event<'e> {
+    event: &'e event::Event,
+    parts: Parts<'e>,
+    faults: Vec<Fault>,
+    /// Made when the program asks for it.
+    message: OnceLock<String>,
 }
 
-impl Event {
-    /// Of a resource, or of none if the name is empty.
-    pub(super) fn of(kind: Kind, name: &str) -> Event {
-        Event { kind, name: name.to_owned(), ..Event::default() }
+/// The parts of an event. A part that its kind does not have is zero or empty.
+#[derive(Default)]
+struct Parts<'e> {
+    kind: Kind,
+    name: &'e str,
+    addresses: Vec<&'e str>,
+    causes: &'e [NodeFault],
+    policy: &'static str,
+    waited: Duration,
+    ttl: Duration,
+    remaining: Duration,
+    attempts: u32,
+    round_trips: u32,
+    granted: usize,
+    refused: usize,
+    dropped: u64,
+    is_automatic: bool,
+    is_freed: bool,
+}
+
+impl<'e> Event<'e> {
+    pub(super) fn new(event: &'e event::Event) -> Event<'e> {
+        let parts = Parts::of(event);
+        Event { event, faults: faults(parts.causes), parts, message: OnceLock::new() }
     }
 
-    pub(super) fn at<'a>(self, addresses: impl IntoIterator<Item = &'a str>) -> Event {
-        Event { addresses: addresses.into_iter().map(str::to_owned).collect(), ..self }
-    }
-
-    pub(super) fn because(self, causes: &[NodeFault]) -> Event {
-        Event { faults: faults(causes), ..self }
+    pub(super) fn kind(&self) -> Kind {
+        self.parts.kind
     }
 
     pub(super) fn message(&self) -> &str {
-        self.message.get_or_init(|| self.render())
+        self.message.get_or_init(|| self.event.to_string())
     }
+}
 
-    fn render(&self) -> String {
-        let Event { name, attempts, .. } = self;
-        let by_itself = if self.is_automatic { "automatically " } else { "" };
-        let how = if self.is_freed { ", by freeing its guard" } else { "" };
-        let mut line = match self.kind {
-            Kind::None => String::new(),
-            Kind::Acquired => format!("acquired {name:?} in {}, at attempt {attempts}", Human(self.waited)),
-            Kind::AttemptLost => {
-                format!("attempt {attempts} for {name:?} lost: {} granted, {} refused", self.granted, self.refused)
+impl<'e> Parts<'e> {
+    /// A table: what each kind of event has.
+    fn of(event: &'e event::Event) -> Parts<'e> {
+        use event::Event;
+        let at = |kind, address| Parts { kind, addresses: vec![address], ..Parts::default() };
+        let because =
+            |kind, fault: &'e NodeFault| Parts { causes: std::slice::from_ref(fault), ..at(kind, fault.address()) };
+        let all = |addresses: &'e [String]| addresses.iter().map(String::as_str).collect();
+        match event {
+            Event::Acquired(event) => Parts {
+                kind: Kind::Acquired,
+                name: event.resource(),
+                waited: event.waited(),
+                attempts: event.attempts(),
+                round_trips: event.round_trips(),
+                ..Parts::default()
+            },
+            Event::AttemptLost(event) => Parts {
+                kind: Kind::AttemptLost,
+                name: event.resource(),
+                attempts: event.attempt(),
+                granted: event.granted(),
+                refused: event.refused(),
+                causes: event.causes(),
+                ..Parts::default()
+            },
+            Event::EventsDropped(event) => {
+                Parts { kind: Kind::EventsDropped, dropped: event.count(), ..Parts::default() }
             }
-            Kind::Extended => format!("{by_itself}extended {name:?} by {}", Human(self.ttl)),
-            Kind::ExtensionFailed => {
-                format!("{name:?} could not be {by_itself}extended, lock held for another {}", Human(self.remaining))
+            Event::Extended(event) => Parts {
+                kind: Kind::Extended,
+                name: event.resource(),
+                ttl: event.ttl(),
+                is_automatic: event.is_automatic(),
+                ..Parts::default()
+            },
+            Event::ExtensionFailed(event) => Parts {
+                kind: Kind::ExtensionFailed,
+                name: event.resource(),
+                remaining: event.remaining(),
+                is_automatic: event.is_automatic(),
+                causes: event.causes(),
+                ..Parts::default()
+            },
+            Event::KeyWithoutExpiry(event) => Parts {
+                kind: Kind::KeyWithoutExpiry,
+                name: event.resource(),
+                addresses: all(event.addresses()),
+                ..Parts::default()
+            },
+            Event::Lost(event) => Parts { kind: lost(event.reason()), name: event.resource(), ..Parts::default() },
+            Event::NodeDown(event) => because(Kind::NodeDown, event.fault()),
+            Event::NodeMayEvict(event) => Parts { policy: event.policy(), ..at(Kind::NodeMayEvict, event.address()) },
+            Event::NodeNotDurable(event) => at(Kind::NodeNotDurable, event.address()),
+            Event::NodeQuarantined(event) => {
+                Parts { remaining: event.remaining(), ..at(Kind::NodeQuarantined, event.address()) }
             }
-            Kind::KeyWithoutExpiry => {
-                format!("the key of {name:?} has no expiry, and is never freed: {}", self.addresses.join(", "))
-            }
-            Kind::LostKey => format!("lock {name:?} lost: the key is gone on a majority of nodes"),
-            Kind::LostTime => format!("lock {name:?} lost: lease expired"),
-            Kind::NodeDown => "a node is down".to_owned(),
-            Kind::NodeUp => format!("{} is up", self.addresses.join(", ")),
-            Kind::ReleaseFailed => format!("the release of {name:?} was not confirmed{how}"),
-            Kind::Released => format!("released {name:?}{how}"),
-            Kind::Expired => format!("released {name:?} after its lease had expired{how}"),
-            Kind::NodeMayEvict => format!("{} may evict locks ({})", self.addresses.join(", "), self.policy),
-            Kind::NodeNotDurable => format!(
-                "{} is declared durable but appends nothing to disk (aof_enabled:0); the declaration is ignored",
-                self.addresses.join(", ")
-            ),
-            Kind::NodeQuarantined => {
-                format!(
-                    "{} restarted or was a replica, does not vote for {}",
-                    self.addresses.join(", "),
-                    Human(self.remaining)
-                )
-            }
-            Kind::QuarantineEnded => format!("{} votes again after its quarantine", self.addresses.join(", ")),
-            Kind::PublishRefused => "the node denies PUBLISH: other clients are not notified of releases".to_owned(),
-            Kind::SubscribeRefused => "the node denies SUBSCRIBE: this client is not notified of releases".to_owned(),
-            Kind::EventsDropped => {
-                format!("{} events were dropped: the observer is too slow", self.dropped)
-            }
-            Kind::Repaired => format!("set the key of {name:?} again at {}", self.addresses.join(", ")),
-        };
-        for (index, fault) in self.faults.iter().enumerate() {
-            line += if index == 0 { " [" } else { "; " };
-            line += &fault.message;
+            Event::NodeUp(event) => at(Kind::NodeUp, event.address()),
+            Event::QuarantineEnded(event) => at(Kind::QuarantineEnded, event.address()),
+            Event::ReleaseFailed(event) => Parts {
+                kind: Kind::ReleaseFailed,
+                name: event.resource(),
+                is_freed: event.is_dropped(),
+                causes: event.causes(),
+                ..Parts::default()
+            },
+            Event::ReleaseNotificationsRefused(event) => because(refused(event.is_publishing()), event.fault()),
+            Event::Released(event) => Parts {
+                kind: released(event.outcome()),
+                name: event.resource(),
+                is_freed: event.is_dropped(),
+                ..Parts::default()
+            },
+            Event::Repaired(event) => Parts {
+                kind: Kind::Repaired,
+                name: event.resource(),
+                addresses: all(event.addresses()),
+                ..Parts::default()
+            },
         }
-        if !self.faults.is_empty() {
-            line.push(']');
-        }
-        line
+    }
+}
+
+fn lost(reason: LossReason) -> Kind {
+    match reason {
+        LossReason::KeyGone => Kind::LostKey,
+        LossReason::LeaseEnded => Kind::LostTime,
+    }
+}
+
+fn refused(is_publishing: bool) -> Kind {
+    if is_publishing { Kind::PublishRefused } else { Kind::SubscribeRefused }
+}
+
+fn released(outcome: ReleaseOutcome) -> Kind {
+    match outcome {
+        ReleaseOutcome::Expired => Kind::Expired,
+        ReleaseOutcome::Released => Kind::Released,
     }
 }
 
@@ -144,91 +195,91 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_kind(event: Seen<Event>) -> Kind {
-    value(Kind::None, || Some(event.look()?.kind))
+extern "C" fn quorumlock_event_kind(event: Seen<Event<'_>>) -> Kind {
+    value(Kind::None, || Some(event.look()?.kind()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_message(event: Seen<Event>) -> Str {
+extern "C" fn quorumlock_event_message(event: Seen<Event<'_>>) -> Str {
     value(Str::EMPTY, || Some(Str::of(event.look()?.message())))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_name(event: Seen<Event>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(&event.look()?.name)))
+extern "C" fn quorumlock_event_name(event: Seen<Event<'_>>) -> Str {
+    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.name)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address_count(event: Seen<Event>) -> usize {
-    value(0, || Some(event.look()?.addresses.len()))
+extern "C" fn quorumlock_event_address_count(event: Seen<Event<'_>>) -> usize {
+    value(0, || Some(event.look()?.parts.addresses.len()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address(event: Seen<Event>, index: usize) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.addresses.get(index)?)))
+extern "C" fn quorumlock_event_address(event: Seen<Event<'_>>, index: usize) -> Str {
+    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.addresses.get(index)?)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault_count(event: Seen<Event>) -> usize {
+extern "C" fn quorumlock_event_fault_count(event: Seen<Event<'_>>) -> usize {
     value(0, || Some(event.look()?.faults.len()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault(event: Seen<Event>, index: usize) -> *const Fault {
+extern "C" fn quorumlock_event_fault(event: Seen<Event<'_>>, index: usize) -> *const Fault {
     value(null(), || Some(show(&event.look()?.faults, index)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_waited_us(event: Seen<Event>) -> u64 {
-    value(0, || Some(micros(event.look()?.waited)))
+extern "C" fn quorumlock_event_waited_us(event: Seen<Event<'_>>) -> u64 {
+    value(0, || Some(micros(event.look()?.parts.waited)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_attempts(event: Seen<Event>) -> u32 {
-    value(0, || Some(event.look()?.attempts))
+extern "C" fn quorumlock_event_attempts(event: Seen<Event<'_>>) -> u32 {
+    value(0, || Some(event.look()?.parts.attempts))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_round_trips(event: Seen<Event>) -> u32 {
-    value(0, || Some(event.look()?.round_trips))
+extern "C" fn quorumlock_event_round_trips(event: Seen<Event<'_>>) -> u32 {
+    value(0, || Some(event.look()?.parts.round_trips))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_granted(event: Seen<Event>) -> usize {
-    value(0, || Some(event.look()?.granted))
+extern "C" fn quorumlock_event_granted(event: Seen<Event<'_>>) -> usize {
+    value(0, || Some(event.look()?.parts.granted))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_refused(event: Seen<Event>) -> usize {
-    value(0, || Some(event.look()?.refused))
+extern "C" fn quorumlock_event_refused(event: Seen<Event<'_>>) -> usize {
+    value(0, || Some(event.look()?.parts.refused))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_ttl_ms(event: Seen<Event>) -> u64 {
-    value(0, || Some(millis(event.look()?.ttl)))
+extern "C" fn quorumlock_event_ttl_ms(event: Seen<Event<'_>>) -> u64 {
+    value(0, || Some(millis(event.look()?.parts.ttl)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_remaining_ms(event: Seen<Event>) -> u64 {
-    value(0, || Some(millis(event.look()?.remaining)))
+extern "C" fn quorumlock_event_remaining_ms(event: Seen<Event<'_>>) -> u64 {
+    value(0, || Some(millis(event.look()?.parts.remaining)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_policy(event: Seen<Event>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.policy)))
+extern "C" fn quorumlock_event_policy(event: Seen<Event<'_>>) -> Str {
+    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.policy)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_dropped(event: Seen<Event>) -> u64 {
-    value(0, || Some(event.look()?.dropped))
+extern "C" fn quorumlock_event_dropped(event: Seen<Event<'_>>) -> u64 {
+    value(0, || Some(event.look()?.parts.dropped))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_automatic(event: Seen<Event>) -> c_int {
-    value(0, || Some(event.look()?.is_automatic.into()))
+extern "C" fn quorumlock_event_is_automatic(event: Seen<Event<'_>>) -> c_int {
+    value(0, || Some(event.look()?.parts.is_automatic.into()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_freed(event: Seen<Event>) -> c_int {
-    value(0, || Some(event.look()?.is_freed.into()))
+extern "C" fn quorumlock_event_is_freed(event: Seen<Event<'_>>) -> c_int {
+    value(0, || Some(event.look()?.parts.is_freed.into()))
 }

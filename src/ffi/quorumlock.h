@@ -359,11 +359,12 @@ typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *even
 /* Releases what was given as userdata. May be called on any thread. */
 typedef void (*quorumlock_release)(void *userdata);
 
-/* Sets the observer of the clients that are made of the configuration; replaces an earlier one. `userdata` is handed
- * to it unchanged, on any thread, and may be NULL. `release`, which may be NULL, is called with it exactly once: when
- * the observer will not be called any more, because the configuration and all clients, mutexes and guards made with it
- * are gone, or at once if the result is not QUORUMLOCK_OK. */
-quorumlock_result quorumlock_config_set_observer(
+/* Adds an observer to the clients that are made of the configuration from now on. Each event goes to all observers of a
+ * client, in the order in which they were added. `userdata` is handed to it unchanged, on any thread, and may be NULL.
+ * `release`, which may be NULL, is called with it exactly once: when the observer will not be called any more, because
+ * the configuration and all clients, mutexes and guards made with it are gone, or at once if the result is not
+ * QUORUMLOCK_OK. */
+quorumlock_result quorumlock_config_add_observer(
     quorumlock_config *config, quorumlock_observer observer, void *userdata, quorumlock_release release);
 
 /* ---- Client ----------------------------------------------------------------------------------------------------- */

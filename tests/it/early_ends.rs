@@ -2,7 +2,8 @@
 
 use crate::clients::{SOON, builder, value};
 use crate::support::server::{Server, free_port};
-use quorumlock::{Builder, Cause, ErrorKind, KeyWithoutExpiry, Observer, Redlock};
+use quorumlock::event::Event;
+use quorumlock::{Builder, Cause, ErrorKind, Observer, Redlock};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,9 +76,11 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
 struct Journal(Mutex<Vec<(String, Vec<String>)>>);
 
 impl Observer for Journal {
-    fn key_without_expiry(&self, event: &KeyWithoutExpiry) {
-        assert_eq!(format!("jobs:{}", event.resource()), event.key());
-        self.0.lock().unwrap().push((event.key().to_owned(), event.addresses().to_vec()));
+    fn event(&self, event: &Event) {
+        if let Event::KeyWithoutExpiry(event) = event {
+            assert_eq!(format!("jobs:{}", event.resource()), event.key());
+            self.0.lock().unwrap().push((event.key().to_owned(), event.addresses().to_vec()));
+        }
     }
 }
 

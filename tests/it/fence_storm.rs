@@ -13,7 +13,8 @@ use crate::clients::SOON;
 use crate::nemesis::Random;
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Acquired, ErrorKind, Node, Observer, Redlock};
+use quorumlock::event::Event;
+use quorumlock::{ErrorKind, Node, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -246,9 +247,11 @@ struct Note {
 }
 
 impl Observer for Note {
-    fn acquired(&self, event: &Acquired) {
-        self.attempts.store(event.attempts(), Ordering::Relaxed);
-        self.round_trips.store(event.round_trips(), Ordering::Relaxed);
+    fn event(&self, event: &Event) {
+        if let Event::Acquired(event) = event {
+            self.attempts.store(event.attempts(), Ordering::Relaxed);
+            self.round_trips.store(event.round_trips(), Ordering::Relaxed);
+        }
     }
 }
 

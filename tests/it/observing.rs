@@ -10,11 +10,8 @@ mod nodes;
 use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{
-    Acquired, AttemptLost, Builder, EventsDropped, ExtendOutcome, Extended, ExtensionFailed, LossReason, Lost,
-    MutexGuard, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, Observer, Phase, QuarantineEnded,
-    Redlock, ReleaseFailed, ReleaseOutcome, Released, Repaired, Watchdog,
-};
+use quorumlock::event::{Event, LossReason};
+use quorumlock::{Builder, ExtendOutcome, MutexGuard, Observer, Phase, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,61 +19,40 @@ use std::time::{Duration, Instant};
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_millis(300);
 
-/// One event, as it was told.
-#[derive(Clone, Debug)]
-enum Event {
-    Acquired(Acquired),
-    AttemptLost(AttemptLost),
-    EventsDropped(EventsDropped),
-    Extended(Extended),
-    ExtensionFailed(ExtensionFailed),
-    Lost(Lost),
-    NodeDown(NodeDown),
-    NodeMayEvict(NodeMayEvict),
-    NodeNotDurable(NodeNotDurable),
-    NodeQuarantined(NodeQuarantined),
-    NodeUp(NodeUp),
-    QuarantineEnded(QuarantineEnded),
-    ReleaseFailed(ReleaseFailed),
-    Released(Released),
-    Repaired(Repaired),
+/// An event in a few words: its kind and its subject, and of some what matters most.
+fn words(event: &Event) -> String {
+    let by = |automatic| if automatic { "automatically" } else { "by hand" };
+    let end = |dropped| if dropped { "dropped" } else { "unlocked" };
+    match event {
+        Event::Acquired(event) => format!("acquired {}", event.resource()),
+        Event::AttemptLost(event) => format!("attempt lost {}", event.resource()),
+        Event::EventsDropped(event) => format!("{} events dropped", event.count()),
+        Event::Extended(event) => format!("extended {} {}", event.resource(), by(event.is_automatic())),
+        Event::ExtensionFailed(event) => {
+            format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
+        }
+        Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
+        Event::NodeDown(event) => format!("down {}", event.address()),
+        Event::NodeNotDurable(event) => format!("not durable {}", event.address()),
+        Event::NodeMayEvict(event) => format!("may evict {} by {}", event.address(), event.policy()),
+        Event::NodeQuarantined(event) => format!("quarantined {}", event.address()),
+        Event::NodeUp(event) => format!("up {}", event.address()),
+        Event::QuarantineEnded(event) => format!("out of quarantine {}", event.address()),
+        Event::ReleaseFailed(event) => {
+            format!("release failed {} {}", event.resource(), end(event.is_dropped()))
+        }
+        Event::Released(event) => {
+            format!("released {} {:?} {}", event.resource(), event.outcome(), end(event.is_dropped()))
+        }
+        Event::Repaired(event) => format!("repaired {}", event.resource()),
+        other => format!("{other:?}"),
+    }
 }
 
-impl Event {
-    /// In a few words: its kind and its subject, and of some what matters most.
-    fn words(&self) -> String {
-        let by = |automatic| if automatic { "automatically" } else { "by hand" };
-        let end = |dropped| if dropped { "dropped" } else { "unlocked" };
-        match self {
-            Event::Acquired(event) => format!("acquired {}", event.resource()),
-            Event::AttemptLost(event) => format!("attempt lost {}", event.resource()),
-            Event::EventsDropped(event) => format!("{} events dropped", event.count()),
-            Event::Extended(event) => format!("extended {} {}", event.resource(), by(event.is_automatic())),
-            Event::ExtensionFailed(event) => {
-                format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
-            }
-            Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
-            Event::NodeDown(event) => format!("down {}", event.address()),
-            Event::NodeNotDurable(event) => format!("not durable {}", event.address()),
-            Event::NodeMayEvict(event) => format!("may evict {} by {}", event.address(), event.policy()),
-            Event::NodeQuarantined(event) => format!("quarantined {}", event.address()),
-            Event::NodeUp(event) => format!("up {}", event.address()),
-            Event::QuarantineEnded(event) => format!("out of quarantine {}", event.address()),
-            Event::ReleaseFailed(event) => {
-                format!("release failed {} {}", event.resource(), end(event.is_dropped()))
-            }
-            Event::Released(event) => {
-                format!("released {} {:?} {}", event.resource(), event.outcome(), end(event.is_dropped()))
-            }
-            Event::Repaired(event) => format!("repaired {}", event.resource()),
-        }
-    }
-
-    fn is_about_a_node(&self) -> bool {
-        let is_quarantine = matches!(self, Event::NodeQuarantined(_) | Event::QuarantineEnded(_));
-        is_quarantine
-            || matches!(self, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) | Event::NodeUp(_))
-    }
+fn is_about_a_node(event: &Event) -> bool {
+    let is_quarantine = matches!(event, Event::NodeQuarantined(_) | Event::QuarantineEnded(_));
+    is_quarantine
+        || matches!(event, Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) | Event::NodeUp(_))
 }
 
 type Act = Box<dyn Fn(&Event) + Send + Sync>;
@@ -96,27 +72,22 @@ impl Recorder {
         Arc::new(Recorder { events: Mutex::default(), act: Box::new(act) })
     }
 
-    fn note(&self, event: Event) {
-        self.events.lock().unwrap().push(event.clone());
-        (self.act)(&event);
-    }
-
     fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap().clone()
     }
 
     /// What was told of locks, in words.
     fn words(&self) -> Vec<String> {
-        self.events().iter().filter(|event| !event.is_about_a_node()).map(Event::words).collect()
+        self.events().iter().filter(|event| !is_about_a_node(event)).map(words).collect()
     }
 
     /// What was told of nodes, in words.
     fn node_words(&self) -> Vec<String> {
-        self.events().iter().filter(|event| event.is_about_a_node()).map(Event::words).collect()
+        self.events().iter().filter(|event| is_about_a_node(event)).map(words).collect()
     }
 
     fn count(&self, words: &str) -> usize {
-        self.events().iter().filter(|event| event.words().starts_with(words)).count()
+        self.events().iter().filter(|event| self::words(event).starts_with(words)).count()
     }
 
     fn forget(&self) {
@@ -125,50 +96,9 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn acquired(&self, event: &Acquired) {
-        self.note(Event::Acquired(event.clone()));
-    }
-    fn attempt_lost(&self, event: &AttemptLost) {
-        self.note(Event::AttemptLost(event.clone()));
-    }
-    fn events_dropped(&self, event: &EventsDropped) {
-        self.note(Event::EventsDropped(event.clone()));
-    }
-    fn extended(&self, event: &Extended) {
-        self.note(Event::Extended(event.clone()));
-    }
-    fn extension_failed(&self, event: &ExtensionFailed) {
-        self.note(Event::ExtensionFailed(event.clone()));
-    }
-    fn lost(&self, event: &Lost) {
-        self.note(Event::Lost(event.clone()));
-    }
-    fn node_down(&self, event: &NodeDown) {
-        self.note(Event::NodeDown(event.clone()));
-    }
-    fn node_not_durable(&self, event: &NodeNotDurable) {
-        self.note(Event::NodeNotDurable(event.clone()));
-    }
-    fn node_may_evict(&self, event: &NodeMayEvict) {
-        self.note(Event::NodeMayEvict(event.clone()));
-    }
-    fn node_quarantined(&self, event: &NodeQuarantined) {
-        self.note(Event::NodeQuarantined(event.clone()));
-    }
-    fn node_up(&self, event: &NodeUp) {
-        self.note(Event::NodeUp(event.clone()));
-    }
-    fn quarantine_ended(&self, event: &QuarantineEnded) {
-        self.note(Event::QuarantineEnded(event.clone()));
-    }
-    fn release_failed(&self, event: &ReleaseFailed) {
-        self.note(Event::ReleaseFailed(event.clone()));
-    }
-    fn released(&self, event: &Released) {
-        self.note(Event::Released(event.clone()));
-    }
-    fn repaired(&self, event: &Repaired) {
-        self.note(Event::Repaired(event.clone()));
+    fn event(&self, event: &Event) {
+        self.events.lock().unwrap().push(event.clone());
+        (self.act)(event);
     }
 }
 
@@ -233,7 +163,7 @@ fn every_lost_attempt_is_told_with_its_votes_and_then_how_long_it_took() {
         drop(guard);
         waiting.join().unwrap()
     });
-    let events: Vec<Event> = recorder.events().into_iter().filter(|event| !event.is_about_a_node()).collect();
+    let events: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
     let Some((Event::Acquired(acquired), lost)) = events.split_last() else { panic!("{events:?}") };
     for (number, event) in (1..).zip(lost) {
         let Event::AttemptLost(event) = event else { panic!("{event:?}") };
@@ -253,7 +183,7 @@ fn an_attempt_that_too_few_nodes_answered_is_told_with_the_cause_at_each() {
     servers[1].kill();
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
-    let told: Vec<Event> = recorder.events().into_iter().filter(|event| !event.is_about_a_node()).collect();
+    let told: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
     let [Event::AttemptLost(event)] = &told[..] else { panic!("{told:?}") };
     assert_eq!(event.causes(), error.causes());
     assert!(event.causes().iter().all(|cause| cause.phase() == Phase::Connect));

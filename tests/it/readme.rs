@@ -5,7 +5,8 @@ use crate::capi::library::{BUILD_LIMIT, Running, root};
 use crate::clients::{SOON, builder, client_of, gone_for_good, take};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseNotificationsRefused, ReleaseOutcome};
+use quorumlock::event::Event;
+use quorumlock::{ExtendOutcome, Mutex, Observer, Redlock, ReleaseOutcome};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,8 +45,10 @@ fn the_first_program_compiles_with_the_manifest_lines_beside_it_and_runs() {
 struct Refusals(StdMutex<Vec<String>>);
 
 impl Observer for Refusals {
-    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
-        self.0.lock().unwrap().push(event.fault().to_string());
+    fn event(&self, event: &Event) {
+        if let Event::ReleaseNotificationsRefused(event) = event {
+            self.0.lock().unwrap().push(event.fault().to_string());
+        }
     }
 }
 

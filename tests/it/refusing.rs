@@ -4,7 +4,8 @@ use crate::clients::{SOON, builder, lasting, take};
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{Cause, ExtendOutcome, NodeDown, NodeState, NodeUp, Observer, Redlock};
+use quorumlock::event::Event;
+use quorumlock::{Cause, ExtendOutcome, NodeState, Observer, Redlock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,11 +14,13 @@ use std::time::Duration;
 struct Journal(Mutex<Vec<String>>);
 
 impl Observer for Journal {
-    fn node_down(&self, event: &NodeDown) {
-        self.0.lock().unwrap().push(format!("{} is down, {}", event.address(), event.fault().cause()));
-    }
-    fn node_up(&self, event: &NodeUp) {
-        self.0.lock().unwrap().push(format!("{} is up", event.address()));
+    fn event(&self, event: &Event) {
+        let line = match event {
+            Event::NodeDown(event) => format!("{} is down, {}", event.address(), event.fault().cause()),
+            Event::NodeUp(event) => format!("{} is up", event.address()),
+            _ => return,
+        };
+        self.0.lock().unwrap().push(line);
     }
 }
 

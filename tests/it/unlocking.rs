@@ -2,7 +2,8 @@
 
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::server::Server;
-use quorumlock::{ErrorKind, LossReason, Lost, NodeState, Observer, Redlock, ReleaseFailed, ReleaseOutcome};
+use quorumlock::event::{Event as ClientEvent, LossReason};
+use quorumlock::{ErrorKind, NodeState, Observer, Redlock, ReleaseOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -19,12 +20,17 @@ struct Counter {
 }
 
 impl Observer for Counter {
-    fn lost(&self, event: &Lost) {
-        assert_eq!(event.reason(), LossReason::KeyGone);
-        self.lost.fetch_add(1, Ordering::Relaxed);
-    }
-    fn release_failed(&self, _: &ReleaseFailed) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
+    fn event(&self, event: &ClientEvent) {
+        match event {
+            ClientEvent::Lost(event) => {
+                assert_eq!(event.reason(), LossReason::KeyGone);
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+            ClientEvent::ReleaseFailed(_) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
     }
 }
 

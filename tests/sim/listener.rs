@@ -5,8 +5,8 @@
 //! their keys, of which each call for a lock has one of its own here.
 
 use crate::events::event::{
-    Acquired, Extended, ExtensionFailed, LossReason, Lost, Name, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
-    ReleaseFailed, Released, Repaired,
+    Acquired, Event, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
+    ReleaseFailed, Released, Repaired, ResourceName,
 };
 use crate::events::extension::ExtendOutcome;
 use crate::events::observer::Observer;
@@ -70,6 +70,25 @@ enum Look {
 }
 
 impl Observer for Listener {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Acquired(event) => self.acquired(event),
+            Event::Extended(event) => self.extended(event),
+            Event::ExtensionFailed(event) => self.extension_failed(event),
+            Event::Lost(event) => self.lost(event),
+            Event::NodeDown(event) => self.node_down(event),
+            Event::NodeQuarantined(event) => self.node_quarantined(event),
+            Event::NodeUp(event) => self.node_up(event),
+            Event::QuarantineEnded(event) => self.quarantine_ended(event),
+            Event::ReleaseFailed(event) => self.release_failed(event),
+            Event::Released(event) => self.released(event),
+            Event::Repaired(event) => self.repaired(event),
+            _ => {}
+        }
+    }
+}
+
+impl Listener {
     fn acquired(&self, event: &Acquired) {
         self.takes_time();
         self.hear(|world| {
@@ -190,14 +209,14 @@ impl Listener {
         });
     }
 
-    fn hear_of(&self, resource: &Name, act: impl FnOnce(&mut Told)) {
+    fn hear_of(&self, resource: &ResourceName, act: impl FnOnce(&mut Told)) {
         self.hear(|world| match world.hearsay.by_key.get(&address(&resource.key)) {
             Some(&index) => act(&mut world.hearsay.locks[index]),
             None => world.misreport("something was told of a lock of which it was not told that it was taken"),
         });
     }
 
-    fn hear_of_end(&self, resource: &Name, end: End) {
+    fn hear_of_end(&self, resource: &ResourceName, end: End) {
         let mut wrong = None;
         self.hear_of(resource, |lock| {
             wrong = match (lock.left, lock.end.replace(end)) {

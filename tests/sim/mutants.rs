@@ -280,7 +280,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a loss is told twice to an observer",
         file: "engine/watchdog_thread/watched.rs",
-        edits: &[("let loss_told = std::mem::replace(&mut held.loss_told, true);", "let loss_told = false;")],
+        edits: &[(
+            "let loss_reported = std::mem::replace(&mut held.loss_reported, true);",
+            "let loss_reported = false;",
+        )],
     },
     Mutant {
         name: "what became of a dropped guard is not told",

@@ -74,11 +74,13 @@ fn open_client(client: usize) -> Client {
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
     let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
+    let observers = observer.into_iter().collect();
     // Some tell nobody, and listen to nobody.
     let release_notifications = client % 3 != 2;
-    let report = Reporter::new(observer, &names, "");
+    let report = Reporter::new(observers, &names, "");
     let engine =
-        Engine::new(endpoints, node_timeout, SPIN, clock, report.news(), release_notifications, RETENTION).unwrap();
+        Engine::new(endpoints, node_timeout, SPIN, clock, report.event_queue(), release_notifications, RETENTION)
+            .unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
         nodes: names,

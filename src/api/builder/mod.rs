@@ -84,7 +84,7 @@ pub struct Builder {
     fence_retention: Duration,
     spin: Option<Duration>,
     release_notifications: bool,
-    observer: Option<Arc<dyn Observer>>,
+    observers: Vec<Arc<dyn Observer>>,
 }
 
 impl Redlock {
@@ -110,7 +110,7 @@ impl Builder {
             fence_retention: FENCE_RETENTION,
             spin: None,
             release_notifications: true,
-            observer: None,
+            observers: Vec::new(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Builder {
     ///
     /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
     /// `+publish +subscribe +unsubscribe &quorumlock:*`; one that may do neither is told to the
-    /// [`Observer`](crate::Observer::release_notifications_refused) once, and locks as well.
+    /// [`Observer`](crate::event::ReleaseNotificationsRefused) once, and locks as well.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -301,11 +301,12 @@ impl Builder {
         self
     }
 
-    /// Who is told what happens to the locks and nodes of the client: see [`Observer`] for when and where. Default: nobody.
-    /// Replaces an earlier one. To keep a handle on it, give an `Arc` of it.
+    /// Adds an observer, which receives the [events](crate::event) of the locks and nodes of the client; [`Observer`] says
+    /// when and on which thread. Default: none. Each further call adds one more. To keep a handle to it, give an `Arc` of
+    /// it.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Builder {
-        self.observer = Some(Arc::new(observer));
+        self.observers.push(Arc::new(observer));
         self
     }
 
@@ -323,7 +324,7 @@ impl Builder {
         let endpoints = self.endpoints()?;
         self.check()?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let report = Reporter::new(self.observer.clone(), &nodes, &self.prefix);
+        let report = Reporter::new(self.observers.clone(), &nodes, &self.prefix);
         let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
         let declared =
             |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
@@ -333,7 +334,7 @@ impl Builder {
             if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
         };
         let records = endpoints.into_iter().zip(&durable).map(record).collect();
-        let (spin, news) = (self.spinning(), report.news());
+        let (spin, news) = (self.spinning(), report.event_queue());
         let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
         let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.release_notifications, retention)
             .map_err(|error| Error::system("open a descriptor", &error))?;

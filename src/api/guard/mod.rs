@@ -114,14 +114,14 @@ impl MutexGuard {
     /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
-        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
+        let (Left { lease, loss_reported, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, self.key_lasts(), |now| {
             was_valid = lease.is_valid(now.lease);
             self.held_for = None;
             self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
         });
-        let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_told };
+        let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_reported };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
             self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count))
@@ -374,8 +374,8 @@ impl MutexGuard {
                 (left, AttemptRecord { reached, ..self.claim })
             }
             None => {
-                let loss_told = self.lease == Validity::LOST;
-                (Left { lease: self.lease, reached: self.claim.reached, loss_told }, self.claim)
+                let loss_reported = self.lease == Validity::LOST;
+                (Left { lease: self.lease, reached: self.claim.reached, loss_reported }, self.claim)
             }
         }
     }
@@ -398,24 +398,24 @@ impl Drop for MutexGuard {
         if self.held_for.is_none() {
             return;
         }
-        let (Left { lease, loss_told, .. }, claim) = self.leave_watch();
+        let (Left { lease, loss_reported, .. }, claim) = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
-        let is_observed = client.report().is_listening();
+        let is_observed = client.report().is_observed();
         let mut is_loss_found = false;
         client.engine().post_release(key.as_bytes(), &claim, self.key_lasts(), |now| {
             client.queues().release(key, HoldId::of(&claim.token), now.steady);
             let was_valid = lease.is_valid(now.lease);
-            is_loss_found = !was_valid && !loss_told;
+            is_loss_found = !was_valid && !loss_reported;
             is_observed.then(|| ReleaseContext {
                 key: Arc::clone(key),
                 was_valid,
-                loss_told: loss_told || is_loss_found,
+                loss_reported: loss_reported || is_loss_found,
             })
         });
         if is_loss_found {
-            client.report().without_share().lost(key, LossReason::LeaseEnded);
+            client.report().without_queued().lost(key, LossReason::LeaseEnded);
         }
-        client.report().tell_news();
+        client.report().deliver_queued();
     }
 }
 

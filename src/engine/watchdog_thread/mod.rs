@@ -104,7 +104,7 @@ impl WatchdogThread {
         let mut schedule = lock(&self.shared.schedule);
         if schedule.thread.is_none() {
             let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
-            let (report, shared) = (self.report.without_share(), Arc::clone(&self.shared));
+            let (report, shared) = (self.report.without_queued(), Arc::clone(&self.shared));
             let thread = Thread { engine, queues, report, shared, batch: Batch::default() };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
@@ -144,7 +144,7 @@ impl WatchdogThread {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
         held.over = true;
-        Left { lease: held.lease, reached: held.reached, loss_told: held.loss_told || !was_there }
+        Left { lease: held.lease, reached: held.reached, loss_reported: held.loss_reported || !was_there }
     }
 
     /// The owner is about to let go of the lock without releasing it: nothing is sent for it any more, and a quorum
@@ -275,9 +275,9 @@ impl Thread {
             }
             self.batch.take_due(&mut schedule, now);
             if self.batch.extending.is_empty() {
-                if self.report.has_news() {
+                if self.report.has_queued() {
                     drop(schedule);
-                    self.report.tell_some_news(1);
+                    self.report.deliver_at_most(1);
                     schedule = lock(&shared.schedule);
                     continue;
                 }
@@ -308,7 +308,7 @@ impl Thread {
                 }
             }
         }
-        self.report.tell_some_news(1);
+        self.report.deliver_at_most(1);
     }
 
     /// Extends all that are due, in one batch. The schedule is let go when they have been queued: whoever leaves after that
@@ -330,7 +330,7 @@ impl Thread {
             };
             let count = self.engine.extended(ticket, &mut stragglers, deadline);
             if let Some(found) = self.note(watched, *ttl, start.lease, count)
-                && (self.report.is_listening() || matches!(found, Found::Lost(..)))
+                && (self.report.is_observed() || matches!(found, Found::Lost(..)))
             {
                 self.batch.untold.push((Arc::clone(watched), found));
             }
@@ -401,7 +401,7 @@ impl Thread {
 /// Tells what is left when the client ends, for a node timeout at most: so long it may wait for its last releases as well.
 fn tell_last_news(report: &Reporter, engine: &Engine) {
     let deadline = engine.now().after(engine.node_timeout());
-    report.tell_last_news(|| engine.now() < deadline);
+    report.deliver_last(|| engine.now() < deadline);
 }
 
 impl Batch {

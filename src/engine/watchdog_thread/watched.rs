@@ -53,7 +53,7 @@ pub(super) struct Held {
     /// The owner has left, or the loss was told.
     pub(super) over: bool,
     /// The observer has been told of the loss, or is about to be.
-    pub(super) loss_told: bool,
+    pub(super) loss_reported: bool,
 }
 
 impl Held {
@@ -68,7 +68,7 @@ pub(crate) struct Left {
     pub(crate) lease: Validity,
     pub(crate) reached: NodeSet,
     /// Whether the observer has been told that the lock is lost, or is about to be.
-    pub(crate) loss_told: bool,
+    pub(crate) loss_reported: bool,
 }
 
 impl WatchedLock {
@@ -82,8 +82,8 @@ impl WatchedLock {
         id: Id,
     ) -> WatchedLock {
         let (loss, lost) = bounded(1);
-        let loss_told = lease == Validity::LOST;
-        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_told });
+        let loss_reported = lease == Validity::LOST;
+        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_reported });
         let on_loss = Mutex::new(OnLoss::Waiting(Vec::new()));
         let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence.token());
         WatchedLock { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
@@ -163,11 +163,11 @@ impl WatchedLock {
     pub(super) fn tell_loss(&self) -> bool {
         let mut held = lock(&self.held);
         held.over = true;
-        let loss_told = std::mem::replace(&mut held.loss_told, true);
+        let loss_reported = std::mem::replace(&mut held.loss_reported, true);
         drop(held);
         // There is room for one, and nobody else sends.
         let _ = self.loss.try_send(());
-        !loss_told
+        !loss_reported
     }
 }
 

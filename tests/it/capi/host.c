@@ -164,7 +164,7 @@ static void children_are_refused(void)
     int status, leaves;
     parent = getpid();
     of.config = config_of(urls, url_count);
-    CHECK(quorumlock_config_set_observer(of.config, on_event, &releases, in_the_parent) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_observer(of.config, on_event, &releases, in_the_parent) == QUORUMLOCK_OK);
     MUST(quorumlock_client_new(of.config, &of.client, &error));
     quorumlock_config_free(of.config);
     of.config = config_of(urls, url_count);

@@ -25,7 +25,7 @@ enum { ROUNDS = 12 };
 #define FUNCTIONS(each)                                                                                                \
     each(config_new) each(config_free) each(config_add_node) each(config_set_node_timeout_ms) each(client_new)         \
     each(client_free) each(mutex_new) each(mutex_free) each(mutex_set_watchdog) each(mutex_lock) each(guard_lost_fd)    \
-    each(guard_unlock) each(guard_free) each(config_set_observer)
+    each(guard_unlock) each(guard_free) each(config_add_observer)
 
 #define DECLARE(name) __extension__ __typeof__(quorumlock_##name) *name;
 #define LOAD(name)                                                                                                     \
@@ -124,7 +124,7 @@ static void open(functions *functions, user *user, const char *path, char **urls
         CHECK(functions->config_add_node(config, urls[index], strlen(urls[index])) == QUORUMLOCK_OK);
     }
     functions->config_set_node_timeout_ms(config, 5000);
-    functions->config_set_observer(config, on_event, NULL, NULL);
+    functions->config_add_observer(config, on_event, NULL, NULL);
     user->functions = functions;
     CHECK(functions->client_new(config, &user->client, NULL) == QUORUMLOCK_OK);
     functions->config_free(config);

@@ -579,24 +579,35 @@ static void on_event(void *userdata, const quorumlock_event *event)
     pthread_mutex_unlock(&journal->mutex);
 }
 
-static void an_observer_is_told_and_given_back(void)
+/* Another observer of the same client. */
+static void on_first_event(void *userdata, const quorumlock_event *event)
+{
+    journal *journal = userdata;
+    quorumlock_kind kind = quorumlock_event_kind(event);
+    CHECK(kind > 0 && kind < 32);
+    pthread_mutex_lock(&journal->mutex);
+    journal->events[kind]++;
+    pthread_mutex_unlock(&journal->mutex);
+}
+
+static void observers_are_called_and_released(void)
 {
     char *with_dead[9];
     quorumlock_config *config;
     quorumlock_client *client = NULL;
     quorumlock_mutex *mutex;
     quorumlock_guard *guard, *other = NULL;
-    journal told, replaced;
+    journal told, first;
     journal_init(&told);
-    journal_init(&replaced);
+    journal_init(&first);
     memcpy(with_dead, urls, (size_t)url_count * sizeof *urls);
     with_dead[url_count] = (char *)"redis://127.0.0.1:1";
     config = config_of(with_dead, url_count + 1);
-    CHECK(quorumlock_config_set_observer(config, NULL, &replaced, on_release) == QUORUMLOCK_NULL_POINTER);
-    CHECK(quorumlock_config_set_observer(config, on_event, &replaced, on_release) == QUORUMLOCK_OK);
-    CHECK(replaced.releases == 1);
-    CHECK(quorumlock_config_set_observer(config, on_event, &told, on_release) == QUORUMLOCK_OK);
-    CHECK(replaced.releases == 2);
+    CHECK(quorumlock_config_add_observer(config, NULL, &first, on_release) == QUORUMLOCK_NULL_POINTER);
+    CHECK(first.releases == 1);
+    CHECK(quorumlock_config_add_observer(config, on_first_event, &first, on_release) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_observer(config, on_event, &told, on_release) == QUORUMLOCK_OK);
+    CHECK(first.releases == 1);
     MUST(quorumlock_client_new(config, &client, &error));
     quorumlock_config_free(config);
     mutex = mutex_of(client, "observed");
@@ -619,9 +630,10 @@ static void an_observer_is_told_and_given_back(void)
     MUST(quorumlock_guard_unlock(other, &error));
     quorumlock_guard_free(other);
     quorumlock_mutex_free(mutex);
-    CHECK(told.releases == 0);
+    CHECK(told.releases == 0 && first.releases == 1);
     quorumlock_client_free(client);
-    CHECK(told.releases == 1);
+    CHECK(told.releases == 1 && first.releases == 2);
+    CHECK(memcmp(told.events, first.events, sizeof told.events) == 0);
 }
 
 /* The last handle goes in a callback, on the client's own thread. */
@@ -666,7 +678,7 @@ static void *keep_all(void *unused)
     a_loss_is_told_to_event_loops_and_callbacks();
     numbers_grow_and_stay_known();
     a_lock_goes_to_another_client();
-    an_observer_is_told_and_given_back();
+    observers_are_called_and_released();
     a_callback_lets_the_last_handle_go();
     return unused;
 }

@@ -62,7 +62,7 @@ int main(int count, char **arguments)
     CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_STRICT) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_set_restart_policy(config, QUORUMLOCK_RESTART_POLICY_OBSERVED) == QUORUMLOCK_OK);
     CHECK(quorumlock_config_set_max_ttl_ms(config, 60000) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_set_observer(config, on_event, NULL, NULL) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_observer(config, on_event, NULL, NULL) == QUORUMLOCK_OK);
     MUST(quorumlock_client_new(config, &client, &error));
     quorumlock_config_free(config);
 

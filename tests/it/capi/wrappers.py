@@ -135,6 +135,7 @@ def main(path, *urls):
     assert quorumlock.version_number() == major * 65536 + minor * 256 + patch
     failures()
     events = []
+    seconds = []
 
     def observe(event):
         events.append(event)
@@ -154,7 +155,7 @@ def main(path, *urls):
         release_notifications=True,
         fence_retention=25 * 3600,
         spin=0,
-        observer=observe,
+        observers=[observe, seconds.append],
     )
     assert len(client.connect(10)) == len(urls)
     waits(client)
@@ -163,6 +164,7 @@ def main(path, *urls):
     nodes(client, len(urls))
     client.close()
     client.close()
+    assert [event.message for event in seconds] == [event.message for event in events]
     kinds = {event.kind for event in events}
     assert {ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_UP, RELEASED} <= kinds, kinds
     for event in events:

@@ -14,9 +14,10 @@ use super::log::{Interval, Log, now};
 use super::random::Random;
 use super::text;
 use nix::sys::signal::{Signal, raise};
+use quorumlock::event::{Event, LossReason};
 use quorumlock::{
-    AttemptLost, CancelHandle, ErrorKind, ExtendOutcome, Extended, ExtensionFailed, LossReason, Lost, MutexGuard,
-    NodeDown, NodeQuarantined, NodeUp, Observer, Redlock, ReleaseOutcome, Repaired, RestartPolicy, Wait, Watchdog,
+    CancelHandle, ErrorKind, ExtendOutcome, MutexGuard, Observer, Redlock, ReleaseOutcome, RestartPolicy, Wait,
+    Watchdog,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -303,38 +304,20 @@ impl Thread<'_> {
 struct Journal(Log);
 
 impl Observer for Journal {
-    fn attempt_lost(&self, event: &AttemptLost) {
-        self.0.say(if event.refused() > 0 { "attempt refused" } else { "attempt unanswered" });
-    }
-
-    fn extended(&self, event: &Extended) {
-        self.0.say(if event.is_automatic() { "extended by the watchdog" } else { "extended by hand" });
-    }
-
-    fn extension_failed(&self, _: &ExtensionFailed) {
-        self.0.say("extension failed");
-    }
-
-    fn lost(&self, event: &Lost) {
-        self.0.say(match event.reason() {
-            LossReason::KeyGone => "loss told: the key is gone",
-            _ => "loss told: the lease ended",
+    fn event(&self, event: &Event) {
+        self.0.say(match event {
+            Event::AttemptLost(event) if event.refused() > 0 => "attempt refused",
+            Event::AttemptLost(_) => "attempt unanswered",
+            Event::Extended(event) if event.is_automatic() => "extended by the watchdog",
+            Event::Extended(_) => "extended by hand",
+            Event::ExtensionFailed(_) => "extension failed",
+            Event::Lost(event) if event.reason() == LossReason::KeyGone => "loss told: the key is gone",
+            Event::Lost(_) => "loss told: the lease ended",
+            Event::NodeDown(_) => "node down",
+            Event::NodeQuarantined(_) => "node quarantined",
+            Event::NodeUp(_) => "node up",
+            Event::Repaired(_) => "key repaired",
+            _ => return,
         });
-    }
-
-    fn node_down(&self, _: &NodeDown) {
-        self.0.say("node down");
-    }
-
-    fn node_quarantined(&self, _: &NodeQuarantined) {
-        self.0.say("node quarantined");
-    }
-
-    fn node_up(&self, _: &NodeUp) {
-        self.0.say("node up");
-    }
-
-    fn repaired(&self, _: &Repaired) {
-        self.0.say("key repaired");
     }
 }

@@ -1,9 +1,10 @@
 //! What callbacks may do: use the client, panic, take their time.
 
-use super::{Event, KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by};
+use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
 use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
+use quorumlock::event::Event;
 use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome, RestartPolicy, Watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -73,7 +74,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
 #[test]
 fn a_panic_in_every_callback_changes_nothing() {
     let mut servers = Server::several(3).unwrap();
-    let recorder = Recorder::acting(|event| panic!("on purpose: {}", event.words()));
+    let recorder = Recorder::acting(|event| panic!("on purpose: {}", words(event)));
     let client = trusting(&servers, &recorder);
     everything(&mut servers, &client, &recorder);
     // A guard that another panic drops, which is not made a worse one.
@@ -86,6 +87,35 @@ fn a_panic_in_every_callback_changes_nothing() {
     let panic = outcome.unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"in the critical section"));
     assert_eq!(recorder.count("lost short LeaseEnded"), 1);
+}
+
+#[test]
+fn each_observer_gets_every_event_in_order_whatever_another_does() {
+    let mut servers = Server::several(3).unwrap();
+    let calls: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+    let recorders = [0, 1, 2].map(|index| {
+        let calls = Arc::clone(&calls);
+        Recorder::acting(move |event| {
+            calls.lock().unwrap().push((index, words(event)));
+            assert!(index == 2, "the first two panic on purpose");
+        })
+    });
+    let observed = builder(&servers).observer(Arc::clone(&recorders[0])).observer(Arc::clone(&recorders[1]));
+    let client = observed_by(observed, &recorders[2]);
+    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    drop(take(&lasting(&client, "dropped")));
+    servers[1].kill();
+    servers[2].kill();
+    assert!(client.mutex(KEY).try_lock().is_err());
+    drop(client);
+    let calls = calls.lock().unwrap();
+    for kind in ["acquired k", "released k", "acquired dropped", "up ", "down ", "attempt lost k"] {
+        assert!(calls.iter().any(|(_, words)| words.starts_with(kind)), "{kind}: {calls:?}");
+    }
+    for of_one_event in calls.chunks(3) {
+        let expected: Vec<_> = (0..3).map(|index| (index, of_one_event[0].1.clone())).collect();
+        assert_eq!(of_one_event, expected);
+    }
 }
 
 #[test]
@@ -128,7 +158,7 @@ fn a_callback_may_use_the_client() {
             }
             let inner = Redlock::builder().nodes(urls).build().unwrap();
             drop(inner.mutex(&resource).ttl(TTL).watchdog(Watchdog::new()).try_lock());
-            assert!(!event.words().contains("inner"), "{event:?}");
+            assert!(!words(event).contains("inner"), "{event:?}");
         }
     });
     let urls = servers.iter().map(Server::url).collect();
@@ -170,7 +200,7 @@ fn a_slow_callback_does_not_delay_other_threads() {
     let servers = Server::several(3).unwrap();
     let slow = Duration::from_secs(2);
     let recorder = Recorder::acting(move |event| {
-        if event.words() == "acquired slow" {
+        if words(event) == "acquired slow" {
             thread::sleep(slow);
         }
     });

@@ -1,9 +1,10 @@
 //! How many events one call delivers, and what becomes of those that it leaves.
 
-use super::{Event, KEY, Recorder, observed};
+use super::{KEY, Recorder, observed, words};
 use crate::clients::{SOON, lasting, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
+use quorumlock::event::Event;
 use quorumlock::{Redlock, Watchdog};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +40,7 @@ fn a_slow_observer_captures_no_thread() {
         move |event| {
             DELIVERED.set(DELIVERED.get() + 1);
             thread::sleep(Duration::from_millis(1));
-            let words = event.words();
+            let words = words(event);
             let is_end = words.starts_with("released busy") || words.starts_with("release failed busy");
             told.fetch_add(usize::from(is_end), Ordering::Relaxed);
         }
@@ -125,7 +126,7 @@ fn the_end_of_a_client_delivers_what_is_left() {
     let recorder = Recorder::acting({
         let is_stopped = Arc::clone(&is_stopped);
         move |event| {
-            while event.words().starts_with("released first") && is_stopped.load(Ordering::SeqCst) {
+            while words(event).starts_with("released first") && is_stopped.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(1));
             }
         }
@@ -145,7 +146,7 @@ fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
     let recorder = Recorder::acting({
         let (is_stopped, is_slow) = (Arc::clone(&is_stopped), Arc::clone(&is_slow));
         move |event| {
-            while event.words().starts_with("released first") && is_stopped.load(Ordering::SeqCst) {
+            while words(event).starts_with("released first") && is_stopped.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(1));
             }
             if is_slow.load(Ordering::SeqCst) {

@@ -1,10 +1,11 @@
 //! Nodes that go and come, and the outcome of releases that nobody waits for.
 
-use super::{Event, KEY, Recorder, TTL, delete, everywhere, observed, observed_by};
+use super::{KEY, Recorder, TTL, delete, everywhere, is_about_a_node, observed, observed_by};
 use crate::clients::{SOON, builder, gone_for_good, lasting, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
+use quorumlock::event::Event;
 use quorumlock::{Cause, Redlock, ReleaseOutcome, RestartPolicy};
 use std::sync::Arc;
 use std::thread;
@@ -99,7 +100,7 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
     busy_until(&client, &recorder, || !recorder.node_words().is_empty());
     busy_for(&client, 100);
     assert_eq!(recorder.node_words(), [format!("down {address}")]);
-    let Some(Event::NodeDown(down)) = recorder.events().into_iter().find(Event::is_about_a_node) else { panic!() };
+    let Some(Event::NodeDown(down)) = recorder.events().into_iter().find(is_about_a_node) else { panic!() };
     assert_eq!(down.fault().cause(), Cause::TimedOut);
     servers[2].resume().unwrap();
     busy_until(&client, &recorder, || recorder.node_words().len() > 1);

@@ -5,10 +5,8 @@ use crate::clients::{SOON, builder, failure, take};
 use crate::faults::keeps_secrets;
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, free_port};
-use quorumlock::{
-    Cause, ErrorKind, Node, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeState, NodeUp, Observer,
-    Phase, QuarantineEnded, Redlock, Role,
-};
+use quorumlock::event::Event;
+use quorumlock::{Cause, ErrorKind, Node, NodeState, Observer, Phase, Redlock, Role};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,24 +26,19 @@ impl Journal {
 }
 
 impl Observer for Journal {
-    fn node_down(&self, event: &NodeDown) {
-        self.note("down", event.address());
-    }
-    fn node_may_evict(&self, event: &NodeMayEvict) {
-        self.note(event.policy(), event.address());
-    }
-    fn node_not_durable(&self, event: &NodeNotDurable) {
-        self.note("not durable", event.address());
-    }
-    fn node_quarantined(&self, event: &NodeQuarantined) {
-        assert!(event.remaining() <= MAX_TTL && event.remaining() > MAX_TTL / 2, "{event:?}");
-        self.note("quarantined", event.address());
-    }
-    fn node_up(&self, event: &NodeUp) {
-        self.note("up", event.address());
-    }
-    fn quarantine_ended(&self, event: &QuarantineEnded) {
-        self.note("ended", event.address());
+    fn event(&self, event: &Event) {
+        match event {
+            Event::NodeDown(event) => self.note("down", event.address()),
+            Event::NodeMayEvict(event) => self.note(event.policy(), event.address()),
+            Event::NodeNotDurable(event) => self.note("not durable", event.address()),
+            Event::NodeQuarantined(event) => {
+                assert!(event.remaining() <= MAX_TTL && event.remaining() > MAX_TTL / 2, "{event:?}");
+                self.note("quarantined", event.address());
+            }
+            Event::NodeUp(event) => self.note("up", event.address()),
+            Event::QuarantineEnded(event) => self.note("ended", event.address()),
+            _ => {}
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use crate::clients::{SOON, builder, client, gone_for_good, lasting, take};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
-use quorumlock::{Cause, Observer, Redlock, ReleaseNotificationsRefused, ReleaseOutcome};
+use quorumlock::event::Event;
+use quorumlock::{Cause, Observer, Redlock, ReleaseOutcome};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,9 +19,11 @@ const BOUND: Duration = Duration::from_millis(250 + 50 + 500);
 struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
 
 impl Observer for Refusals {
-    fn release_notifications_refused(&self, event: &ReleaseNotificationsRefused) {
-        let refusal = (event.is_publishing(), event.address().to_owned(), event.fault().cause());
-        self.0.lock().unwrap().push(refusal);
+    fn event(&self, event: &Event) {
+        if let Event::ReleaseNotificationsRefused(event) = event {
+            let refusal = (event.is_publishing(), event.address().to_owned(), event.fault().cause());
+            self.0.lock().unwrap().push(refusal);
+        }
     }
 }
 

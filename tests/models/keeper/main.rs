@@ -141,8 +141,12 @@ impl Scene {
             unavailable_after: TTL,
             max_ttl: MAX_TTL,
         };
-        let client =
-            Client::new(Engine::new(&network), settings, Reporter::new(None, &[], ""), ForkEpoch::current().unwrap());
+        let client = Client::new(
+            Engine::new(&network),
+            settings,
+            Reporter::new(Vec::new(), &[], ""),
+            ForkEpoch::current().unwrap(),
+        );
         let is_over = AtomicBool::new(false);
         let stage = Arc::new(Stage { network, locks: Mutex::default(), keys_stay, is_over });
         let serve = |node| {

@@ -1,0 +1,66 @@
+//! One event of each kind, and some once more with what changes their lines: for the page of messages.
+
+use super::{
+    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost,
+    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
+    ReleaseNotificationsRefused, Released, Repaired, ResourceName,
+};
+use crate::algorithm::detail::Detail;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::events::error::NodeFault;
+use crate::events::release::ReleaseOutcome;
+use std::time::Duration;
+
+pub(crate) fn all() -> Vec<Event> {
+    let second = Duration::from_secs(1);
+    let resource = || ResourceName { key: "jobs:orders/42".into(), prefix: "jobs:".len() };
+    let address = || "10.0.0.1:6379".to_owned();
+    let fault = |fault| NodeFault::new(address(), fault);
+    let refused = Fault::new(Phase::Connect, Cause::Refused);
+    let denied = |command| Fault::new(Phase::Reply, Cause::NoPermission).with(Detail::Command(command));
+    let causes = || {
+        let limit = Detail::Limit(second / 10, Some("node_timeout"));
+        vec![fault(Fault::new(Phase::Reply, Cause::TimedOut).with(limit))]
+    };
+    let addresses = vec![address(), "10.0.0.2:6379".to_owned()];
+    let extended = |automatic| Event::Extended(Extended { resource: resource(), ttl: second * 10, automatic });
+    let extension_failed = |automatic| {
+        let (resource, remaining, causes) = (resource(), second * 4, causes());
+        Event::ExtensionFailed(ExtensionFailed { resource, automatic, remaining, causes })
+    };
+    let lost = |reason| Event::Lost(Lost { resource: resource(), reason });
+    let notifications = |publishing, command| {
+        let fault = fault(denied(command));
+        Event::ReleaseNotificationsRefused(ReleaseNotificationsRefused { fault, publishing })
+    };
+    let release_failed =
+        |dropped| Event::ReleaseFailed(ReleaseFailed { resource: resource(), dropped, causes: causes() });
+    let released = |outcome, dropped| Event::Released(Released { resource: resource(), outcome, dropped });
+    vec![
+        Event::Acquired(Acquired { resource: resource(), waited: second, attempts: 3, round_trips: 1 }),
+        Event::AttemptLost(AttemptLost { resource: resource(), attempt: 2, granted: 1, refused: 1, causes: causes() }),
+        Event::EventsDropped(EventsDropped { count: 7 }),
+        extended(false),
+        extended(true),
+        extension_failed(false),
+        extension_failed(true),
+        Event::KeyWithoutExpiry(KeyWithoutExpiry { resource: resource(), addresses }),
+        lost(LossReason::KeyGone),
+        lost(LossReason::LeaseEnded),
+        Event::NodeDown(NodeDown { fault: fault(refused) }),
+        Event::NodeMayEvict(NodeMayEvict { address: address(), policy: "allkeys-lru" }),
+        Event::NodeNotDurable(NodeNotDurable { address: address() }),
+        Event::NodeQuarantined(NodeQuarantined { address: address(), remaining: second * 60 }),
+        Event::NodeUp(NodeUp { address: address() }),
+        Event::QuarantineEnded(QuarantineEnded { address: address() }),
+        release_failed(false),
+        release_failed(true),
+        notifications(true, "PUBLISH"),
+        notifications(false, "SUBSCRIBE"),
+        released(ReleaseOutcome::Expired, false),
+        released(ReleaseOutcome::Expired, true),
+        released(ReleaseOutcome::Released, false),
+        released(ReleaseOutcome::Released, true),
+        Event::Repaired(Repaired { resource: resource(), addresses: vec![address()] }),
+    ]
+}
