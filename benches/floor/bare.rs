@@ -5,8 +5,8 @@
 //! nobody begins or ends to listen.
 
 use crate::floor::{self, Floor};
-use quorumlock::protocol::command::Dialect;
-use quorumlock::protocol::hint;
+use quorumlock::protocol::dialect::Dialect;
+use quorumlock::protocol::publish;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +36,7 @@ impl Bare {
     pub(crate) fn connect(addresses: &[SocketAddr], resource: &str, index: u8) -> Bare {
         let streams = floor::connect(addresses);
         let mut request = Vec::new();
-        hint::subscribe(&mut request, resource.as_bytes());
+        publish::subscribe(&mut request, resource.as_bytes());
         let ears = streams.into_iter().map(|mut stream| {
             std::io::Write::write_all(&mut stream, &request).expect("a server that lets us listen");
             Subscriber { stream, told: 0 }

@@ -9,8 +9,9 @@
 
 use crate::contest::{Pair, timed};
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::protocol::command::{self, Dialect};
-use quorumlock::protocol::hint::{self, Hint};
+use quorumlock::protocol::command;
+use quorumlock::protocol::dialect::Dialect;
+use quorumlock::protocol::publish::Hint;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -50,7 +51,7 @@ impl Floor {
         let (take, _) = requests(dialect, resource, owner);
         let mut release = Vec::new();
         let hint = Hint { crowd: owner, has_waited: false };
-        hint::release_and_tell(&mut release, dialect, resource.as_bytes(), &token(owner), hint);
+        command::release(&mut release, dialect, resource.as_bytes(), &token(owner), Some(hint));
         Floor::with(addresses, take, release)
     }
 
@@ -203,7 +204,7 @@ impl Answers {
 pub(crate) fn requests(dialect: Dialect, resource: &str, owner: u8) -> (Vec<u8>, Vec<u8>) {
     let (mut take, mut release) = (Vec::new(), Vec::new());
     command::acquire(&mut take, resource.as_bytes(), &token(owner), 600_000);
-    command::release(&mut release, dialect, resource.as_bytes(), &token(owner));
+    command::release(&mut release, dialect, resource.as_bytes(), &token(owner), None);
     (take, release)
 }
 

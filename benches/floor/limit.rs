@@ -5,7 +5,7 @@
 //! is decided is followed at once, a lock by its release, a release by the next lock, with one write per node.
 
 use crate::floor::{Answers, connect, requests};
-use quorumlock::protocol::command::Dialect;
+use quorumlock::protocol::dialect::Dialect;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

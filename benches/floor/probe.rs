@@ -6,7 +6,7 @@
 use crate::contest::repeat;
 use crate::floor::Floor;
 use crate::ours;
-use quorumlock::protocol::command::Dialect;
+use quorumlock::protocol::dialect::Dialect;
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
@@ -31,7 +31,7 @@ pub(crate) fn command(
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = Command::new(tool[0]);
     command.args(&tool[1..]).arg(program);
-    command.args([MARK, subject.name(), &threads.to_string(), &pairs.to_string()]);
+    command.args([MARK, &subject.name(), &threads.to_string(), &pairs.to_string()]);
     command.args(addresses.iter().map(ToString::to_string));
     command
 }
@@ -70,13 +70,10 @@ impl Subject {
         Subject::Ours,
     ];
 
-    fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Subject::Floor(Dialect::Delex) => "floor-delex",
-            Subject::Floor(Dialect::Delifeq) => "floor-delifeq",
-            Subject::Floor(Dialect::Eval) => "floor-eval",
-            Subject::Floor(Dialect::Evalsha) => "floor-evalsha",
-            Subject::Ours => "ours",
+            Subject::Floor(dialect) => format!("floor-{dialect:?}").to_lowercase(),
+            Subject::Ours => "ours".to_owned(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::Setting;
 use crate::server::{Answer, Server};
-use quorumlock::protocol::command::Dialect;
+use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::script;
 use std::net::SocketAddr;
 

@@ -21,13 +21,14 @@ use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::algorithm::time::Timestamp;
 use quorumlock::algorithm::vote::Vote;
-use quorumlock::protocol::command::{self, Dialect};
+use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::error_reply;
 use quorumlock::protocol::handshake::Handshake;
+use quorumlock::protocol::operation::Operation;
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::session::{Abandoned, Event, HandshakeState, Session, Ticket, Unsupported};
+use quorumlock::protocol::session::{Abandoned, Event, HandshakeState, SentOperation, Session, Ticket};
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
@@ -95,7 +96,7 @@ struct Run {
     asked: Vec<Asked>,
     answered: usize,
     /// Releases and extensions to be sent again, and as what.
-    misunderstood: VecDeque<(Unsupported, Request)>,
+    misunderstood: VecDeque<(SentOperation, Request)>,
     /// Whether the next extension is to be one by script.
     by_script: bool,
     standing: HandshakeState,
@@ -121,7 +122,7 @@ impl Run {
             database: if set(2) { 3 } else { 0 },
             checks_durability: set(3),
         };
-        let dialect = Dialect::ALL.get(usize::from(choice >> 4)).copied();
+        let dialect = Dialect::RELEASE.get(usize::from(choice >> 4)).copied();
         let mut run = Run {
             session: Session::open(&greeting, dialect, Timestamp::ORIGIN),
             asked: Vec::new(),
@@ -157,23 +158,24 @@ impl Run {
         match step {
             0 | 1 => {
                 let (ticket, now) = self.ask(Request::Acquire);
-                let mut request = Vec::new();
-                command::acquire(&mut request, KEY, &token(ticket), u64::from(ticket.generation));
-                self.session.acquire(ticket, &request, now);
+                let ttl_millis = u64::from(ticket.generation);
+                self.queue(ticket, Operation::Acquire { ttl_millis, fence: None }, now);
             }
             2 => {
-                let dialect = self.session.dialect();
+                let (ticket, now) = self.ask(|ticket| Request::Release(ticket, 1));
+                let queued = self.queue(ticket, Operation::Release { hint: None, fence: None }, now);
                 // By its hash the script is tried once more than the ways that are known without it.
-                let first = if dialect == Dialect::Evalsha { 0 } else { 1 };
-                let (ticket, now) = self.ask(|ticket| Request::Release(ticket, first));
-                let mut request = Vec::new();
-                command::release(&mut request, dialect, KEY, &token(ticket));
-                self.session.release(ticket, &request, now);
+                if queued.windows(b"EVALSHA".len()).any(|word| word == b"EVALSHA")
+                    && let Some(asked) = self.asked.last_mut()
+                {
+                    asked.request = Request::Release(ticket, 0);
+                }
             }
             3 => {
                 let by_script = self.by_script;
                 let (ticket, now) = self.ask(|ticket| Request::Extend(ticket, 1, by_script));
-                self.session.extend(ticket, KEY, &token(ticket), u64::from(ticket.generation), now);
+                let ttl_millis = u64::from(ticket.generation);
+                self.queue(ticket, Operation::Extend { ttl_millis, fence: None }, now);
             }
             4 => {
                 if let Some((again, request)) = self.misunderstood.pop_front() {
@@ -224,6 +226,13 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Queues an operation. Gives the bytes of it.
+    fn queue(&mut self, ticket: Ticket, operation: Operation, now: Timestamp) -> Vec<u8> {
+        let before = self.session.unsent().len();
+        self.session.queue(ticket, operation, KEY, &token(ticket), now);
+        self.session.unsent()[before..].to_vec()
     }
 
     fn ask(&mut self, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
@@ -379,7 +388,7 @@ impl Run {
             (Request::Release(ticket, _), Tree::Integer(0)) => self.released(ticket, Vote::Refused),
             (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
                 text if first_word(text) == b"WRONGTYPE" => self.released(ticket, Vote::Refused),
-                text if (is_withheld(text) || first_word(text) == b"NOSCRIPT") && attempt < Dialect::ALL.len() => {
+                text if (is_withheld(text) || first_word(text) == b"NOSCRIPT") && attempt < Dialect::RELEASE.len() => {
                     Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
                 }
                 text => match self.standing {

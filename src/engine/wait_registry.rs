@@ -17,7 +17,7 @@ use super::interrupt::Interrupt;
 use crate::algorithm::acquire::WakeOrder;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
-use crate::protocol::hint::Hint;
+use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
 use std::collections::{BTreeMap, HashMap};
@@ -299,7 +299,7 @@ impl KeyWaiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::hint::Hint;
+    use crate::protocol::publish::Hint;
 
     const HINT: Hint = Hint { crowd: 1, has_waited: false };
     const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));

@@ -3,76 +3,17 @@
 //! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
 //! next reply on it might be taken for somebody else's.
 
-use super::dialect::{Answer, Dialects};
+use super::dialect::{Answer, Dialect};
 use super::error_reply;
+use super::publish::{CHANNEL, Hint};
 use super::resp::{self, Reply};
-use super::script;
+use super::script::Script;
 use super::script_error;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
-
-/// How a node is asked to compare and delete (rule 7.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// `DELEX key IFEQ token`: Redis 8.4 and later.
-    Delex,
-    /// `DELIFEQ key token`: Valkey 9.0 and later.
-    Delifeq,
-    /// `EVAL` of [`script::RELEASE`]: everything else.
-    Eval,
-    /// `EVALSHA` of the same script, on a connection on which the server has run it: it saves the server a fifth of the
-    /// work. Never a first guess.
-    Evalsha,
-}
-
-impl Dialect {
-    /// All that a node can be asked in without knowing more of it, the likeliest first.
-    pub const ALL: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
-
-    /// What to speak after a release in `asked_in` was answered with a vote, or was not understood. A server that has run the
-    /// script is called by the script's hash from then on, unless it keeps forgetting. A release whose hash it does not
-    /// know goes out again behind whatever was asked meanwhile, which may cost the next holder an attempt, and no more.
-    pub(super) fn after(self, asked_in: Dialect, vote: Option<Vote>, hash_refusals: &mut u8) -> Dialect {
-        match (self, asked_in, vote) {
-            (Dialect::Eval, Dialect::Eval, Some(Vote::Granted | Vote::Refused)) if *hash_refusals < HASH_REFUSALS => {
-                Dialect::Evalsha
-            }
-            // Of several that were under way together, one counts: sending it again changes the dialect.
-            (Dialect::Evalsha, Dialect::Evalsha, None) => {
-                *hash_refusals += 1;
-                self
-            }
-            _ => self,
-        }
-    }
-
-    /// Whether those who wait for the lock are told by a command of its own.
-    pub fn publishes_apart(self) -> bool {
-        matches!(self, Dialect::Delex | Dialect::Delifeq)
-    }
-
-    /// The same without relying on what the server remembers.
-    #[must_use]
-    pub fn by_text(self) -> Dialect {
-        if self == Dialect::Evalsha { Dialect::Eval } else { self }
-    }
-}
-
-impl Dialects for Dialect {
-    const CHOICE: &'static [Dialect] = &Dialect::ALL;
-    const COMMANDS: &'static str = "EVAL with GET and DEL, DELIFEQ or DELEX";
-
-    fn number(self) -> u8 {
-        self as u8
-    }
-}
-
-/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare; to forbid
-/// the command, or to forget them all the time, is for ever.
-const HASH_REFUSALS: u8 = 3;
 
 /// Asks for the lock: `SET key token NX PX ttl`.
 pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
@@ -126,15 +67,25 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
     }
 }
 
-/// Frees the lock if it is ours: compare and delete.
-pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken) {
+/// Frees the lock if it is ours: compare and delete. With a hint, the node publishes it on the key's [channel](CHANNEL): within
+/// the script, or, in a dialect that [publishes apart](Dialect::publishes_apart), by a command with a reply of its own.
+pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, hint: Option<Hint>) {
+    let mut space = [0; 20];
+    let token = &token.digits();
+    let hint = hint.map(|hint| hint.text(&mut space));
     match dialect {
-        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", &token.digits()]),
-        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, &token.digits()]),
-        Dialect::Evalsha => {
-            resp::encode(out, &[b"EVALSHA", script::RELEASE_SHA1.as_bytes(), b"1", key, &token.digits()]);
+        Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", token]),
+        Dialect::Delifeq => resp::encode(out, &[b"DELIFEQ", key, token]),
+        _ => {
+            let [command, script] = Script::Release.call(dialect);
+            match hint {
+                Some(hint) => resp::encode(out, &[command, script, b"1", key, token, CHANNEL, hint]),
+                None => resp::encode(out, &[command, script, b"1", key, token]),
+            }
         }
-        Dialect::Eval => resp::encode(out, &[b"EVAL", script::RELEASE.as_bytes(), b"1", key, &token.digits()]),
+    }
+    if let (Some(hint), true) = (hint, dialect.publishes_apart()) {
+        resp::encode_joined(out, b"PUBLISH", (CHANNEL, key), &[hint]);
     }
 }
 
@@ -234,7 +185,10 @@ pub(super) fn is_unknown_command(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::script;
     use super::*;
+
+    const HINT: Option<Hint> = Some(Hint { crowd: 7, has_waited: true });
 
     fn token() -> OwnerToken {
         OwnerToken::from_entropy([0xab; 20])
@@ -254,19 +208,19 @@ mod tests {
             format!("*6 $3 SET $9 orders/42 $40 {digits} $2 NX $2 PX $5 30000 ")
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Delifeq, b"k", &token())),
+            sent(|out| release(out, Dialect::Delifeq, b"k", &token(), None)),
             format!("*3 $7 DELIFEQ $1 k $40 {digits} ")
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Delex, b"k", &token())),
+            sent(|out| release(out, Dialect::Delex, b"k", &token(), None)),
             format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} ")
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Eval, b"k", &token())),
+            sent(|out| release(out, Dialect::Eval, b"k", &token(), None)),
             format!("*5 $4 EVAL ${} {} $1 1 $1 k $40 {digits} ", script::RELEASE.len(), script::RELEASE)
         );
         assert_eq!(
-            sent(|out| release(out, Dialect::Evalsha, b"k", &token())),
+            sent(|out| release(out, Dialect::Evalsha, b"k", &token(), None)),
             format!("*5 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} ", script::RELEASE_SHA1)
         );
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
@@ -274,6 +228,32 @@ mod tests {
         assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+    }
+
+    #[test]
+    fn a_release_publishes_within_its_script_or_by_a_command_behind_it() {
+        let digits = "ab".repeat(20);
+        let publish = "*3 $7 PUBLISH $12 quorumlock:k $2 7w ";
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delifeq, b"k", &token(), HINT)),
+            format!("*3 $7 DELIFEQ $1 k $40 {digits} {publish}")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Delex, b"k", &token(), HINT)),
+            format!("*4 $5 DELEX $1 k $4 IFEQ $40 {digits} {publish}")
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Eval, b"k", &token(), HINT)),
+            format!(
+                "*7 $4 EVAL ${} {} $1 1 $1 k $40 {digits} $11 quorumlock: $2 7w ",
+                script::RELEASE.len(),
+                script::RELEASE
+            )
+        );
+        assert_eq!(
+            sent(|out| release(out, Dialect::Evalsha, b"k", &token(), HINT)),
+            format!("*7 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} $11 quorumlock: $2 7w ", script::RELEASE_SHA1)
+        );
     }
 
     #[test]

@@ -1,119 +1,127 @@
-//! Requests that can be put in several ways, and which ways a node has been tried in.
+//! The commands that an operation can be sent as, and which of them a node has been asked in.
 //!
-//! Servers differ in how they can be asked to compare a key with our token and act on it. A node that does not know a way,
-//! or may not be asked in it by our user, is asked in the next one, within the same call (rule 7.6):
+//! Servers differ in how they compare a key with a token and act on it. A node that does not know a command, or does not
+//! permit it to our user, is asked in the next dialect, within the same call (rule 7.6):
 //!
 //! ```text
-//!    preferred ── not understood ──► the likeliest untried ── … ──► none left: a fault
-//!        └── understood ──► a vote          └── understood ──► a vote, and preferred from now on
+//!    preferred ── unsupported ──► the likeliest untried ── … ──► none left: a fault
+//!        └── supported ──► a vote          └── supported ──► a vote, and preferred from now on
 //! ```
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::vote::Vote;
+use std::time::Duration;
 
-/// What a node said to a request in one dialect.
+/// The command that an operation is sent as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `DELEX key IFEQ token`: Redis 8.4 and later.
+    Delex,
+    /// `DELIFEQ key token`: Valkey 9.0 and later.
+    Delifeq,
+    /// `EVAL` of a [`script`](super::script): wherever scripts are.
+    Eval,
+    /// `EVALSHA` of the same script, on a connection on which the server has run it: it saves the server a fifth of the
+    /// work. Never preferred: each request that goes by the hash may have to go by the text.
+    Evalsha,
+    /// `SET key token NX PX ttl`.
+    Set,
+    /// `SET key token IFEQ token PX ttl`: Valkey 8.1 and later, Redis 8.4 and later.
+    SetIfeq,
+}
+
+impl Dialect {
+    /// The dialects of an extension, the better first.
+    pub const EXTENSION: [Dialect; 2] = [Dialect::Eval, Dialect::SetIfeq];
+    /// The dialects of a release, the likeliest first.
+    pub const RELEASE: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
+
+    /// Whether the hint of a release goes out as a command of its own.
+    pub fn publishes_apart(self) -> bool {
+        matches!(self, Dialect::Delex | Dialect::Delifeq)
+    }
+}
+
+/// The meaning of a reply to an operation in one dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
+    /// The key is ours, with this fencing token.
+    Fence(FencingToken),
+    /// Another token holds the key, for this long at most, counted from now.
+    Held(Duration),
     /// Yes, no, or an error that another dialect would meet as well.
     Vote(Vote),
-    /// The node does not know this dialect, or the user may not speak it: worth another one.
+    /// The node does not know this dialect, or does not permit it to the user: worth another one.
     WrongDialect(Cause),
 }
 
-/// The ways to put one kind of request.
-pub(super) trait Dialects: Copy + PartialEq + 'static {
-    /// All of them, the likeliest first.
-    const CHOICE: &'static [Self];
-    /// The commands that a user needs for one of them, for a message.
-    const COMMANDS: &'static str;
-
-    /// A number below 8 of its own.
-    fn number(self) -> u8;
-}
-
-/// The dialects that a request has been tried in, as a bit each; the last one; and whether permission was the trouble.
+/// The dialects that an operation has been sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Attempted<D> {
-    last: D,
+pub(super) struct Attempted {
+    last: Dialect,
+    /// A bit for each.
     set: u8,
+    /// Whether one of them is known and not permitted.
     denied: bool,
 }
 
-impl<D: Dialects> Attempted<D> {
-    /// A request that has not been sent yet. `first` is the dialect it is to be tried in first.
-    pub(super) fn nothing(first: D) -> Attempted<D> {
-        Attempted { last: first, set: 0, denied: false }
+impl Attempted {
+    /// An operation that is sent for the first time.
+    pub(super) fn first(dialect: Dialect) -> Attempted {
+        Attempted { last: dialect, set: 1 << dialect as u8, denied: false }
     }
 
-    /// The dialect it was sent in last.
-    pub(super) fn last(self) -> D {
+    /// The dialect that it was sent in last.
+    pub(super) fn last(self) -> Dialect {
         self.last
     }
 
-    /// Picks the dialect to send it in now, and prefers that one from now on.
-    pub(super) fn in_next(mut self, preferred: &mut D) -> Attempted<D> {
-        *preferred = self.next(*preferred).unwrap_or(*preferred);
-        self.last = *preferred;
-        self.set |= 1 << self.last.number();
-        self
+    /// The same operation, to be sent in a dialect that it has not been sent in: `preferred`, or else the likeliest.
+    pub(super) fn again(self, preferred: Dialect, dialects: &[Dialect]) -> Attempted {
+        let last = self.next(preferred, dialects).unwrap_or(preferred);
+        Attempted { last, set: self.set | 1 << last as u8, ..self }
     }
 
-    /// The vote in an answer to the last one, or `None` when it is worth another dialect.
-    pub(super) fn vote(&mut self, answer: Answer) -> Option<Vote> {
-        let cause = match answer {
-            Answer::Vote(vote) => return Some(vote),
-            Answer::WrongDialect(cause) => cause,
-        };
+    /// The answer, or `None` when it is worth another dialect. `commands` is what the user needs for one of them.
+    pub(super) fn take(&mut self, answer: Answer, dialects: &[Dialect], commands: &'static str) -> Option<Answer> {
+        let Answer::WrongDialect(cause) = answer else { return Some(answer) };
         self.denied |= cause == Cause::NoPermission;
-        match self.next(self.last) {
-            Some(_) => None,
-            None => {
-                // Of all the reasons, permission is the one that somebody can mend.
-                let cause = if self.denied { Cause::NoPermission } else { cause };
-                Some(Vote::Fault(Fault::new(Phase::Reply, cause).with(Detail::Command(D::COMMANDS))))
-            }
+        if self.next(self.last, dialects).is_some() {
+            return None;
         }
+        // Of all the reasons, permission is the one that an operator can change.
+        let cause = if self.denied { Cause::NoPermission } else { cause };
+        Some(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause).with(Detail::Command(commands)))))
     }
 
-    /// A dialect that has not been tried: `preferred`, or else the likeliest.
-    fn next(self, preferred: D) -> Option<D> {
-        let all = std::iter::once(preferred).chain(D::CHOICE.iter().copied());
-        all.into_iter().find(|dialect| self.set & (1 << dialect.number()) == 0)
+    fn next(self, preferred: Dialect, dialects: &[Dialect]) -> Option<Dialect> {
+        let mut all = std::iter::once(preferred).chain(dialects.iter().copied());
+        all.find(|&dialect| self.set & (1 << dialect as u8) == 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Dialect::{Delex, Delifeq, Eval, Evalsha};
     use super::*;
-
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Way {
-        First,
-        Second,
-        Third,
-    }
-
-    impl Dialects for Way {
-        const CHOICE: &'static [Way] = &[Way::First, Way::Second, Way::Third];
-        const COMMANDS: &'static str = "THIS or THAT";
-
-        fn number(self) -> u8 {
-            self as u8
-        }
-    }
 
     const UNKNOWN: Answer = Answer::WrongDialect(Cause::Server("ERR"));
     const DENIED: Answer = Answer::WrongDialect(Cause::NoPermission);
+    const GRANTED: Answer = Answer::Vote(Vote::Granted);
 
-    /// The dialects that a node is asked in when it says this, and the vote that comes of it.
-    fn asked(preferred: &mut Way, answers: &[Answer]) -> (Vec<Way>, Option<Vote>) {
-        let (mut tried, mut ways) = (Attempted::nothing(*preferred), Vec::new());
-        for &answer in answers {
-            tried = tried.in_next(preferred);
-            ways.push(tried.last());
-            if let Some(vote) = tried.vote(answer) {
-                return (ways, Some(vote));
+    /// The dialects that a node is asked in when it answers this, and the answer that comes of it.
+    fn asked(first: Dialect, preferred: &mut Dialect, answers: &[Answer]) -> (Vec<Dialect>, Option<Answer>) {
+        let (mut tried, mut ways) = (Attempted::first(first), vec![first]);
+        for (turn, &answer) in answers.iter().enumerate() {
+            if turn > 0 {
+                tried = tried.again(*preferred, &Dialect::RELEASE);
+                *preferred = tried.last();
+                ways.push(tried.last());
+            }
+            if let Some(answer) = tried.take(answer, &Dialect::RELEASE, "THIS or THAT") {
+                return (ways, Some(answer));
             }
         }
         (ways, None)
@@ -121,32 +129,38 @@ mod tests {
 
     #[test]
     fn each_dialect_is_tried_once_and_what_was_understood_is_preferred() {
-        use Way::*;
-        let mut preferred = Second;
-        let granted = Answer::Vote(Vote::Granted);
-        assert_eq!(asked(&mut preferred, &[granted]), (vec![Second], Some(Vote::Granted)));
-        assert_eq!(asked(&mut preferred, &[UNKNOWN, DENIED, granted]), {
-            (vec![Second, First, Third], Some(Vote::Granted))
+        let mut preferred = Delifeq;
+        assert_eq!(asked(Delifeq, &mut preferred, &[GRANTED]), (vec![Delifeq], Some(GRANTED)));
+        assert_eq!(asked(Delifeq, &mut preferred, &[UNKNOWN, DENIED, GRANTED]), {
+            (vec![Delifeq, Eval, Delex], Some(GRANTED))
         });
-        assert_eq!(preferred, Third);
-        assert_eq!(asked(&mut preferred, &[granted]).0, [Third]);
-        assert_eq!(asked(&mut preferred, &[UNKNOWN]), (vec![Third], None));
+        assert_eq!(preferred, Delex);
+        assert_eq!(asked(Delex, &mut preferred, &[UNKNOWN]), (vec![Delex], None));
     }
 
     #[test]
-    fn when_no_dialect_is_left_permission_is_the_reason_to_tell() {
-        let fault = |cause| Some(Vote::Fault(Fault::new(Phase::Reply, cause)));
-        assert_eq!(asked(&mut Way::First.clone(), &[UNKNOWN; 3]).1, fault(Cause::Server("ERR")));
-        assert_eq!(asked(&mut Way::First.clone(), &[UNKNOWN, DENIED, UNKNOWN]).1, fault(Cause::NoPermission));
+    fn a_hash_that_is_refused_leaves_the_text_to_be_tried() {
+        let mut preferred = Eval;
+        assert_eq!(asked(Evalsha, &mut preferred, &[UNKNOWN, GRANTED]), (vec![Evalsha, Eval], Some(GRANTED)));
+    }
+
+    #[test]
+    fn when_no_dialect_is_left_permission_is_the_reason_to_report() {
+        let fault = |cause| {
+            let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("THIS or THAT"));
+            Some(Answer::Vote(Vote::Fault(fault)))
+        };
+        assert_eq!(asked(Eval, &mut Eval.clone(), &[UNKNOWN; 3]).1, fault(Cause::Server("ERR")));
+        assert_eq!(asked(Eval, &mut Eval.clone(), &[UNKNOWN, DENIED, UNKNOWN]).1, fault(Cause::NoPermission));
     }
 
     #[test]
     fn requests_under_way_together_settle_on_one_dialect() {
-        let mut preferred = Way::First;
-        let mut first = Attempted::nothing(preferred).in_next(&mut preferred);
-        let mut second = Attempted::nothing(preferred).in_next(&mut preferred);
-        assert_eq!((first.vote(UNKNOWN), second.vote(UNKNOWN)), (None, None));
-        assert_eq!(first.in_next(&mut preferred).last(), Way::Second);
-        assert_eq!(second.in_next(&mut preferred).last(), Way::Second);
+        let [mut first, mut second] = [Attempted::first(Eval); 2];
+        let take = |tried: &mut Attempted| tried.take(UNKNOWN, &Dialect::RELEASE, "");
+        assert_eq!((take(&mut first), take(&mut second)), (None, None));
+        let preferred = first.again(Eval, &Dialect::RELEASE).last();
+        assert_eq!(preferred, Delifeq);
+        assert_eq!(second.again(preferred, &Dialect::RELEASE).last(), Delifeq);
     }
 }

@@ -3,21 +3,21 @@
 //! ```text
 //!    the key is        EVAL of EXTEND        SET … IFEQ … PX       the vote
 //!    ours              :1                    +OK                   Granted
-//!    somebody else's   :-1, -WRONGTYPE       null, -WRONGTYPE      Refused
+//!    another token's   :-1, -WRONGTYPE       null, -WRONGTYPE      Refused
 //!    gone              :0                    null                  Absent by script, Refused by SET
 //!    not looked at     -ERR unknown, -NOPERM -ERR syntax error     none: the other dialect is tried
 //! ```
 //!
 //! The script comes first wherever it works, because it extends with `PEXPIRE`: a server whose memory is full refuses
 //! `SET` and would let a lock run out that it holds. `SET IFEQ` is for nodes without scripts. Its null does not say whether
-//! the key is somebody else's or gone, so it counts as not ours, and such a node is not repaired.
+//! the key is another token's or gone, so it counts as not ours, and such a node is not repaired.
 //!
 //! Neither creates a key, so an extension that runs late, after the release of its lock, does nothing. But either sets
-//! the time to live to what it was asked for, be it less than was left. Whoever asks for less must rely on the shorter
-//! lease from then on, even if too few nodes answer: those that did not may have done it.
+//! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely on
+//! the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
 use super::command;
-use super::dialect::{Answer, Dialects};
+use super::dialect::{Answer, Dialect};
 use super::error_reply;
 use super::resp::{self, Reply};
 use super::script;
@@ -26,36 +26,13 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 
-/// How a node is asked to compare and extend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtensionDialect {
-    /// `EVAL` of [`script::EXTEND`]: wherever scripts are.
-    Eval,
-    /// `SET key token IFEQ token PX ttl`: Valkey 8.1 and later, Redis 8.4 and later.
-    SetIfeq,
-}
-
-impl ExtensionDialect {
-    /// All of them, the better first.
-    pub const ALL: [ExtensionDialect; 2] = [ExtensionDialect::Eval, ExtensionDialect::SetIfeq];
-}
-
-impl Dialects for ExtensionDialect {
-    const CHOICE: &'static [ExtensionDialect] = &ExtensionDialect::ALL;
-    const COMMANDS: &'static str = "EVAL with GET and PEXPIRE, or SET";
-
-    fn number(self) -> u8 {
-        self as u8
-    }
-}
-
-/// Lets the key live for `ttl_millis` from now on if it is ours.
-pub fn extend(out: &mut Vec<u8>, dialect: ExtensionDialect, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
+/// Lets the key live for `ttl_millis` from now on if it is ours: by the script, unless the dialect is [`Dialect::SetIfeq`].
+pub fn extend(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
     let (token, ttl) = (&token.digits(), resp::decimal(ttl_millis, &mut digits));
     match dialect {
-        ExtensionDialect::Eval => resp::encode(out, &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, token, ttl]),
-        ExtensionDialect::SetIfeq => resp::encode(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]),
+        Dialect::SetIfeq => resp::encode(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]),
+        _ => resp::encode(out, &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, token, ttl]),
     }
 }
 
@@ -63,17 +40,17 @@ pub fn extend(out: &mut Vec<u8>, dialect: ExtensionDialect, key: &[u8], token: &
 ///
 /// # Errors
 /// A reply that this dialect never gives.
-pub fn extend_reply(dialect: ExtensionDialect, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-    use ExtensionDialect::{Eval, SetIfeq};
-    let vote = match (dialect, reply) {
-        (Eval, Reply::Integer(1)) | (SetIfeq, Reply::Simple(b"OK")) => Vote::Granted,
-        (Eval, Reply::Integer(-1)) | (SetIfeq, Reply::Bulk(None)) => Vote::Refused,
-        (Eval, Reply::Integer(0)) => Vote::Absent,
+pub fn extend_reply(dialect: Dialect, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    let by_set = dialect == Dialect::SetIfeq;
+    let vote = match (by_set, reply) {
+        (false, Reply::Integer(1)) | (true, Reply::Simple(b"OK")) => Vote::Granted,
+        (false, Reply::Integer(-1)) | (true, Reply::Bulk(None)) => Vote::Refused,
+        (false, Reply::Integer(0)) => Vote::Absent,
         (_, Reply::Error(text)) => match error_reply::cause(text) {
-            // Somebody's list or hash stands under our key: whatever it is, it is not our token.
+            // A list or a hash stands under our key: whatever it is, it is not our token.
             Cause::Server("WRONGTYPE") => Vote::Refused,
             Cause::NoPermission => return Ok(Answer::WrongDialect(Cause::NoPermission)),
-            cause if is_unknown(dialect, text) => return Ok(Answer::WrongDialect(cause)),
+            cause if is_unknown(by_set, text) => return Ok(Answer::WrongDialect(cause)),
             cause => Vote::Fault(Fault::new(Phase::Reply, cause)),
         },
         _ => return Err(ProtocolError::UnexpectedReply),
@@ -81,9 +58,9 @@ pub fn extend_reply(dialect: ExtensionDialect, reply: Reply<'_>) -> Result<Answe
     Ok(Answer::Vote(vote))
 }
 
-/// `SET` is known everywhere; a server that does not know `IFEQ` takes it for a slip of the pen.
-fn is_unknown(dialect: ExtensionDialect, text: &[u8]) -> bool {
-    command::is_unknown(text) || dialect == ExtensionDialect::SetIfeq && text.starts_with(b"ERR syntax error")
+/// `SET` is known everywhere; to a server that does not know `IFEQ`, the word is a syntax error.
+fn is_unknown(by_set: bool, text: &[u8]) -> bool {
+    command::is_unknown(text) || by_set && text.starts_with(b"ERR syntax error")
 }
 
 #[cfg(test)]
@@ -99,13 +76,10 @@ mod tests {
         };
         let digits = "ab".repeat(20);
         assert_eq!(
-            sent(ExtensionDialect::Eval),
+            sent(Dialect::Eval),
             format!("*6 $4 EVAL ${} {} $1 1 $1 k $40 {digits} $5 30000 ", script::EXTEND.len(), script::EXTEND)
         );
-        assert_eq!(
-            sent(ExtensionDialect::SetIfeq),
-            format!("*7 $3 SET $1 k $40 {digits} $4 IFEQ $40 {digits} $2 PX $5 30000 ")
-        );
+        assert_eq!(sent(Dialect::SetIfeq), format!("*7 $3 SET $1 k $40 {digits} $4 IFEQ $40 {digits} $2 PX $5 30000 "));
     }
 
     #[test]
@@ -157,8 +131,8 @@ mod tests {
             (Reply::Error(b"BUSY no"), fault(Cause::Server("BUSY")), fault(Cause::Server("BUSY"))),
         ];
         for (reply, by_script, by_set) in table {
-            assert_eq!(extend_reply(ExtensionDialect::Eval, reply), by_script, "{reply:?}");
-            assert_eq!(extend_reply(ExtensionDialect::SetIfeq, reply), by_set, "{reply:?}");
+            assert_eq!(extend_reply(Dialect::Eval, reply), by_script, "{reply:?}");
+            assert_eq!(extend_reply(Dialect::SetIfeq, reply), by_set, "{reply:?}");
         }
     }
 }

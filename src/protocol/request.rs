@@ -1,7 +1,7 @@
 //! What the requests on a connection are known by: the round that each belongs to, its kind, and whether votes count.
 
-use super::fenced::FencedOp;
-use crate::algorithm::fault::Fault;
+use super::operation::Operation;
+use crate::algorithm::fault::{Cause, Fault};
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ pub struct Ticket {
 pub enum Abandoned {
     /// It may have set the key, now or later.
     Acquire,
-    /// It was but a question.
+    /// It was only a question.
     Check,
     /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends it
     /// wherever it is.
@@ -26,13 +26,12 @@ pub enum Abandoned {
     Release,
 }
 
-impl Abandoned {
-    /// What is left of a request about a fenced lock.
-    pub(super) fn of(deed: FencedOp) -> Abandoned {
-        match deed {
-            FencedOp::Acquire { .. } => Abandoned::Acquire,
-            FencedOp::Extend { .. } | FencedOp::Raise(_) => Abandoned::Extend,
-            FencedOp::Release(_) => Abandoned::Release,
+impl From<Operation> for Abandoned {
+    fn from(operation: Operation) -> Abandoned {
+        match operation {
+            Operation::Acquire { .. } => Abandoned::Acquire,
+            Operation::Extend { .. } | Operation::Raise(_) => Abandoned::Extend,
+            Operation::Release { .. } => Abandoned::Release,
         }
     }
 }
@@ -40,10 +39,17 @@ impl Abandoned {
 /// Whether the node on this connection may vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeState {
-    /// The greeting is not answered yet.
+    /// The handshake is not answered yet.
     Pending,
     /// Its votes count.
     Accepted,
     /// Its votes count as this fault.
     Rejected(Fault),
+}
+
+impl HandshakeState {
+    /// Whether this is another URL of a server that has its vote already, or seems to be.
+    pub fn is_duplicate(self) -> bool {
+        matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
+    }
 }

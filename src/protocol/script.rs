@@ -1,14 +1,18 @@
 //! The Lua that nodes run for us, by name.
 //!
 //! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean. That
-//! opening is for people; what goes over the wire begins after it.
+//! opening is for readers; what goes over the wire begins after it.
+//!
+//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting: [`ScriptCache`].
 
-/// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` somebody else's.
+use super::dialect::Dialect;
+
+/// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
 pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
 /// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
 pub const FENCE: &str = body(include_str!("lua/fence.lua"));
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token [channel number]` → `:1` or
-/// `:0`; `:2` when it was done and nobody may be told, `:2` and the number of those who were.
+/// `:0`; `:2` when it was done and publishing is not permitted, `:2` and the number of subscribers otherwise.
 pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
@@ -16,6 +20,63 @@ pub const FENCE_SHA1: &str = "471fdc68a4ff73a5746c64f9c1f082bda8ac3956";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
 pub const RELEASE_SHA1: &str = "dd12ea445da65aeeca6ce92e29939c3267883e1b";
+
+/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server that
+/// forbids the hash, or forgets scripts all the time, does so for good.
+const HASH_REFUSALS: u8 = 3;
+
+/// A script that is run often enough to go by its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    /// [`FENCE`].
+    Fence,
+    /// [`RELEASE`].
+    Release,
+}
+
+impl Script {
+    /// The command and the script in it: by the text, unless the dialect is [`Dialect::Evalsha`].
+    pub(super) fn call(self, dialect: Dialect) -> [&'static [u8]; 2] {
+        let (text, hash) = match self {
+            Script::Fence => (FENCE, FENCE_SHA1),
+            Script::Release => (RELEASE, RELEASE_SHA1),
+        };
+        if dialect == Dialect::Evalsha { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
+    }
+}
+
+/// Which scripts a server knows by their hashes, on one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ScriptCache {
+    scripts: [CacheEntry; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CacheEntry {
+    has_run: bool,
+    refusals: u8,
+}
+
+impl ScriptCache {
+    /// Whether the hash is worth sending.
+    pub(super) fn knows(&self, script: Script) -> bool {
+        let entry = self.scripts[script as usize];
+        entry.has_run && entry.refusals < HASH_REFUSALS
+    }
+
+    /// The server has run the script.
+    pub(super) fn note_run(&mut self, script: Script) {
+        self.scripts[script as usize].has_run = true;
+    }
+
+    /// The server does not know the hash, or does not permit it. Of several requests that were under way together, one counts.
+    pub(super) fn note_refusal(&mut self, script: Script) {
+        let entry = &mut self.scripts[script as usize];
+        if std::mem::take(&mut entry.has_run) {
+            entry.refusals = entry.refusals.saturating_add(1);
+        }
+    }
+}
 
 /// The script without the comment lines that it opens with.
 const fn body(file: &'static str) -> &'static str {
@@ -43,5 +104,22 @@ mod tests {
         assert!(FENCE.starts_with("local most = 9007199254740991\n"), "{FENCE}");
         assert!(FENCE.ends_with("or answer\n"));
         assert!(!EXTEND.contains("--") && !FENCE.contains("--") && !RELEASE.contains("--"));
+    }
+
+    #[test]
+    fn a_script_that_was_run_goes_by_its_hash_unless_the_server_keeps_forgetting() {
+        let mut cache = ScriptCache::default();
+        assert!(!cache.knows(Script::Fence));
+        for round in 0..HASH_REFUSALS {
+            cache.note_run(Script::Fence);
+            assert!(cache.knows(Script::Fence) && !cache.knows(Script::Release), "{round}");
+            cache.note_refusal(Script::Fence);
+            cache.note_refusal(Script::Fence);
+            assert!(!cache.knows(Script::Fence), "{round}");
+        }
+        cache.note_run(Script::Fence);
+        assert!(!cache.knows(Script::Fence), "it forgets all the time");
+        cache.note_run(Script::Release);
+        assert!(cache.knows(Script::Release));
     }
 }

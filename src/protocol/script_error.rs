@@ -42,11 +42,10 @@ pub(super) fn is_unknown_inside(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command;
-    use super::super::dialect::Answer;
-    use super::super::extension::{self, ExtensionDialect};
-    use super::super::fenced::{self, FencedOp, FencedReply};
+    use super::super::dialect::{Answer, Dialect};
+    use super::super::operation::{FenceRequest, Operation};
     use super::super::resp::Reply;
+    use super::super::{command, extension, fenced};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
     use crate::algorithm::vote::Vote;
@@ -74,14 +73,7 @@ mod tests {
         match answer {
             Answer::Vote(vote) => of_vote(vote),
             Answer::WrongDialect(cause) => Meaning::AnotherWay(cause),
-        }
-    }
-
-    fn of_said(said: FencedReply) -> Meaning {
-        match said {
-            FencedReply::Vote(vote) => of_vote(vote),
-            FencedReply::NotByHash => Meaning::AnotherWay(Cause::Server("NOSCRIPT")),
-            said => panic!("{said:?}"),
+            answer => panic!("{answer:?}"),
         }
     }
 
@@ -90,21 +82,22 @@ mod tests {
         let reply = Reply::Error(text.as_bytes());
         let release = || of_answer(command::release_reply(reply).unwrap());
         let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
-        let fenced = |by_hash, deed| of_said(fenced::reply(by_hash, deed, reply).unwrap());
-        let deeds = [
-            FencedOp::Acquire { ttl_millis: 1, floor: 1.into() },
-            FencedOp::Extend { ttl_millis: 1 },
-            FencedOp::Raise(1.into()),
-            FencedOp::Release(None),
+        let fenced = |dialect, operation| of_answer(fenced::reply(dialect, operation, reply).unwrap());
+        let fence = FenceRequest { least: 1.into(), retention_millis: 1 };
+        let operations = [
+            Operation::Acquire { ttl_millis: 1, fence: Some(fence) },
+            Operation::Extend { ttl_millis: 1, fence: Some(fence) },
+            Operation::Raise(fence),
+            Operation::Release { hint: None, fence: Some(fence) },
         ];
         match request {
             "acquire" => vec![of_vote(command::acquire_vote(reply).unwrap())],
-            "set-ifeq" => vec![extend(ExtensionDialect::SetIfeq)],
+            "set-ifeq" => vec![extend(Dialect::SetIfeq)],
             "release" | "delex" | "delifeq" => vec![release()],
-            "extend" => vec![extend(ExtensionDialect::Eval)],
-            "fenced" => deeds.into_iter().map(|deed| fenced(false, deed)).collect(),
-            "eval" => vec![release(), extend(ExtensionDialect::Eval), fenced(false, deeds[0])],
-            "evalsha" => vec![release(), fenced(true, deeds[0])],
+            "extend" => vec![extend(Dialect::Eval)],
+            "fenced" => operations.into_iter().map(|operation| fenced(Dialect::Eval, operation)).collect(),
+            "eval" => vec![release(), extend(Dialect::Eval), fenced(Dialect::Eval, operations[0])],
+            "evalsha" => vec![release(), fenced(Dialect::Evalsha, operations[0])],
             other => panic!("{other}"),
         }
     }
@@ -112,7 +105,7 @@ mod tests {
     fn expected(condition: &str, request: &str) -> Vec<Meaning> {
         use Meaning::{AnotherWay, Fault, Refused};
         const ERR: Cause = Cause::Server("ERR");
-        let (denied, not_by_hash) = (AnotherWay(Cause::NoPermission), AnotherWay(Cause::Server("NOSCRIPT")));
+        let denied = AnotherWay(Cause::NoPermission);
         let meaning = match (condition, request) {
             ("busy", _) => Fault(Cause::Server("BUSY")),
             ("denied" | "key", "acquire" | "fenced") => Fault(Cause::NoPermission),
@@ -121,10 +114,10 @@ mod tests {
             ("masterdown", _) => Fault(Cause::Server("MASTERDOWN")),
             ("misconf", _) => Fault(Cause::Server("MISCONF")),
             ("noeval", "eval") => return vec![denied, denied, Fault(Cause::NoScripts)],
-            ("noeval", "evalsha") => return vec![denied, not_by_hash],
+            ("noeval", "evalsha") => return vec![denied; 2],
             ("noreplicas", _) => Fault(Cause::Server("NOREPLICAS")),
             ("norun", "eval") => return vec![AnotherWay(ERR), AnotherWay(ERR), Fault(Cause::NoScripts)],
-            ("noscript", "evalsha") => return vec![not_by_hash; 2],
+            ("noscript", "evalsha") => return vec![AnotherWay(Cause::Server("NOSCRIPT")); 2],
             ("oom", _) => Fault(Cause::OutOfMemory),
             ("readonly", _) => Fault(Cause::ReadOnly),
             ("renamed", "fenced") => Fault(ERR),

@@ -3,7 +3,7 @@
 //! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is shown
 //! of it is made of numbers, and of words that are known here: never text as the server sent it.
 
-use super::command::Dialect;
+use super::dialect::Dialect;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::quarantine::ServerProcess;
 use crate::algorithm::run_id::{ReplicationIds, RunId};

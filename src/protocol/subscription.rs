@@ -20,7 +20,7 @@ use super::buffer::{Incoming, Outgoing};
 use super::command;
 use super::error_reply;
 use super::handshake::Handshake;
-use super::hint::{self, Hint};
+use super::publish::{self, Hint};
 use super::resp::{Elements, Reply};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -98,7 +98,7 @@ impl Subscription {
         let channel = self.channels.entry(Arc::clone(key)).or_default();
         if !std::mem::replace(&mut channel.is_wanted, true) {
             channel.pending += 1;
-            hint::subscribe(self.outgoing.end(), key);
+            publish::subscribe(self.outgoing.end(), key);
             self.expected.push_back(Expected { request: Request::Subscribe(Arc::clone(key)), asked_at: now });
         }
     }
@@ -110,7 +110,7 @@ impl Subscription {
         let Some(channel) = self.channels.get_mut(&key) else { return };
         if std::mem::take(&mut channel.is_wanted) {
             channel.pending += 1;
-            hint::unsubscribe(self.outgoing.end(), &key);
+            publish::unsubscribe(self.outgoing.end(), &key);
             self.expected.push_back(Expected { request: Request::Unsubscribe(key), asked_at: now });
         }
     }
@@ -219,7 +219,7 @@ impl<'b> Said<'b> {
         let (Some(Reply::Bulk(Some(kind))), Some(Reply::Bulk(Some(channel))), Some(last), None) = said else {
             return Err(ProtocolError::UnexpectedReply);
         };
-        let key = channel.strip_prefix(hint::CHANNEL).ok_or(ProtocolError::Unrequested)?;
+        let key = channel.strip_prefix(publish::CHANNEL).ok_or(ProtocolError::Unrequested)?;
         match (kind, last) {
             (b"message", Reply::Bulk(Some(said))) => Ok(Said::Hint(key, Hint::parse(said))),
             (b"subscribe", Reply::Integer(1..)) => Ok(Said::Listening(key)),

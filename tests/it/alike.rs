@@ -7,13 +7,12 @@ use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
-use quorumlock::protocol::command::{self, Dialect};
-use quorumlock::protocol::dialect::Answer;
-use quorumlock::protocol::extension::{self, ExtensionDialect};
-use quorumlock::protocol::fenced::{self, FencedOp, FencedRequest};
-use quorumlock::protocol::hint::{self, Hint};
+use quorumlock::protocol::dialect::{Answer, Dialect};
+use quorumlock::protocol::operation::{FenceRequest, Operation};
+use quorumlock::protocol::publish::{self, Hint};
 use quorumlock::protocol::resp::{self, Decoder};
 use quorumlock::protocol::server_info::ServerInfo;
+use quorumlock::protocol::{command, extension, fenced};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -81,7 +80,7 @@ fn requests() -> Vec<Vec<u8>> {
         write(&mut request);
         requests.push(request);
     };
-    for dialect in ExtensionDialect::ALL {
+    for dialect in Dialect::EXTENSION {
         add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
         add(&|out| command::acquire(out, b"k", &ours, TTL));
         add(&|out| command::acquire(out, b"k", &ours, TTL));
@@ -89,66 +88,77 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
         add(&|out| extension::extend(out, dialect, b"k", &ours, 0));
         add(&|out| extension::extend(out, dialect, b"k", &ours, u64::MAX));
-        for dialect in Dialect::ALL {
+        for dialect in Dialect::RELEASE {
             add(&|out| command::acquire(out, b"k", &ours, TTL));
-            add(&|out| command::release(out, dialect, b"k", &theirs));
-            add(&|out| command::release(out, dialect, b"k", &ours));
-            add(&|out| command::release(out, dialect, b"k", &ours));
+            add(&|out| command::release(out, dialect, b"k", &theirs, None));
+            add(&|out| command::release(out, dialect, b"k", &ours, None));
+            add(&|out| command::release(out, dialect, b"k", &ours, None));
         }
-        add(&|out| command::release(out, Dialect::Eval, b"k", &ours));
+        add(&|out| command::release(out, Dialect::Eval, b"k", &ours, None));
         add(&|out| command::acquire(out, b"k", &ours, TTL));
-        add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &theirs, HINT));
-        add(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &ours, HINT));
+        add(&|out| command::release(out, Dialect::Eval, b"k", &theirs, Some(HINT)));
+        add(&|out| command::release(out, Dialect::Eval, b"k", &ours, Some(HINT)));
     }
-    for (key, token, deed) in fenced_deeds(&ours, &theirs) {
-        add(&|out| fenced::ask(out, false, key, token, &FencedRequest { deed, retention_millis: TTL }));
+    for (key, token, operation) in fenced_operations(&ours, &theirs) {
+        add(&|out| fenced::ask(out, Dialect::Eval, key, token, operation));
         add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
-        add(&|out| fenced::ask(out, true, key, token, &FencedRequest { deed, retention_millis: TTL }));
+        add(&|out| fenced::ask(out, Dialect::Evalsha, key, token, operation));
     }
     // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
-    let deed = FencedOp::Acquire { ttl_millis: 0, floor: 3.into() };
-    add(&|out| fenced::ask(out, false, b"short", &ours, &FencedRequest { deed, retention_millis: TTL }));
+    let operation = Operation::Acquire { ttl_millis: 0, fence: fence(3) };
+    add(&|out| fenced::ask(out, Dialect::Eval, b"short", &ours, operation));
     requests
 }
 
+/// What an operation on a fenced lock says of the fence.
+fn fence(least: u64) -> Option<FenceRequest> {
+    Some(FenceRequest { least: least.into(), retention_millis: TTL })
+}
+
 /// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
-fn fenced_deeds<'t>(ours: &'t OwnerToken, theirs: &'t OwnerToken) -> Vec<(&'static [u8], &'t OwnerToken, FencedOp)> {
-    let acquire = |floor: u64| FencedOp::Acquire { ttl_millis: TTL, floor: floor.into() };
-    let extend = FencedOp::Extend { ttl_millis: TTL };
-    let raise = |fence: u64| FencedOp::Raise(fence.into());
+fn fenced_operations<'t>(
+    ours: &'t OwnerToken,
+    theirs: &'t OwnerToken,
+) -> Vec<(&'static [u8], &'t OwnerToken, Operation)> {
+    let acquire = |floor: u64| Operation::Acquire { ttl_millis: TTL, fence: fence(floor) };
+    let extend = Operation::Extend { ttl_millis: TTL, fence: fence(1) };
+    let raise = |fence: u64| Operation::Raise(FenceRequest { least: fence.into(), retention_millis: TTL });
     let most = FencingToken::GREATEST.get();
     let f = b"f".as_slice();
     let mut deeds = vec![
         (f, ours, extend),
         (f, ours, raise(5)),
-        (f, ours, FencedOp::Release(None)),
+        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
         (f, ours, acquire(7)),
         (f, ours, acquire(9)),
         (f, theirs, acquire(9)),
         (f, theirs, extend),
         (f, theirs, raise(50)),
-        (f, theirs, FencedOp::Release(None)),
+        (f, theirs, Operation::Release { hint: None, fence: fence(1) }),
         (f, ours, extend),
         (f, ours, raise(5)),
         (f, ours, raise(20)),
         (f, ours, acquire(1)),
-        (f, ours, FencedOp::Release(None)),
+        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
         (f, ours, raise(90)),
         (f, ours, extend),
-        (f, ours, FencedOp::Release(Some(Hint { crowd: 2, has_waited: true }))),
+        (f, ours, Operation::Release { hint: Some(Hint { crowd: 2, has_waited: true }), fence: fence(1) }),
         (f, theirs, acquire(1)),
         (f, theirs, acquire(1)),
-        (f, theirs, FencedOp::Release(None)),
+        (f, theirs, Operation::Release { hint: None, fence: fence(1) }),
         (f, ours, acquire(100)),
         // Further ahead than a clock explains: refused, and the key is as before.
         (f, ours, raise(most)),
         (f, ours, raise(101)),
-        (f, ours, FencedOp::Release(None)),
+        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
         (f, ours, acquire(1)),
-        (f, ours, FencedOp::Release(None)),
+        (f, ours, Operation::Release { hint: None, fence: fence(1) }),
     ];
     // "k" holds what a plain lock left there: nothing, or the token of one that could not be released.
-    deeds.extend([acquire(3), extend, raise(9), FencedOp::Release(None)].map(|deed| (b"k".as_slice(), ours, deed)));
+    deeds.extend(
+        [acquire(3), extend, raise(9), Operation::Release { hint: None, fence: fence(1) }]
+            .map(|deed| (b"k".as_slice(), ours, deed)),
+    );
     deeds
 }
 
@@ -234,13 +244,13 @@ fn conversation(address: &str) -> Vec<String> {
         request
     };
     let take = request(&|out| command::acquire(out, b"k", &token, TTL));
-    let release = request(&|out| hint::release_and_tell(out, Dialect::Eval, b"k", &token, HINT));
+    let release = request(&|out| command::release(out, Dialect::Eval, b"k", &token, Some(HINT)));
     let mut said = Vec::new();
     let mut say = |reply: Vec<u8>| said.push(in_short(&reply));
     say(mouth.ask(&take));
     say(mouth.ask(&release));
     for key in [b"k", b"l", b"k"] {
-        say(ear.ask(&request(&|out| hint::subscribe(out, key))));
+        say(ear.ask(&request(&|out| publish::subscribe(out, key))));
     }
     say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
     say(ear.ask(b"*1\r\n$4\r\nPING\r\n"));
@@ -251,7 +261,7 @@ fn conversation(address: &str) -> Vec<String> {
     say(ear.ask(b""));
     say(mouth.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:m\r\n$0\r\n\r\n"));
     for key in [b"k", b"m", b"l"] {
-        say(ear.ask(&request(&|out| hint::unsubscribe(out, key))));
+        say(ear.ask(&request(&|out| publish::unsubscribe(out, key))));
     }
     say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
     said
@@ -293,14 +303,14 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
         for (value, is_read) in &is_read {
-            for deed in [
-                FencedOp::Extend { ttl_millis: TTL },
-                FencedOp::Raise(5.into()),
-                FencedOp::Release(None),
-                FencedOp::Acquire { ttl_millis: TTL, floor: 3.into() },
+            for operation in [
+                Operation::Extend { ttl_millis: TTL, fence: fence(1) },
+                Operation::Raise(FenceRequest { least: 5.into(), retention_millis: TTL }),
+                Operation::Release { hint: None, fence: fence(1) },
+                Operation::Acquire { ttl_millis: TTL, fence: fence(3) },
             ] {
                 let mut request = Vec::new();
-                fenced::ask(&mut request, false, b"f", &token, &FencedRequest { deed, retention_millis: TTL });
+                fenced::ask(&mut request, Dialect::Eval, b"f", &token, operation);
                 let [one, other] = [&mut real, &mut embedded].map(|node| {
                     assert_eq!(node.say(&[b"SET", b"f", value.as_bytes()]), "+OK\r\n");
                     let answer = in_short(&node.ask(&request));
@@ -309,11 +319,11 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                     }
                     answer
                 });
-                assert_eq!(one, other, "{value:?} {deed:?}");
-                assert_eq!(one != ":-2\r\n", *is_read, "{value:?} {deed:?}: {one}");
+                assert_eq!(one, other, "{value:?} {operation:?}");
+                assert_eq!(one != ":-2\r\n", *is_read, "{value:?} {operation:?}: {one}");
                 // No clock explains the greatest fence.
-                let is_ahead = matches!(deed, FencedOp::Acquire { .. }) && *value == format!("{most} 0 ");
-                assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {deed:?}: {one}");
+                let is_ahead = matches!(operation, Operation::Acquire { .. }) && *value == format!("{most} 0 ");
+                assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {operation:?}: {one}");
             }
         }
     }
@@ -400,18 +410,18 @@ fn what_is_no_string_is_not_ours() {
         let mut real = Raw::connect(&server.address());
         assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
         let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
-        for dialect in ExtensionDialect::ALL {
+        for dialect in Dialect::EXTENSION {
             let mut request = Vec::new();
             extension::extend(&mut request, dialect, b"k", &token, TTL);
             let bytes = real.ask(&request);
             let (reply, _) = Decoder::default().decode(&bytes).unwrap().unwrap();
             let answer = extension::extend_reply(dialect, reply).unwrap();
-            let is_unknown = dialect == ExtensionDialect::SetIfeq && matches!(answer, Answer::WrongDialect(_));
+            let is_unknown = dialect == Dialect::SetIfeq && matches!(answer, Answer::WrongDialect(_));
             assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{dialect:?}: {answer:?}");
         }
-        for dialect in Dialect::ALL {
+        for dialect in Dialect::RELEASE {
             let mut request = Vec::new();
-            command::release(&mut request, dialect, b"k", &token);
+            command::release(&mut request, dialect, b"k", &token, None);
             let bytes = real.ask(&request);
             let (reply, _) = Decoder::default().decode(&bytes).unwrap().unwrap();
             let answer = command::release_reply(reply).unwrap();

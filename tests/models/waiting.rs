@@ -36,7 +36,7 @@ use engine::rounds::{Purpose, Rounds};
 use engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
 use os::sync::{Condvar, Mutex, lock};
 use os::waker::Waker;
-use protocol::hint::Hint;
+use protocol::publish::Hint;
 use protocol::session::Ticket;
 use protocol::subscription::Key;
 use shuttle::rand::Rng;

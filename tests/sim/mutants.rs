@@ -118,10 +118,10 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "late reply shifted by one",
-        file: "protocol/session/mod.rs",
+        file: "protocol/session/operations.rs",
         edits: &[(
-            "        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
-            "        if self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50)) {\n            self.expected.pop_front();\n        }\n        self.outgoing.end().extend_from_slice(request);\n        self.await_reply(Request::Acquire(ticket), now);",
+            "        sent.write(self.outgoing.end(), key, token);\n",
+            "        let is_late = self.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n        }\n        sent.write(self.outgoing.end(), key, token);\n",
         )],
     },
     Mutant {
@@ -171,16 +171,19 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a wrong dialect is not asked again when a quorum has decided",
-        file: "engine/nodes/mod.rs",
+        file: "engine/nodes/fencing.rs",
         edits: &[(
-            "                Event::WrongDialect(again) => {\n",
-            "                Event::WrongDialect(again) if self.rounds.is_decided(again.ticket()) => {\n                    self.rounds.unrefer(again.ticket());\n                }\n                Event::WrongDialect(again) => {\n",
+            "Some(round) if !takes || !self.rounds.is_decided(again.ticket()) =>",
+            "Some(round) if again.operation().fence().is_some() && !takes || !self.rounds.is_decided(again.ticket()) =>",
         )],
     },
     Mutant {
         name: "a fenced release by an unknown hash is not asked again when a quorum has decided",
         file: "engine/nodes/fencing.rs",
-        edits: &[("if !takes || !self.rounds.is_decided(ticket) =>", "if !self.rounds.is_decided(ticket) =>")],
+        edits: &[(
+            "Some(round) if !takes || !self.rounds.is_decided(again.ticket()) =>",
+            "Some(round) if again.operation().fence().is_none() && !takes || !self.rounds.is_decided(again.ticket()) =>",
+        )],
     },
     Mutant {
         // The node runs the script as it is written out in Rust: a test compares that with real servers.

@@ -33,7 +33,7 @@ use crate::algorithm::time::Timestamp;
 use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
 use crate::os::waker::Waker;
-use crate::protocol::command::Dialect;
+use crate::protocol::dialect::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::{Event, HandshakeState, Session};
@@ -407,7 +407,7 @@ impl NodeConnection {
         }
         if worked {
             // The server may have forgotten its scripts by then.
-            self.dialect = Some(self.session.dialect().by_text());
+            self.dialect = Some(self.session.dialect());
         } else if self.is_open() {
             self.race.skip_first();
         } else {

@@ -10,8 +10,8 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::Purpose;
-use crate::protocol::fenced::{FencedOp, FencedRequest};
-use crate::protocol::session::Ticket;
+use crate::protocol::operation::{FenceRequest, Operation};
+use crate::protocol::session::{SentOperation, Ticket};
 
 impl Nodes {
     /// Queues an acquire for every node that may be asked, at a time that was read before any byte of it is written.
@@ -28,8 +28,8 @@ impl Nodes {
         let asked = self.prepare_all(ticket, t0, bells);
         // When no quorum is left to ask, the others are spared what would only have to be undone.
         if !self.rounds.is_decided(ticket) {
-            let deed = FencedOp::Acquire { ttl_millis: order.ttl_millis, floor };
-            self.ask_fenced(ticket, asked, deed, order.key, order.token, t0);
+            let operation = Operation::Acquire { ttl_millis: order.ttl_millis, fence: self.fence(Some(floor)) };
+            self.queue_all(ticket, asked, operation, order.key, order.token, t0);
         }
         ticket
     }
@@ -62,42 +62,44 @@ impl Nodes {
             };
             self.rounds.vote(ticket, node, vote, bells);
         }
-        self.ask_fenced(ticket, asked, FencedOp::Raise(agreement.fence()), key, token, now);
+        let fence = FenceRequest { least: agreement.fence(), retention_millis: self.retention_millis };
+        self.queue_all(ticket, asked, Operation::Raise(fence), key, token, now);
         ticket
     }
 
-    /// Queues the same request for these nodes, and refers to its round for each.
-    pub(super) fn ask_fenced(
+    /// Queues the same operation for these nodes, and refers to its round for each.
+    pub(super) fn queue_all(
         &mut self,
         ticket: Ticket,
         nodes: NodeSet,
-        deed: FencedOp,
+        operation: Operation,
         key: &[u8],
         token: &OwnerToken,
         now: Timestamp,
     ) {
-        let (ask, is_question) =
-            (FencedRequest { deed, retention_millis: self.retention_millis }, !matches!(deed, FencedOp::Release(_)));
         for node in nodes.iter() {
-            if is_question {
-                self.links[node.index()].asks(now);
-            }
-            self.links[node.index()].session.fenced(ticket, ask, key, token, now);
+            self.links[node.index()].asks(now);
+            self.links[node.index()].session.queue(ticket, operation, key, token, now);
         }
         self.rounds.refer(ticket, nodes);
         self.queued(nodes, now);
     }
 
-    /// Asks once more, by the script's text. What takes the key is not said any more when its owner has given up: the release
-    /// has been queued, or will be, and must be the last word.
-    pub(super) fn ask_fenced_again(&mut self, node: NodeId, ticket: Ticket, ask: FencedRequest, now: Timestamp) {
-        let takes = matches!(ask.deed, FencedOp::Acquire { .. });
-        match self.rounds.round(ticket) {
-            Some(round) if !takes || !self.rounds.is_decided(ticket) => {
-                self.links[node.index()].session.fenced(ticket, ask, round.key(), round.token(), now);
+    /// Queues an operation once more, in another dialect. An acquisition is not queued any more when its owner has given up: the
+    /// release has been queued, or will be, and must be the last word.
+    pub(super) fn ask_again(&mut self, node: NodeId, again: SentOperation, now: Timestamp) {
+        let takes = matches!(again.operation(), Operation::Acquire { .. });
+        match self.rounds.round(again.ticket()) {
+            Some(round) if !takes || !self.rounds.is_decided(again.ticket()) => {
+                self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);
             }
-            _ => self.rounds.unrefer(ticket),
+            _ => self.rounds.unrefer(again.ticket()),
         }
+    }
+
+    /// What an operation says of the fence, if the lock has one.
+    pub(super) fn fence(&self, least: Option<FencingToken>) -> Option<FenceRequest> {
+        least.map(|least| FenceRequest { least, retention_millis: self.retention_millis })
     }
 
     fn failed(&mut self, node: NodeId, fault: Fault, now: Timestamp) -> Vote {

@@ -39,8 +39,6 @@ pub(super) struct Nodes {
     retention_millis: u64,
     clock: Arc<dyn Clock>,
     waker: Arc<Waker>,
-    /// The command of the round that is being sent, kept for its memory.
-    request: Vec<u8>,
     /// The nodes for which a command was queued and not written yet.
     unsent: NodeSet,
     /// When the latest of those commands was queued.
@@ -92,7 +90,6 @@ impl Nodes {
             retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
             clock,
             waker,
-            request: Vec::new(),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
             watch: Some(watch),
@@ -275,22 +272,17 @@ impl Nodes {
                     self.take_audience(node, ticket, now);
                     self.not_run(node, ticket, fault, now, bells);
                 }
-                Event::PublishOutcome(ticket, audience) => self.note_audience(ticket, audience, now),
+                Event::Published(ticket, audience) => self.note_audience(ticket, audience, now),
                 Event::Greeted => {
                     self.meet(node);
                     self.refuse_second_vote(node, now);
                 }
                 Event::Rechecked => self.recheck(node),
                 Event::Rejected(fault) => self.meet_rejected(node, fault, now),
-                Event::UnknownScript(ticket, ask) => self.ask_fenced_again(node, ticket, ask, now),
-                Event::WrongDialect(again) => {
-                    if let Some(round) = self.rounds.round(again.ticket()) {
-                        self.links[node.index()].session.ask_again(again, round.key(), round.token(), now);
-                    }
-                }
+                Event::WrongDialect(again) => self.ask_again(node, again, now),
             }
         }
-        if let Some(fault) = self.links[node.index()].session.newly_mute() {
+        if let Some(fault) = self.links[node.index()].session.publisher.take_refusal() {
             self.note_mute(node, fault);
         }
         Ok(answered)

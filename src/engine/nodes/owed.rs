@@ -13,6 +13,7 @@
 
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
@@ -21,7 +22,7 @@ use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::Purpose;
-use crate::protocol::fenced::{FencedOp, FencedRequest};
+use crate::protocol::operation::{FenceRequest, Operation};
 use crate::protocol::session::Ticket;
 
 /// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
@@ -98,11 +99,12 @@ impl Nodes {
             && let Some(ticket) = link.pending.take(now)
         {
             match self.rounds.round(ticket) {
-                Some(round) if round.is_fenced() => {
-                    let ask = FencedRequest { deed: FencedOp::Release(None), retention_millis: self.retention_millis };
-                    link.session.fenced(ticket, ask, round.key(), round.token(), now);
+                Some(round) => {
+                    // A release does not send the fence.
+                    let fence = FenceRequest { least: FencingToken::GREATEST, retention_millis: self.retention_millis };
+                    let operation = Operation::Release { hint: None, fence: round.is_fenced().then_some(fence) };
+                    link.session.queue(ticket, operation, round.key(), round.token(), now);
                 }
-                Some(round) => link.session.release_owed(ticket, round.key(), round.token(), now),
                 None => {}
             }
             link.pending.is_carried = true;

@@ -12,9 +12,8 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::{Purpose, Round, Straggler};
-use crate::protocol::command;
-use crate::protocol::fenced::{FencedOp, FencedRequest};
-use crate::protocol::hint::{self, Hint};
+use crate::protocol::operation::Operation;
+use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
 use std::time::Duration;
 
@@ -90,21 +89,14 @@ impl Nodes {
         let asked = self.prepare_all(ticket, t0, bells);
         // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
         if !self.rounds.is_decided(ticket) {
-            self.request.clear();
-            command::acquire(&mut self.request, key, token, ttl_millis);
-            let set = self.request.len();
-            if asks_remaining {
-                command::remaining(&mut self.request, key);
-            }
+            let operation = Operation::Acquire { ttl_millis, fence: None };
             for node in asked.iter() {
                 let link = &mut self.links[node.index()];
                 link.asks(t0);
+                link.session.queue(ticket, operation, key, token, t0);
                 // The voter says how long the key lives: one key ends once.
                 if asks_remaining && !link.is_duplicate() {
-                    link.session.acquire(ticket, &self.request, t0);
-                    link.session.remaining(ticket, t0);
-                } else {
-                    link.session.acquire(ticket, &self.request[..set], t0);
+                    link.session.remaining(ticket, key, t0);
                 }
             }
             self.rounds.refer(ticket, asked);
@@ -147,18 +139,8 @@ impl Nodes {
         self.rest(now);
         let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
         let asked = self.prepare_all(ticket, now, bells);
-        if order.fence.is_some() {
-            let deed = FencedOp::Extend { ttl_millis: order.ttl_millis };
-            self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
-            return ticket;
-        }
-        for node in asked.iter() {
-            self.links[node.index()].asks(now);
-            let session = &mut self.links[node.index()].session;
-            session.extend(ticket, order.key, order.token, order.ttl_millis, now);
-        }
-        self.rounds.refer(ticket, asked);
-        self.queued(asked, now);
+        let operation = Operation::Extend { ttl_millis: order.ttl_millis, fence: self.fence(order.fence) };
+        self.queue_all(ticket, asked, operation, order.key, order.token, now);
         ticket
     }
 
@@ -172,8 +154,8 @@ impl Nodes {
         bells: &mut WaitSlots,
     ) -> NodeSet {
         let ticket = self.open_round(Purpose::Acquire, order.key, order.token, order.fence);
-        self.request.clear();
-        command::acquire(&mut self.request, order.key, order.token, order.ttl_millis);
+        // A fence that does not fall is all that the next holder needs.
+        let operation = Operation::Acquire { ttl_millis: order.ttl_millis, fence: self.fence(order.fence) };
         let mut asked = NodeSet::EMPTY;
         for node in nodes.iter() {
             if !self.links[node.index()].is_in_order(now) {
@@ -183,7 +165,7 @@ impl Nodes {
             let link = &mut self.links[node.index()];
             if link.is_in_order(now) {
                 if order.fence.is_none() {
-                    link.session.acquire(ticket, &self.request, now);
+                    link.session.queue(ticket, operation, order.key, order.token, now);
                 }
                 asked.insert(node);
             } else {
@@ -191,10 +173,8 @@ impl Nodes {
             }
         }
         match order.fence {
-            // A fence that does not fall is all that the next holder needs.
-            Some(floor) => {
-                let deed = FencedOp::Acquire { ttl_millis: order.ttl_millis, floor };
-                self.ask_fenced(ticket, asked, deed, order.key, order.token, now);
+            Some(_) => {
+                self.queue_all(ticket, asked, operation, order.key, order.token, now);
                 self.rounds.settle(ticket);
             }
             None => self.rounds.refer(ticket, asked),
@@ -222,8 +202,10 @@ impl Nodes {
         self.rest(now);
         let ticket = self.rounds.open_release((key, token), fence.is_some(), terms);
         let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
+        // A lost attempt was never a lock, and no client waits for its end.
+        let publishes = extent == ReleaseScope::Everywhere && self.listening.is_on;
+        let operation = Operation::Release { hint: publishes.then_some(hint), fence: self.fence(fence) };
         let mut asked = NodeSet::EMPTY;
-        let mut written_in = None;
         for node in self.nodes() {
             if reached.contains(node) {
                 self.prepare_to_release(node, now, bells);
@@ -232,29 +214,7 @@ impl Nodes {
             let wanted = reached.contains(node) || (extent == ReleaseScope::Everywhere && link.is_responsive(now));
             if wanted && !link.is_closed() {
                 link.pending.is_carried |= link.may_hold(&terms);
-                // A lost attempt was never a lock, and nobody waits for its end.
-                let tells = extent == ReleaseScope::Everywhere && self.listening.is_on && link.session.may_tell();
-                if fence.is_some() {
-                    let ask = FencedRequest {
-                        deed: FencedOp::Release(tells.then_some(hint)),
-                        retention_millis: self.retention_millis,
-                    };
-                    link.session.fenced(ticket, ask, key, token, now);
-                    asked.insert(node);
-                    continue;
-                }
-                let dialect = link.session.dialect();
-                if written_in.replace((dialect, tells)) != Some((dialect, tells)) {
-                    self.request.clear();
-                    match tells {
-                        true => hint::release_and_tell(&mut self.request, dialect, key, token, hint),
-                        false => command::release(&mut self.request, dialect, key, token),
-                    }
-                }
-                match tells {
-                    true => link.session.release_and_tell(ticket, &self.request, now),
-                    false => link.session.release(ticket, &self.request, now),
-                }
+                link.session.queue(ticket, operation, key, token, now);
                 asked.insert(node);
                 continue;
             }

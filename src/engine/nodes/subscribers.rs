@@ -185,7 +185,7 @@ impl Nodes {
 
     /// Notes how many heard of the release of a round, as its answer said.
     pub(super) fn take_audience(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        let audience = self.links[node.index()].session.audience();
+        let audience = self.links[node.index()].session.publisher.take_subscriber_count();
         if audience > 0 {
             self.note_audience(ticket, audience, now);
         }

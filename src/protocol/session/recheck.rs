@@ -51,8 +51,8 @@ mod tests {
     use crate::algorithm::fault::Cause;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::vote::Vote;
-    use crate::protocol::fenced::{FencedOp, FencedRequest};
     use crate::protocol::handshake::Handshake;
+    use crate::protocol::operation::{FenceRequest, Operation};
     use crate::protocol::session::Ticket;
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
@@ -81,12 +81,16 @@ mod tests {
         session
     }
 
-    /// What goes out before a `SET` of three bytes.
+    fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
+        session.queue(TICKET, operation, b"k", &OwnerToken::from_entropy([1; 20]), now);
+    }
+
+    /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
-        session.acquire(TICKET, b"SET", now);
+        queue(session, Operation::Acquire { ttl_millis: 1, fence: None }, now);
         let text = String::from_utf8(session.unsent().to_vec()).unwrap();
         session.sent(text.len());
-        text.strip_suffix("SET").unwrap().to_owned()
+        text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
     }
 
     #[test]
@@ -104,22 +108,18 @@ mod tests {
 
     #[test]
     fn every_request_that_brings_a_vote_has_it_and_a_release_has_not() {
-        let token = OwnerToken::from_entropy([1; 20]);
-        let fenced = |deed| {
-            move |session: &mut Session| {
-                session.fenced(TICKET, FencedRequest { deed, retention_millis: 1 }, b"k", &token, at(5000));
-            }
-        };
-        let starts = |queue: &dyn Fn(&mut Session)| {
+        let starts = |operation| {
             let mut session = member(&replication("master"));
-            queue(&mut session);
+            queue(&mut session, operation, at(5000));
             session.unsent().starts_with(RECHECK.as_bytes())
         };
-        assert!(starts(&|session| session.extend(TICKET, b"k", &token, 1, at(5000))));
-        assert!(starts(&fenced(FencedOp::Acquire { ttl_millis: 1, floor: 1.into() })));
-        assert!(starts(&fenced(FencedOp::Extend { ttl_millis: 1 })) && starts(&fenced(FencedOp::Raise(1.into()))));
-        assert!(!starts(&fenced(FencedOp::Release(None))));
-        assert!(!starts(&|session| session.release_owed(TICKET, b"k", &token, at(5000))));
+        let request = FenceRequest { least: 1.into(), retention_millis: 1 };
+        for fence in [None, Some(request)] {
+            assert!(starts(Operation::Acquire { ttl_millis: 1, fence }));
+            assert!(starts(Operation::Extend { ttl_millis: 1, fence }));
+            assert!(!starts(Operation::Release { hint: None, fence }));
+        }
+        assert!(starts(Operation::Raise(request)));
     }
 
     #[test]

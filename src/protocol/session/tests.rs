@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::algorithm::fault::Cause;
+use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
-use crate::protocol::fenced::FencedOp;
+use crate::protocol::operation::{FenceRequest, Operation};
+use crate::protocol::publish::Hint;
 
 const INFO: &str = "redis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:0123456789012345678901234567890123456789";
 
@@ -15,16 +17,16 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
-fn set(key: &[u8], token: &OwnerToken) -> Vec<u8> {
-    let mut request = Vec::new();
-    command::acquire(&mut request, key, token, 1000);
-    request
+fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
+    session.queue(ticket, Operation::Acquire { ttl_millis: 1000, fence: None }, key, token, NOW);
 }
 
-fn release(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken, now: Timestamp) {
-    let mut request = Vec::new();
-    command::release(&mut request, session.dialect(), key, token);
-    session.release(ticket, &request, now);
+fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
+    session.queue(ticket, Operation::Extend { ttl_millis, fence: None }, b"k", token, NOW);
+}
+
+fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
+    session.queue(ticket, Operation::Release { hint: None, fence: None }, b"k", token, NOW);
 }
 
 fn bulk(text: &str) -> String {
@@ -77,7 +79,7 @@ fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
     let greeting =
         Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
     let mut session = Session::open(&greeting, None, NOW);
-    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+    acquire(&mut session, ticket(0), b"k", &token(1));
     let flight = sent(&mut session);
     let order: Vec<usize> = ["AUTH", "SELECT", "server", "memory", "replication", "SET"]
         .iter()
@@ -108,11 +110,11 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
         let fault = Fault::new(Phase::Handshake, cause);
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
             let mut session = Session::open(greeting, None, NOW);
-            session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+            acquire(&mut session, ticket(0), b"k", &token(1));
             let told = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
             // What the SET may have done all the same is undone on the same connection, without a vote.
-            release(&mut session, ticket(1), b"k", &token(1), NOW);
+            release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
             assert_eq!(events(&mut session, ":1\r\n"), [Event::Answered(ticket(1), Vote::Fault(fault))]);
         }
@@ -143,11 +145,11 @@ fn what_is_said_of_the_memory_decides_nothing() {
 #[test]
 fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
-    session.acquire(ticket(1), &set(b"a", &token(1)), NOW);
+    acquire(&mut session, ticket(1), b"a", &token(1));
     // Nobody waits for ticket 1 any more; its reply is still the next one.
-    session.extend(ticket(2), b"a", &token(1), 1000, NOW);
-    release(&mut session, ticket(3), b"a", &token(1), NOW);
-    session.acquire(ticket(4), &set(b"b", &token(3)), NOW);
+    extend(&mut session, ticket(2), &token(1), 1000);
+    release(&mut session, ticket(3), &token(1));
+    acquire(&mut session, ticket(4), b"b", &token(3));
     assert_eq!(
         events(&mut session, "+OK\r\n:0\r\n:1\r\n$-1\r\n"),
         [
@@ -163,7 +165,7 @@ fn late_replies_go_to_the_requests_they_belong_to() {
 fn replies_split_at_every_byte_mean_the_same() {
     let mut session = member(INFO);
     for slot in 0..3 {
-        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
+        acquire(&mut session, ticket(slot), b"k", &token(1));
     }
     let mut seen = Vec::new();
     for byte in b"+OK\r\n$-1\r\n-OOM x\r\n" {
@@ -189,7 +191,7 @@ fn a_reply_that_nobody_asked_for_ends_the_conversation() {
 #[test]
 fn a_reply_of_the_wrong_type_ends_the_conversation() {
     let mut session = member(INFO);
-    session.acquire(ticket(0), &set(b"k", &token(1)), NOW);
+    acquire(&mut session, ticket(0), b"k", &token(1));
     feed(&mut session, b":1\r\n");
     assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
 }
@@ -202,7 +204,7 @@ fn the_release_is_spoken_in_the_dialect_of_the_server() {
         ("redis_version:7.2.4\r\nvalkey_version:9.0.1", "DELIFEQ"),
     ] {
         let mut session = member(version);
-        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        release(&mut session, ticket(0), &token(1));
         assert!(sent(&mut session).contains(&format!("\r\n{word}\r\n")), "{version}");
     }
 }
@@ -210,8 +212,8 @@ fn the_release_is_spoken_in_the_dialect_of_the_server() {
 #[test]
 fn a_wrong_guess_falls_back_and_is_remembered() {
     let mut session = Session::open(&Handshake::default(), None, NOW);
-    release(&mut session, ticket(0), b"k", &token(1), NOW);
-    release(&mut session, ticket(1), b"k", &token(2), NOW);
+    release(&mut session, ticket(0), &token(1));
+    release(&mut session, ticket(1), &token(2));
     sent(&mut session);
     let again =
         events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
@@ -226,7 +228,7 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
         events(&mut session, ":1\r\n:0\r\n"),
         [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
     );
-    release(&mut session, ticket(2), b"k", &token(3), NOW);
+    release(&mut session, ticket(2), &token(3));
     assert!(sent(&mut session).contains("DELIFEQ"));
 }
 
@@ -236,7 +238,7 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
         [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
     {
         let mut session = member(INFO);
-        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        release(&mut session, ticket(0), &token(1));
         let mut words = vec![sent(&mut session)];
         for reply in [denial, "-ERR unknown command x\r\n"] {
             let told = events(&mut session, reply);
@@ -256,9 +258,9 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
 #[test]
 fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let mut session = Session::open(&Handshake::default(), None, NOW);
-    session.acquire(ticket(4), &set(b"k", &token(1)), NOW);
-    session.extend(ticket(5), b"k", &token(1), 1000, NOW);
-    release(&mut session, ticket(6), b"k", &token(1), NOW);
+    acquire(&mut session, ticket(4), b"k", &token(1));
+    extend(&mut session, ticket(5), &token(1), 1000);
+    release(&mut session, ticket(6), &token(1));
     let left: Vec<_> = session.abandon().collect();
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
     assert_eq!(left, [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
@@ -278,7 +280,7 @@ fn a_server_has_had_no_time_before_it_was_connected() {
 fn partly_sent_bytes_are_sent_once() {
     let mut session = member(INFO);
     for slot in 0..50 {
-        session.acquire(ticket(slot), &set(b"k", &token(1)), NOW);
+        acquire(&mut session, ticket(slot), b"k", &token(1));
     }
     let whole = session.unsent().to_vec();
     let mut pieces = Vec::new();
@@ -321,7 +323,7 @@ fn an_extension_goes_by_script_to_every_server() {
         for (slot, reply, vote) in
             [(0, ":1\r\n", Vote::Granted), (1, ":0\r\n", Vote::Absent), (2, ":-1\r\n", Vote::Refused)]
         {
-            session.extend(ticket(slot), b"k", &token(1), 30_000, NOW);
+            extend(&mut session, ticket(slot), &token(1), 30_000);
             let command = sent(&mut session);
             assert!(command.contains("\r\nEVAL\r\n") && command.ends_with("\r\n30000\r\n"), "{command}");
             assert_eq!(events(&mut session, reply), [Event::Answered(ticket(slot), vote)]);
@@ -332,10 +334,10 @@ fn an_extension_goes_by_script_to_every_server() {
 #[test]
 fn a_server_without_scripts_is_extended_by_comparing_set() {
     let mut session = member("redis_version:8.4.0");
-    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
-    session.extend(ticket(1), b"k", &token(2), 40_000, NOW);
+    extend(&mut session, ticket(0), &token(1), 30_000);
+    extend(&mut session, ticket(1), &token(2), 40_000);
     // The release keeps to its own dialect, whatever becomes of the extension's.
-    release(&mut session, ticket(2), b"k", &token(2), NOW);
+    release(&mut session, ticket(2), &token(2));
     sent(&mut session);
     let told = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
     let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = told[..] else {
@@ -350,16 +352,16 @@ fn a_server_without_scripts_is_extended_by_comparing_set() {
         events(&mut session, "+OK\r\n$-1\r\n"),
         [Event::Answered(ticket(0), Vote::Granted), Event::Answered(ticket(1), Vote::Refused)]
     );
-    session.extend(ticket(3), b"k", &token(1), 30_000, NOW);
+    extend(&mut session, ticket(3), &token(1), 30_000);
     assert!(sent(&mut session).contains("\r\nIFEQ\r\n"));
-    release(&mut session, ticket(4), b"k", &token(1), NOW);
+    release(&mut session, ticket(4), &token(1));
     assert!(sent(&mut session).contains("\r\nDELEX\r\n"));
 }
 
 #[test]
 fn an_extension_that_fits_no_dialect_is_a_fault() {
     let mut session = member(INFO);
-    session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+    extend(&mut session, ticket(0), &token(1), 30_000);
     let told = events(&mut session, "-NOPERM eval\r\n");
     let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
     session.ask_again(again, b"k", &token(1), NOW);
@@ -372,7 +374,7 @@ fn an_extension_counts_only_where_the_node_may_vote() {
     let fault = Fault::new(Phase::Handshake, Cause::NotMaster);
     for reply in [":1\r\n", ":0\r\n", ":-1\r\n", "-READONLY x\r\n", "-NOPERM x\r\n", "-ERR unknown command x\r\n"] {
         let mut session = member(INFO);
-        session.extend(ticket(0), b"k", &token(1), 30_000, NOW);
+        extend(&mut session, ticket(0), &token(1), 30_000);
         session.reject(fault);
         assert_eq!(events(&mut session, reply), [Event::Answered(ticket(0), Vote::Fault(fault))], "{reply}");
     }
@@ -381,21 +383,23 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 #[test]
 fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
     let told = |session: &mut Session, pieces: &[&str]| {
-        let mut request = Vec::new();
-        hint::release_and_tell(&mut request, Dialect::Delifeq, b"k", &token(1), Hint::default());
-        session.release_and_tell(ticket(1), &request, NOW);
+        let release = Operation::Release { hint: Some(Hint::default()), fence: None };
+        session.queue(ticket(1), release, b"k", &token(1), NOW);
         let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
-        (events, session.audience())
+        (events, session.publisher.take_subscriber_count())
     };
-    let mut session = member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
+    let valkey = || member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
+    let mut session = valkey();
     let released = Event::Answered(ticket(1), Vote::Granted);
     assert_eq!(session.dialect(), Dialect::Delifeq);
     assert_eq!(told(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
-    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::PublishOutcome(ticket(1), 2)], 0));
+    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 2)], 0));
     assert_eq!(told(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
     assert_eq!(told(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
-    assert!(session.newly_mute().is_some());
-    // What is no answer to that shows at the next look.
+    assert!(session.publisher.take_refusal().is_some());
+    assert_eq!((told(&mut session, &[":1\r\n"]).0, session.backlog()), (vec![released], 0), "no hint is sent any more");
+    // What is no reply to a PUBLISH is found by the next call.
+    let mut session = valkey();
     assert_eq!(told(&mut session, &[":1\r\n"]).0, [released]);
     feed(&mut session, b"+OK\r\n");
     assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
@@ -404,24 +408,24 @@ fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
 #[test]
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
-    let mut asked = |deed, reply: &str| {
-        session.fenced(ticket(1), FencedRequest { deed, retention_millis: 1000 }, b"k", &token(1), NOW);
+    let mut asked = |operation, reply: &str| {
+        session.queue(ticket(1), operation, b"k", &token(1), NOW);
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
-    let (acquire, extend) =
-        (FencedOp::Acquire { ttl_millis: 10, floor: 1.into() }, FencedOp::Extend { ttl_millis: 10 });
+    let fence = Some(FenceRequest { least: 1.into(), retention_millis: 1000 });
+    let acquire = Operation::Acquire { ttl_millis: 10, fence };
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");
-    assert_eq!(asked(extend, ":1\r\n"), "EVAL");
-    assert_eq!(asked(FencedOp::Release(None), ":1\r\n"), "EVALSHA");
+    assert_eq!(asked(Operation::Extend { ttl_millis: 10, fence }, ":1\r\n"), "EVAL");
+    assert_eq!(asked(Operation::Release { hint: None, fence }, ":1\r\n"), "EVALSHA");
 }
 
 #[test]
 fn a_script_that_was_run_is_called_by_its_hash_until_it_is_forgotten_too_often() {
     let mut session = member(INFO);
     let mut release_with = |answers: &[&str]| {
-        release(&mut session, ticket(0), b"k", &token(1), NOW);
+        release(&mut session, ticket(0), &token(1));
         let mut ways = Vec::new();
         for answer in answers {
             ways.push(if sent(&mut session).contains("EVALSHA") { "hash" } else { "text" });

@@ -1,0 +1,102 @@
+//! The operations on the key of a lock, plain or fenced, which every node of a round is asked alike.
+
+use super::dialect::Dialect;
+use super::publish::Hint;
+use super::script::Script;
+use crate::algorithm::fence::FencingToken;
+
+/// One operation. With a fence, the key is that of a fenced lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Sets the key, unless another token stands there. The node gives a fenced lock a token of `fence.least` or more.
+    Acquire {
+        /// Counted by the node's clock from when it runs the command.
+        ttl_millis: u64,
+        /// Of a fenced lock.
+        fence: Option<FenceRequest>,
+    },
+    /// Gives the key a new time to live, if it holds our token.
+    Extend {
+        /// Counted by the node's clock from when it runs the command.
+        ttl_millis: u64,
+        /// Of a fenced lock.
+        fence: Option<FenceRequest>,
+    },
+    /// Raises the fencing token to `least`, if the key holds our token.
+    Raise(FenceRequest),
+    /// Deletes the key, if it holds our token. That of a fenced lock stays and is marked as free.
+    Release {
+        /// What to publish with it, if anything.
+        hint: Option<Hint>,
+        /// Of a fenced lock.
+        fence: Option<FenceRequest>,
+    },
+}
+
+/// What an operation on a fenced lock says beside that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FenceRequest {
+    /// The least fencing token. Only an acquisition and a raise send it.
+    pub least: FencingToken,
+    /// How long the node keeps the key from now on. No shorter than any time to live.
+    pub retention_millis: u64,
+}
+
+impl Operation {
+    /// What makes it one on a fenced lock.
+    pub fn fence(self) -> Option<FenceRequest> {
+        match self {
+            Operation::Acquire { fence, .. } | Operation::Extend { fence, .. } | Operation::Release { fence, .. } => {
+                fence
+            }
+            Operation::Raise(fence) => Some(fence),
+        }
+    }
+
+    /// Whether it ends a lock.
+    pub fn is_release(self) -> bool {
+        matches!(self, Operation::Release { .. })
+    }
+
+    /// Whether the node is to publish a hint.
+    pub(super) fn publishes(self) -> bool {
+        matches!(self, Operation::Release { hint: Some(_), .. })
+    }
+
+    /// The same without a hint.
+    #[must_use]
+    pub(super) fn unpublished(self) -> Operation {
+        match self {
+            Operation::Release { fence, .. } => Operation::Release { hint: None, fence },
+            other => other,
+        }
+    }
+
+    /// The dialects that it can be asked in, the likeliest first.
+    pub(super) fn dialects(self) -> &'static [Dialect] {
+        match self {
+            Operation::Acquire { fence: None, .. } => &[Dialect::Set],
+            Operation::Extend { fence: None, .. } => &Dialect::EXTENSION,
+            Operation::Release { fence: None, .. } => &Dialect::RELEASE,
+            _ => &[Dialect::Eval],
+        }
+    }
+
+    /// The commands that a user needs for one of the dialects, for a message.
+    pub(super) fn commands(self) -> &'static str {
+        match self {
+            Operation::Acquire { fence: None, .. } => "SET",
+            Operation::Extend { fence: None, .. } => "EVAL with GET and PEXPIRE, or SET",
+            Operation::Release { fence: None, .. } => "EVAL with GET and DEL, DELIFEQ or DELEX",
+            _ => "EVAL with GET, SET and TIME",
+        }
+    }
+
+    /// The script whose hash the server may be sent in place of the text.
+    pub(super) fn cached_script(self) -> Option<Script> {
+        match self {
+            Operation::Release { fence: None, .. } => Some(Script::Release),
+            _ => self.fence().map(|_| Script::Fence),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The one path of an operation, plain or fenced: queued, written in a dialect, its reply parsed, its event made.
+
+use super::{Event, HandshakeState, Request, Session, Ticket};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
+use crate::protocol::dialect::{Answer, Attempted, Dialect};
+use crate::protocol::operation::Operation;
+use crate::protocol::resp::Reply;
+use crate::protocol::{command, extension, fenced};
+
+/// An operation, and the dialects that it has been sent in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentOperation {
+    ticket: Ticket,
+    operation: Operation,
+    tried: Attempted,
+}
+
+impl SentOperation {
+    /// The round it belongs to.
+    pub fn ticket(self) -> Ticket {
+        self.ticket
+    }
+
+    /// What the node was asked.
+    pub fn operation(self) -> Operation {
+        self.operation
+    }
+
+    fn write(self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+        let dialect = self.tried.last();
+        match self.operation {
+            Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
+            Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
+            Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
+            fenced => fenced::ask(out, dialect, key, token, fenced),
+        }
+    }
+
+    /// The meaning of the reply, in the dialect that it was sent in last.
+    ///
+    /// # Errors
+    /// A reply that this operation never has.
+    pub(super) fn parse_reply(self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+        let dialect = self.tried.last();
+        match self.operation {
+            Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
+            Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
+            Operation::Release { fence: None, .. } => command::release_reply(reply),
+            fenced => fenced::reply(dialect, fenced, reply),
+        }
+    }
+}
+
+impl Session {
+    /// Queues an operation.
+    pub fn queue(&mut self, ticket: Ticket, operation: Operation, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let preferred = self.preferred(operation);
+        // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
+        let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
+        let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
+        let tried = Attempted::first(if by_hash { Dialect::Evalsha } else { preferred });
+        self.send(SentOperation { ticket, operation, tried }, key, token, now);
+    }
+
+    /// Queues an operation once more, in a dialect it has not been sent in.
+    pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        let operation = again.operation;
+        let tried = again.tried.again(self.preferred(operation), operation.dialects());
+        match operation {
+            Operation::Extend { fence: None, .. } => self.extension_dialect = tried.last(),
+            Operation::Release { fence: None, .. } => self.dialect = tried.last(),
+            _ => {}
+        }
+        self.send(SentOperation { tried, ..again }, key, token, now);
+    }
+
+    fn send(&mut self, mut sent: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
+        if !sent.operation.is_release() {
+            self.recheck(now);
+        }
+        if !self.publisher.is_permitted() {
+            sent.operation = sent.operation.unpublished();
+        }
+        sent.write(self.outgoing.end(), key, token);
+        self.await_reply(Request::Operation(sent), now);
+        if sent.operation.publishes() && sent.tried.last().publishes_apart() {
+            self.await_reply(Request::Publish(sent.ticket), now);
+        }
+    }
+
+    /// The dialect that an operation is sent in first, if not by a hash.
+    fn preferred(&self, operation: Operation) -> Dialect {
+        match operation {
+            Operation::Acquire { fence: None, .. } => Dialect::Set,
+            Operation::Extend { fence: None, .. } => self.extension_dialect,
+            Operation::Release { fence: None, .. } => self.dialect,
+            _ => Dialect::Eval,
+        }
+    }
+
+    /// The event in the answer to an operation.
+    pub(super) fn answered(&mut self, mut sent: SentOperation, answer: Answer) -> Event {
+        self.note_script(sent, answer);
+        let SentOperation { ticket, operation, .. } = sent;
+        let answer = sent.tried.take(answer, operation.dialects(), operation.commands());
+        let is_duplicate = self.standing.is_duplicate();
+        match (answer, self.standing) {
+            (Some(Answer::Vote(vote)), state) if operation.is_release() => released(ticket, vote, state),
+            // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be refused
+            // because of it. A fence would have to be raised on the connection that answered it.
+            (Some(Answer::Vote(Vote::Granted)), _) if is_duplicate && operation.fence().is_none() => {
+                Event::Answered(ticket, Vote::Granted)
+            }
+            // Another dialect would not give it a vote. A release is wanted for what it does.
+            (None, HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => Event::WrongDialect(sent),
+            (_, HandshakeState::Rejected(fault)) => Event::Answered(ticket, Vote::Fault(fault)),
+            (Some(Answer::Fence(fence)), _) => Event::Fenced(ticket, fence),
+            (Some(Answer::Held(left)), _) => Event::Held(ticket, left),
+            (Some(Answer::Vote(vote)), _) => Event::Answered(ticket, vote),
+            (None | Some(Answer::WrongDialect(_)), _) => Event::WrongDialect(sent),
+        }
+    }
+
+    /// Learns from an answer whether the server knows a script by its hash.
+    fn note_script(&mut self, sent: SentOperation, answer: Answer) {
+        let Some(script) = sent.operation.cached_script() else { return };
+        match (sent.tried.last(), answer) {
+            (Dialect::Evalsha, Answer::WrongDialect(_)) => self.scripts.note_refusal(script),
+            // An error does not say whether the script was run.
+            (
+                Dialect::Eval,
+                Answer::Fence(_) | Answer::Held(_) | Answer::Vote(Vote::Granted | Vote::Refused | Vote::Absent),
+            ) => {
+                self.scripts.note_run(script);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
+/// is refused because of our own key.
+pub(super) fn counted(vote: Vote, state: HandshakeState) -> Vote {
+    match state {
+        HandshakeState::Rejected(fault) => Vote::Fault(fault),
+        HandshakeState::Pending | HandshakeState::Accepted => vote,
+    }
+}
+
+/// The event in the answer to a release. What a duplicate URL deletes is deleted on the server.
+fn released(ticket: Ticket, vote: Vote, state: HandshakeState) -> Event {
+    let is_deleted = vote == Vote::Granted && state.is_duplicate();
+    match (vote, if is_deleted { vote } else { counted(vote, state) }) {
+        (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => Event::NotRun(ticket, fault),
+        (_, counted) => Event::Answered(ticket, counted),
+    }
+}
