@@ -98,14 +98,11 @@ impl Nodes {
             && link.session.unsent().len() < PAYMENT_BYTES
             && let Some(ticket) = link.pending.take(now)
         {
-            match self.rounds.round(ticket) {
-                Some(round) => {
-                    // A release does not send the fence.
-                    let fence = FenceRequest { least: FencingToken::GREATEST, retention_millis: self.retention_millis };
-                    let operation = Operation::Release { hint: None, fence: round.is_fenced().then_some(fence) };
-                    link.session.queue(ticket, operation, round.key(), round.token(), now);
-                }
-                None => {}
+            if let Some(round) = self.rounds.round(ticket) {
+                // A release does not send the fence.
+                let fence = FenceRequest { least: FencingToken::GREATEST, retention_millis: self.retention_millis };
+                let operation = Operation::Release { hint: None, fence: round.is_fenced().then_some(fence) };
+                link.session.queue(ticket, operation, round.key(), round.token(), now);
             }
             link.pending.is_carried = true;
         }
