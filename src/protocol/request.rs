@@ -1,7 +1,13 @@
 //! What the requests on a connection are known by: the round that each belongs to, its kind, and whether votes count.
 
+use super::dialect::{Answer, Attempted};
 use super::operation::Operation;
+use super::resp::Reply;
+use super::{command, extension, fenced};
 use crate::algorithm::fault::{Cause, Fault};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,6 +16,51 @@ pub struct Ticket {
     pub slot: u32,
     /// Which use of that slot.
     pub generation: u32,
+}
+
+/// An operation, and the dialects that it has been sent in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentOperation {
+    pub(super) ticket: Ticket,
+    pub(super) operation: Operation,
+    pub(super) tried: Attempted,
+}
+
+impl SentOperation {
+    /// The round it belongs to.
+    pub fn ticket(self) -> Ticket {
+        self.ticket
+    }
+
+    /// What the node was asked.
+    pub fn operation(self) -> Operation {
+        self.operation
+    }
+
+    /// Writes the command.
+    pub(super) fn write(self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+        let dialect = self.tried.last();
+        match self.operation {
+            Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
+            Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
+            Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
+            fenced => fenced::ask(out, dialect, key, token, fenced),
+        }
+    }
+
+    /// The meaning of the reply, in the dialect that it was sent in last.
+    ///
+    /// # Errors
+    /// A reply that this operation never has.
+    pub(super) fn parse_reply(self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+        let dialect = self.tried.last();
+        match self.operation {
+            Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
+            Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
+            Operation::Release { fence: None, .. } => command::release_reply(reply),
+            fenced => fenced::reply(dialect, fenced, reply),
+        }
+    }
 }
 
 /// What kind of request a lost connection left unanswered.
@@ -51,5 +102,14 @@ impl HandshakeState {
     /// Whether this is another URL of a server that has its vote already, or seems to be.
     pub fn is_duplicate(self) -> bool {
         matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
+    }
+
+    /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
+    /// is refused because of our own key.
+    pub(super) fn counted(self, vote: Vote) -> Vote {
+        match self {
+            HandshakeState::Rejected(fault) => Vote::Fault(fault),
+            HandshakeState::Pending | HandshakeState::Accepted => vote,
+        }
     }
 }

@@ -31,7 +31,7 @@ use super::command::{self, Lifetime};
 use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
 use super::publish::{self, Publisher};
-pub use super::request::{Abandoned, HandshakeState, Ticket};
+pub use super::request::{Abandoned, HandshakeState, SentOperation, Ticket};
 use super::script::ScriptCache;
 use super::server_info::ServerInfo;
 use crate::algorithm::fault::{Fault, Phase};
@@ -39,7 +39,6 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-pub use operations::SentOperation;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -245,7 +244,7 @@ impl Session {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
         let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         let fault = refused.map(|fault| Fault { phase: Phase::Reply, ..fault }).or(objection);
-        operations::counted(fault.map_or(Vote::Granted, Vote::Fault), self.standing)
+        self.standing.counted(fault.map_or(Vote::Granted, Vote::Fault))
     }
 
     /// A part of the greeting is answered, and refused if so. Only the first refusal is told. When all is answered: is this a

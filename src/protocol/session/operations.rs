@@ -1,58 +1,12 @@
-//! The one path of an operation, plain or fenced: queued, written in a dialect, its reply parsed, its event made.
+//! The one path of an operation, plain or fenced: queued, sent in a dialect, and its event made. [`SentOperation`] writes it and parses
+//! its reply.
 
-use super::{Event, HandshakeState, Request, Session, Ticket};
+use super::{Event, HandshakeState, Request, SentOperation, Session, Ticket};
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::dialect::{Answer, Attempted, Dialect};
 use crate::protocol::operation::Operation;
-use crate::protocol::resp::Reply;
-use crate::protocol::{command, extension, fenced};
-
-/// An operation, and the dialects that it has been sent in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentOperation {
-    ticket: Ticket,
-    operation: Operation,
-    tried: Attempted,
-}
-
-impl SentOperation {
-    /// The round it belongs to.
-    pub fn ticket(self) -> Ticket {
-        self.ticket
-    }
-
-    /// What the node was asked.
-    pub fn operation(self) -> Operation {
-        self.operation
-    }
-
-    fn write(self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let dialect = self.tried.last();
-        match self.operation {
-            Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
-            Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
-            Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
-            fenced => fenced::ask(out, dialect, key, token, fenced),
-        }
-    }
-
-    /// The meaning of the reply, in the dialect that it was sent in last.
-    ///
-    /// # Errors
-    /// A reply that this operation never has.
-    pub(super) fn parse_reply(self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
-        let dialect = self.tried.last();
-        match self.operation {
-            Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
-            Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
-            Operation::Release { fence: None, .. } => command::release_reply(reply),
-            fenced => fenced::reply(dialect, fenced, reply),
-        }
-    }
-}
 
 impl Session {
     /// Queues an operation.
@@ -141,19 +95,10 @@ impl Session {
     }
 }
 
-/// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
-/// is refused because of our own key.
-pub(super) fn counted(vote: Vote, state: HandshakeState) -> Vote {
-    match state {
-        HandshakeState::Rejected(fault) => Vote::Fault(fault),
-        HandshakeState::Pending | HandshakeState::Accepted => vote,
-    }
-}
-
 /// The event in the answer to a release. What a duplicate URL deletes is deleted on the server.
 fn released(ticket: Ticket, vote: Vote, state: HandshakeState) -> Event {
     let is_deleted = vote == Vote::Granted && state.is_duplicate();
-    match (vote, if is_deleted { vote } else { counted(vote, state) }) {
+    match (vote, if is_deleted { vote } else { state.counted(vote) }) {
         (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => Event::NotRun(ticket, fault),
         (_, counted) => Event::Answered(ticket, counted),
     }
