@@ -128,7 +128,7 @@ fn fences_grow_beyond_every_bound_of_time() {
 /// lease, however it is kept, can prevent that; only the resource itself can, by refusing writes that come too late.
 #[test]
 fn a_client_that_stands_still_writes_too_late() {
-    let plan = find(Bounds::Writes, "late write", 4009);
+    let plan = find(Bounds::Writes, "late write", 1);
     assert!(
         plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Pause { .. } | Kind::Sleep { .. }))
             || plan.pause_rarity + plan.preemption_rarity > 0

@@ -16,6 +16,7 @@
 //! | narrow sockets | releases that the socket does not take, of clients that then idle or drop their last handle | releases left unsent |
 //! | refused releases | nodes that run no release for a moment, of keys that live long; scripts of fenced locks that are forgotten | releases that were not run |
 //! | slow observer | events that come faster than the observer takes them | one thread that delivers the events of all |
+//! | paused writers | pauses that are longer than a lease, of clients that write: for late writes alone | none of the library |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
 use crate::endings::Ending;
@@ -32,6 +33,9 @@ const REPLIES: [bool; 2] = [false, true];
 
 /// Applies the profile of the plan's seed, if it has one. Draws from a generator of its own: no other number changes.
 pub(crate) fn steer(plan: &mut Plan) {
+    if plan.bounds == Bounds::Writes {
+        return paused_writers(plan, &mut Random::new(plan.seed));
+    }
     if plan.bounds != Bounds::Kept || plan.reckoning != Reckoning::LeaseClock {
         return;
     }
@@ -51,6 +55,15 @@ pub(crate) fn steer(plan: &mut Plan) {
         _ => return,
     }
     plan.faults.sort_by_key(|fault| fault.at);
+}
+
+/// Clients that write under short leases are paused for longer than a lease lasts.
+fn paused_writers(plan: &mut Plan, random: &mut Random) {
+    reset(plan, random, &[1, 3], &[2, 3]);
+    plan.ttls = vec![random.between(50, 300)];
+    (plan.resources, plan.idle) = (1, 20 * MILLISECOND);
+    (plan.watchdog_rarity, plan.extension_rarity) = (0, 0);
+    (plan.pause_rarity, plan.longest_pause) = (100, 2 * SECOND);
 }
 
 /// Keys live for longer than the run takes to look for what is left.
