@@ -1,14 +1,14 @@
 //! Cost: what a pair takes that can be counted, by one thread once it has warmed up.
 //!
-//! Allocations are counted here. System calls and instructions are counted by a tool that watches a child ([`probe`]), in
-//! a short run and a long one: the difference is the pairs', and what starting up took drops out.
+//! Allocations are counted here. System calls and instructions are counted by a tool that watches a child ([`probe`]),
+//! in a short run and a long one: the difference is the pairs', and what starting up took drops out.
 
-use crate::contest::{Spread, repeat};
+use crate::comparison::{Spread, repeat};
 use crate::probe::{self, Subject};
 use crate::server::Answer;
-use crate::stand::Stand;
+use crate::servers::Servers;
 use crate::table::{Goal, Row};
-use crate::{ALLOCATOR, Setting, ours};
+use crate::{ALLOCATOR, Setting, library};
 use quorumlock::MutexGuard;
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,11 +24,11 @@ const NODES: usize = 5;
 type Counts = BTreeMap<String, f64>;
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let stand = Stand::start(setting, NODES);
-    let addresses = stand.addresses(NODES);
+    let servers = Servers::start(setting, NODES);
+    let addresses = servers.addresses(NODES);
     let watch = |threads, short, long| Watch {
         addresses: &addresses,
-        floor: Subject::Floor(stand.dialect()),
+        floor: Subject::Floor(servers.dialect()),
         threads,
         pairs: [short, long],
     };
@@ -36,7 +36,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     vec![
         allocations(&addresses, setting.choose(2000, 100)),
         held_bytes(&addresses, setting.choose(10_000, 1000)),
-        waited_bytes(&stand, &addresses, setting.choose(1000, 100)),
+        waited_bytes(&servers, &addresses, setting.choose(1000, 100)),
         system_calls_one_by_one(&watch(1, few, many)),
         system_calls(&watch(1, few, many)),
         system_calls(&watch(64, few / 10, many / 10)),
@@ -45,10 +45,10 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 }
 
 fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
-    let mutex = ours::mutex(&ours::client(addresses), "cost/allocations");
+    let mutex = library::mutex(&library::client(addresses), "cost/allocations");
     let count = || {
         let before = ALLOCATOR.stats();
-        repeat(pairs, || ours::pair(&mutex));
+        repeat(pairs, || library::pair(&mutex));
         let made = ALLOCATOR.stats() - before;
         (made.allocations + made.reallocations) as f64 / pairs as f64
     };
@@ -58,11 +58,11 @@ fn allocations(addresses: &[SocketAddr], pairs: usize) -> Row {
 }
 
 fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
-    let client = ours::client(addresses);
-    ours::pair(&ours::mutex(&client, "cost/warm"));
+    let client = library::client(addresses);
+    library::pair(&library::mutex(&client, "cost/warm"));
     let mut held = Vec::with_capacity(number);
     let before = live();
-    held.extend((0..number).map(|index| ours::lock(&ours::mutex(&client, &format!("cost/held/{index}")))));
+    held.extend((0..number).map(|index| library::lock(&library::mutex(&client, &format!("cost/held/{index}")))));
     let heap = (live() - before) / number as f64;
     drop(held);
     let inline = size_of::<MutexGuard>();
@@ -72,26 +72,26 @@ fn held_bytes(addresses: &[SocketAddr], number: usize) -> Row {
 }
 
 /// What it takes to wait for so many locks at once, besides the threads that wait.
-fn waited_bytes(stand: &Stand, addresses: &[SocketAddr], number: usize) -> Row {
-    let (mine, theirs) = (ours::client(addresses), ours::client(addresses));
-    ours::pair(&ours::mutex(&mine, "cost/warm"));
+fn waited_bytes(servers: &Servers, addresses: &[SocketAddr], number: usize) -> Row {
+    let (mine, theirs) = (library::client(addresses), library::client(addresses));
+    library::pair(&library::mutex(&mine, "cost/warm"));
     let name = |index: usize| format!("cost/waited/{index}");
-    let held: Vec<_> = (0..number).map(|index| ours::lock(&ours::mutex(&theirs, &name(index)))).collect();
+    let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
     let gate = Barrier::new(number + 1);
     let each = thread::scope(|scope| {
         for index in 0..number {
-            let (mutex, gate) = (ours::mutex(&mine, &name(index)), &gate);
+            let (mutex, gate) = (library::mutex(&mine, &name(index)), &gate);
             let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
                 gate.wait();
                 gate.wait();
-                drop(ours::lock(&mutex));
+                drop(library::lock(&mutex));
             });
             waiting.expect("a thread");
         }
         gate.wait();
         let before = live();
         gate.wait();
-        while !stand.servers.iter().all(|server| {
+        while !servers.processes.iter().all(|server| {
             matches!(server.command(&["PUBSUB", "CHANNELS"]), Ok(Answer::List(channels)) if channels.len() == number)
         }) {
             thread::sleep(Duration::from_millis(5));
@@ -110,7 +110,8 @@ fn live() -> f64 {
     stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }
 
-/// Stopped at each call, the program finds more answers in each poll than it does when left alone, and polls less often.
+/// Stopped at each call, the program finds more answers in each poll than it does when left alone, and polls less
+/// often.
 fn system_calls_one_by_one(watch: &Watch<'_>) -> Row {
     let what = "system calls a pair, 1 thread, stopped at each";
     if !runs("strace", &["-f", "-c", "-o", "/dev/null", "true"]) {
@@ -162,17 +163,17 @@ fn instructions(watch: &Watch<'_>) -> Row {
 }
 
 /// The total of both, and a list of what the library's consists of.
-fn compared(what: impl Into<String>, total: &str, [ours, floor]: [Counts; 2]) -> Row {
+fn compared(what: impl Into<String>, total: &str, [library, floor]: [Counts; 2]) -> Row {
     let of = |counts: &Counts| counts.get(total).copied().unwrap_or(f64::NAN);
-    let row = Row::value(what, "", of(&ours)).against("floor", of(&floor));
+    let row = Row::value(what, "", of(&library)).against("floor", of(&floor));
     let mut parts: Vec<(&String, &f64)> =
-        ours.iter().filter(|(name, count)| *name != total && **count > 0.05).collect();
+        library.iter().filter(|(name, count)| *name != total && **count > 0.05).collect();
     parts.sort_by(|one, other| other.1.total_cmp(one.1));
     let list: Vec<String> = parts.iter().map(|(name, count)| format!("{name} {count:.1}")).collect();
     if list.is_empty() { row } else { row.note(list.join(", ")) }
 }
 
-/// Whom a tool watches, doing what.
+/// What a tool watches: a subject and its work.
 struct Watch<'a> {
     addresses: &'a [SocketAddr],
     floor: Subject,
@@ -182,11 +183,11 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// What one pair of the library and one of the floor take. `tool` is a command line that writes to a file, and `read`
-    /// reads the counts in it.
+    /// What one pair of the library and one of the floor take. `tool` is a command line that writes to a file, and
+    /// `read` reads the counts in it.
     fn both(&self, tool: impl Fn(&str) -> Vec<String>, read: impl Fn(&str) -> Counts) -> [Counts; 2] {
         let more = (self.pairs[1] - self.pairs[0]) * self.threads;
-        [Subject::Ours, self.floor].map(|subject| {
+        [Subject::Library, self.floor].map(|subject| {
             let [short, long] = self.pairs.map(|pairs| read(&self.output(subject, pairs, &tool)));
             let difference = |(name, count): (String, f64)| {
                 let count = count - short.get(&name).copied().unwrap_or(0.0);

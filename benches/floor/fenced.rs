@@ -1,9 +1,9 @@
-//! Fenced locks: what the number costs, against a plain lock on the same nodes, alone and with a rival.
+//! Fenced locks: what the number costs, against a plain lock on the same nodes, alone and with a competitor.
 
 use crate::Setting;
-use crate::contest::{Plan, Samples, interleave};
-use crate::ours;
-use crate::stand::Stand;
+use crate::comparison::{Plan, Samples, interleave};
+use crate::library;
+use crate::servers::Servers;
 use crate::table::Row;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,37 +13,40 @@ const MOST_NODES: usize = 5;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let plan =
         setting.choose(Plan { rounds: 9, turns: 20, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
-    let stand = Stand::start(setting, MOST_NODES);
+    let servers = Servers::start(setting, MOST_NODES);
     [3, MOST_NODES]
         .into_iter()
-        .flat_map(|nodes| [false, true].map(|rival| against_plain(&stand, nodes, rival, plan)))
+        .flat_map(|nodes| [false, true].map(|competitor| against_plain(&servers, nodes, competitor, plan)))
         .flatten()
         .collect()
 }
 
-/// Pairs of both kinds in turns; where there is a rival, it takes both locks in turns as well, from a client of its own.
-fn against_plain(stand: &Stand, nodes: usize, has_rival: bool, plan: Plan) -> Vec<Row> {
-    let addresses = stand.addresses(nodes);
-    let mutexes = |client| [ours::mutex(client, "fenced/plain"), ours::mutex(client, "fenced/fenced").fenced().into()];
-    let (client, other) = (ours::client(&addresses), ours::client(&addresses));
+/// Pairs of both kinds in turns; where there is a competitor, it takes both locks in turns as well, from a client of
+/// its own.
+fn against_plain(servers: &Servers, nodes: usize, has_competitor: bool, plan: Plan) -> Vec<Row> {
+    let addresses = servers.addresses(nodes);
+    let mutexes =
+        |client| [library::mutex(client, "fenced/plain"), library::mutex(client, "fenced/fenced").fenced().into()];
+    let (client, other) = (library::client(&addresses), library::client(&addresses));
     let [plain, fenced] = mutexes(&client);
-    let is_over = AtomicBool::new(!has_rival);
+    let is_over = AtomicBool::new(!has_competitor);
     let rounds = thread::scope(|scope| {
         scope.spawn(|| {
-            let rivals = mutexes(&other);
+            let competitors = mutexes(&other);
             while !is_over.load(Ordering::Relaxed) {
-                for rival in &rivals {
-                    ours::pair(rival);
+                for competitor in &competitors {
+                    library::pair(competitor);
                 }
             }
         });
-        let rounds = interleave(plan, &mut [&mut || ours::pair(&plain), &mut || ours::pair(&fenced)]);
+        let rounds = interleave(plan, &mut [&mut || library::pair(&plain), &mut || library::pair(&fenced)]);
         is_over.store(true, Ordering::Relaxed);
         rounds
     });
     let [plain, fenced] = &rounds[..] else { return Vec::new() };
-    let name =
-        |figure: &str| format!("N = {nodes}, {}: fenced {figure}", if has_rival { "one rival" } else { "alone" });
+    let name = |figure: &str| {
+        format!("N = {nodes}, {}: fenced {figure}", if has_competitor { "one competitor" } else { "alone" })
+    };
     let row = |figure: &str, get: fn(&Samples) -> f64| Row::ratio(name(figure), "µs", fenced, ("plain", plain), get);
     vec![
         row("pair p50", |round| round.pair.quantile(0.5)),

@@ -1,13 +1,13 @@
 //! The floor: the bare program that nothing with the same effect can undercut without sharing the wire.
 //!
 //! One non-blocking socket per node and bytes that were built before. A turn is: send to all, poll, receive what is
-//! ready, until a quorum has answered. The answers of stragglers are received on the way, whenever a poll finds them. No
-//! allocation, no clock, no error handling worth the name; a token is used again and again, which no lock may do. Each
-//! thread has a floor of its own.
+//! ready, until a quorum has answered. The answers of stragglers are received on the way, whenever a poll finds them.
+//! No allocation, no clock, no error handling worth the name; a token is used again and again, which no lock may do.
+//! Each thread has a floor of its own.
 //!
 //! A node that is far behind is left out, as the library leaves it out after a while.
 
-use crate::contest::{Pair, timed};
+use crate::comparison::{Pair, timed};
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::protocol::command;
 use quorumlock::protocol::dialect::Dialect;
@@ -21,7 +21,7 @@ pub(crate) const MOST_NODES: usize = 9;
 /// Unanswered requests with which a node is left out.
 const FAR_BEHIND: u64 = 64;
 /// Seconds in which a quorum answers, unless it never will.
-const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const TIME_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// A connection to each node, and the bytes of one lock.
 pub(crate) struct Floor {
@@ -46,8 +46,8 @@ impl Floor {
         Floor::with(addresses, take, release)
     }
 
-    /// Connects, and tells those who listen of each release: by this digit.
-    pub(crate) fn telling(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
+    /// Connects, and publishes with each release: this digit.
+    pub(crate) fn publishing(addresses: &[SocketAddr], dialect: Dialect, resource: &str, owner: u8) -> Floor {
         let (take, _) = requests(dialect, resource, owner);
         let mut release = Vec::new();
         let hint = Hint { crowd: owner, has_waited: false };
@@ -73,7 +73,7 @@ impl Floor {
         ask(nodes, take)
     }
 
-    /// Releases the lock. False when it was not ours.
+    /// Releases the lock. False when another token held it.
     pub(crate) fn release(&mut self) -> bool {
         let Floor { nodes, release, .. } = self;
         ask(nodes, release)
@@ -89,13 +89,13 @@ impl Floor {
     pub(crate) fn pair(&mut self) -> Pair {
         let floor = std::cell::RefCell::new(self);
         timed(
-            || assert!(floor.borrow_mut().take(), "nobody else has this resource"),
-            |()| assert!(floor.borrow_mut().release(), "nobody else has this token"),
+            || assert!(floor.borrow_mut().take(), "no other client has this resource"),
+            |()| assert!(floor.borrow_mut().release(), "no other client has this token"),
         )
     }
 }
 
-/// One turn: everybody is asked, a quorum answers. True when a quorum consents.
+/// One turn: all nodes are asked, a quorum answers. True when a quorum consents.
 fn ask(nodes: &mut [Node], request: &[u8]) -> bool {
     let quorum = nodes.len() / 2 + 1;
     for node in nodes.iter_mut() {
@@ -125,7 +125,7 @@ fn receive(nodes: &mut [Node]) -> bool {
             map[count] = index;
             count += 1;
         }
-        if poll(&mut descriptors[..count], Some(&PATIENCE)).unwrap_or(0) == 0 {
+        if poll(&mut descriptors[..count], Some(&TIME_LIMIT)).unwrap_or(0) == 0 {
             return false;
         }
         let mut ready = [false; MOST_NODES];

@@ -4,10 +4,10 @@
 //! nothing of the other threads: each has its own connections.
 
 use crate::Setting;
-use crate::contest::{Spread, Times, take_turns};
+use crate::comparison::{Spread, Times, take_turns};
 use crate::floor::Floor;
-use crate::ours;
-use crate::stand::Stand;
+use crate::library;
+use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use crate::workers::{Work, together};
 use quorumlock::Mutex;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const NODES: usize = 5;
 const THREADS: usize = 8;
 const HELD: Duration = Duration::from_millis(1);
-/// The floor sleeps a random part of this after a lost attempt. From 1 ms to 9 ms it makes little difference to the number
-/// of acquisitions; less takes more commands, and more makes longer waits.
+/// The floor sleeps a random part of this after a lost attempt. From 1 ms to 9 ms it makes little difference to the
+/// number of acquisitions; less takes more commands, and more makes longer waits.
 const JITTER: Duration = Duration::from_micros(2500);
 
 /// One thread of a contender.
@@ -59,15 +59,15 @@ impl Extend<Round> for Round {
 }
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let stand = Stand::start(setting, NODES);
-    let (addresses, dialect) = (stand.addresses(NODES), stand.dialect());
-    let client = ours::client(&addresses);
+    let servers = Servers::start(setting, NODES);
+    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let client = library::client(&addresses);
     let thread = |number: usize| Thread {
-        lock: ours::mutex(&client, "handoff/ours"),
+        lock: library::mutex(&client, "handoff/library"),
         waits: Times::default(),
         random: number as u64,
     };
-    let mut ours: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
+    let mut library: Vec<Thread<Mutex>> = (1..=THREADS).map(thread).collect();
     let thread = |number: usize| {
         let lock = Floor::connect(&addresses, dialect, "handoff/floor", number as u8);
         Thread { lock, waits: Times::default(), random: number as u64 }
@@ -80,50 +80,58 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     };
     let rounds = take_turns(
         setting.choose((7, 2), (2, 1)),
-        &mut [&mut || round(&stand, &mut floors, time, |thread| hold(thread, take_by_retrying, release)), &mut || {
-            round(&stand, &mut ours, time, |thread| {
-                hold(thread, |mutex, _| ours::lock(mutex), |_, guard| ours::unlock(guard))
-            })
-        }],
+        &mut [
+            &mut || round(&servers, &mut floors, time, |thread| hold(thread, take_by_retrying, release)),
+            &mut || {
+                round(&servers, &mut library, time, |thread| {
+                    hold(thread, |mutex, _| library::lock(mutex), |_, guard| library::unlock(guard))
+                })
+            },
+        ],
     );
-    let [floor, ours] = &rounds[..] else { return Vec::new() };
-    rows(ours, floor)
+    let [floor, library] = &rounds[..] else { return Vec::new() };
+    rows(library, floor)
 }
 
-fn rows(ours: &[Round], floor: &[Round]) -> Vec<Row> {
+fn rows(library: &[Round], floor: &[Round]) -> Vec<Row> {
     let against = ("retry loop", floor);
     let wait = |figure: &'static str, part: f64| {
-        Row::ratio(format!("8 threads, 1 resource: {figure}"), "ms", ours, against, move |round| {
+        Row::ratio(format!("8 threads, 1 resource: {figure}"), "ms", library, against, move |round| {
             round.waits.quantile(part) / 1000.0
         })
     };
     let longest = |rounds: &[Round]| Spread::over(rounds, |round| round.waits.quantile(1.0) / 1000.0).most;
     let name = |figure: &str| format!("8 threads, 1 resource: {figure}");
     vec![
-        Row::ratio(name("acquisitions/s"), "", ours, against, |round| round.work.rate()).goal(Goal::RatioAtLeast(1.01)),
+        Row::ratio(name("acquisitions/s"), "", library, against, |round| round.work.rate())
+            .goal(Goal::RatioAtLeast(1.01)),
         wait("wait p50", 0.5),
         wait("wait p99", 0.99),
         wait("longest wait of a round", 1.0).goal(Goal::ValueAtMost(20.0)),
-        Row::value(name("longest wait of all rounds"), "ms", longest(ours)).against("retry loop", longest(floor)),
-        Row::ratio(name("least share of a thread, of the mean"), "", ours, against, |round| round.shares().least)
+        Row::value(name("longest wait of all rounds"), "ms", longest(library)).against("retry loop", longest(floor)),
+        Row::ratio(name("least share of a thread, of the mean"), "", library, against, |round| round.shares().least)
             .goal(Goal::ValueAtLeast(0.9)),
-        Row::ratio(name("greatest share of a thread, of the mean"), "", ours, against, |round| round.shares().most),
-        Row::ratio(name("commands run an acquisition"), "", ours, against, |round| round.commands.0 / round.work.done)
-            .goal(Goal::ValueAtMost(26.0))
-            .note("those of scripts included"),
-        Row::ratio(name("commands sent an acquisition"), "", ours, against, |round| round.commands.1 / round.work.done),
+        Row::ratio(name("greatest share of a thread, of the mean"), "", library, against, |round| round.shares().most),
+        Row::ratio(name("commands run an acquisition"), "", library, against, |round| {
+            round.commands.0 / round.work.done
+        })
+        .goal(Goal::ValueAtMost(26.0))
+        .note("those of scripts included"),
+        Row::ratio(name("commands sent an acquisition"), "", library, against, |round| {
+            round.commands.1 / round.work.done
+        }),
     ]
 }
 
 fn round<L: Send>(
-    stand: &Stand,
+    servers: &Servers,
     threads: &mut [Thread<L>],
     time: Duration,
     task: impl Fn(&mut Thread<L>) + Sync,
 ) -> Round {
-    let before = stand.commands();
+    let before = servers.commands();
     let work = together(threads, time, task);
-    let after = stand.commands();
+    let after = servers.commands();
     let mut round = Round { work, commands: (after.0 - before.0, after.1 - before.1), ..Round::default() };
     for (thread, held) in threads.iter_mut().zip(&mut round.held) {
         *held = thread.waits.count() as f64;

@@ -1,18 +1,18 @@
 //! Latency: how long one thread waits for a lock and for its release.
 //!
-//! Healthy nodes are measured against the floor. With nodes that hang or are gone, the library is measured against itself
-//! on healthy nodes as well, in turns with them: what the disturbance costs.
+//! Healthy nodes are measured against the floor. With nodes that hang or are gone, the library is measured against
+//! itself on healthy nodes as well, in turns with them: what the disturbance costs.
 
-use crate::contest::{Plan, Samples, interleave, repeat};
+use crate::comparison::{Plan, Samples, interleave, repeat};
 use crate::floor::Floor;
-use crate::ours;
-use crate::stand::Stand;
+use crate::library;
+use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use crate::{Setting, server::Server};
 
 const NODES: usize = 5;
 
-/// What befalls some of the nodes, in words, and how many.
+/// What happens to some of the nodes, in words, and to how many.
 type Disturbance = (&'static str, usize, fn(&mut Server));
 
 const DISTURBANCES: [Disturbance; 3] = [
@@ -24,31 +24,33 @@ const DISTURBANCES: [Disturbance; 3] = [
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let plan =
         setting.choose(Plan { rounds: 9, turns: 20, operations: 50 }, Plan { rounds: 2, turns: 2, operations: 25 });
-    let stand = Stand::start(setting, NODES);
-    let healthy = [1, 3, NODES].into_iter().flat_map(|nodes| healthy(&stand, nodes, plan));
-    let disturbed = DISTURBANCES.into_iter().flat_map(|disturbance| disturbed(setting, &stand, disturbance, plan));
+    let servers = Servers::start(setting, NODES);
+    let healthy = [1, 3, NODES].into_iter().flat_map(|nodes| healthy(&servers, nodes, plan));
+    let disturbed = DISTURBANCES.into_iter().flat_map(|disturbance| disturbed(setting, &servers, disturbance, plan));
     healthy.chain(disturbed).collect()
 }
 
-fn healthy(stand: &Stand, nodes: usize, plan: Plan) -> Vec<Row> {
-    let (addresses, dialect) = (stand.addresses(nodes), stand.dialect());
-    let mutex = ours::mutex(&ours::client(&addresses), "latency/ours");
+fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
+    let (addresses, dialect) = (servers.addresses(nodes), servers.dialect());
+    let mutex = library::mutex(&library::client(&addresses), "latency/library");
     let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
     let mut again = Floor::connect(&addresses, dialect, "latency/again", 2);
-    let spinning = ours::mutex(&ours::spinning_client(&addresses), "latency/spinning");
+    let spinning = library::mutex(&library::spinning_client(&addresses), "latency/spinning");
     let rounds = interleave(
         plan,
-        &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || again.pair(), &mut || ours::pair(&spinning)],
+        &mut [&mut || floor.pair(), &mut || library::pair(&mutex), &mut || again.pair(), &mut || {
+            library::pair(&spinning)
+        }],
     );
-    let [floor, ours, again, spinning] = &rounds[..] else { return Vec::new() };
+    let [floor, library, again, spinning] = &rounds[..] else { return Vec::new() };
 
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
     let mut rows = vec![
-        Row::ratio(name("pair p50"), "µs", ours, against, pair_p50),
-        Row::ratio(name("pair p99"), "µs", ours, against, pair_p99),
-        Row::ratio(name("lock p50"), "µs", ours, against, lock_p50),
-        Row::ratio(name("unlock p50"), "µs", ours, against, unlock_p50),
+        Row::ratio(name("pair p50"), "µs", library, against, pair_p50),
+        Row::ratio(name("pair p99"), "µs", library, against, pair_p99),
+        Row::ratio(name("lock p50"), "µs", library, against, lock_p50),
+        Row::ratio(name("unlock p50"), "µs", library, against, unlock_p50),
     ];
     if nodes == NODES {
         let mut rest = rows.split_off(2).into_iter();
@@ -63,32 +65,34 @@ fn healthy(stand: &Stand, nodes: usize, plan: Plan) -> Vec<Row> {
     rows
 }
 
-fn disturbed(setting: &Setting, healthy: &Stand, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
-    let mut stand = Stand::start(setting, NODES);
-    let (addresses, dialect) = (stand.addresses(NODES), healthy.dialect());
-    let undisturbed = ours::mutex(&ours::client(&healthy.addresses(NODES)), "latency/undisturbed");
-    let mutex = ours::mutex(&ours::client(&addresses), "latency/ours");
+fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance, plan: Plan) -> Vec<Row> {
+    let mut servers = Servers::start(setting, NODES);
+    let (addresses, dialect) = (servers.addresses(NODES), healthy.dialect());
+    let undisturbed = library::mutex(&library::client(&healthy.addresses(NODES)), "latency/undisturbed");
+    let mutex = library::mutex(&library::client(&addresses), "latency/library");
     let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
     // Disturbed are nodes that were there before, in the midst of the others.
-    repeat(plan.operations, || ours::pair(&mutex));
-    stand.servers[1..=count].iter_mut().for_each(befall);
+    repeat(plan.operations, || library::pair(&mutex));
+    servers.processes[1..=count].iter_mut().for_each(befall);
     // Two turns' worth for the library to notice, which takes it one node timeout.
-    repeat(2 * plan.operations, || ours::pair(&mutex));
-    let rounds =
-        interleave(plan, &mut [&mut || floor.pair(), &mut || ours::pair(&mutex), &mut || ours::pair(&undisturbed)]);
-    let [floor, ours, undisturbed] = &rounds[..] else { return Vec::new() };
+    repeat(2 * plan.operations, || library::pair(&mutex));
+    let rounds = interleave(
+        plan,
+        &mut [&mut || floor.pair(), &mut || library::pair(&mutex), &mut || library::pair(&undisturbed)],
+    );
+    let [floor, library, undisturbed] = &rounds[..] else { return Vec::new() };
 
     let name = |figure: &str| format!("{name}: {figure}");
     let row = |figure: &str, get: fn(&Samples) -> f64, bound: f64| {
-        Row::ratio(name(figure), "µs", ours, ("healthy", undisturbed), get).goal(Goal::RatioAtMost(bound))
+        Row::ratio(name(figure), "µs", library, ("healthy", undisturbed), get).goal(Goal::RatioAtMost(bound))
     };
     vec![
         row("lock p50", lock_p50, 1.1),
         row("lock p99", |round| round.lock.quantile(0.99), 1.5),
         row("unlock p50", unlock_p50, 1.1),
         row("unlock p99", |round| round.unlock.quantile(0.99), 1.5),
-        Row::ratio(name("pair p50"), "µs", ours, ("floor", floor), pair_p50),
-        Row::ratio(name("pair p99"), "µs", ours, ("floor", floor), pair_p99),
+        Row::ratio(name("pair p50"), "µs", library, ("floor", floor), pair_p50),
+        Row::ratio(name("pair p99"), "µs", library, ("floor", floor), pair_p99),
     ]
 }
 

@@ -1,7 +1,7 @@
-//! The machine: who runs on which core, and what to say about it.
+//! The machine: which process runs on which core, and how the report describes it.
 //!
-//! Pinned, the client has one core and the servers have all others. With the scheduler's own placement, client and servers
-//! sometimes share a core and sometimes do not, and every figure has two values.
+//! Pinned, the client has one core and the servers have all others. With the scheduler's own placement, client and
+//! servers sometimes share a core and sometimes do not, and every figure has two values.
 
 use crate::server::find_binary;
 use std::fs;
@@ -28,7 +28,7 @@ impl Cores {
         }
     }
 
-    /// Everybody runs everywhere.
+    /// All processes run on all cores.
     pub(crate) fn shared() -> Cores {
         Cores { client: Vec::new(), servers: Vec::new() }
     }
@@ -49,8 +49,8 @@ pub(crate) fn load() -> String {
     line.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// Whether others keep the machine busy. Rates then say who gets how much of a core beside strangers, which depends on
-/// the number of threads that are awake; ratios of latencies and of processor time still mean something.
+/// Whether other programs keep the machine busy. Rates then depend on how cores are shared with other programs, and so
+/// on the number of threads that are awake; ratios of latencies and of processor time stay valid.
 pub(crate) fn is_busy(load: &str) -> bool {
     load.parse().is_ok_and(|load: f64| load > 1.0)
 }
@@ -69,8 +69,8 @@ pub(crate) fn description(cores: &Cores, load_before: &str) -> String {
     };
     format!(
         "Machine: {name}, {count} cores, Linux {}; {}; {placement}; load {load_before} before, {} after.\n\
-         The ratio is the median over rounds in which the contenders took turns, with its range; the goal of a ratio, or of \
-         the value where there is none.",
+         The ratio is the median over rounds in which the contenders took turns, with its range; the goal of a \
+         ratio, or of the value where there is none.",
         kernel.trim(),
         server_version(),
         load(),

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! cargo bench                       everything, about three minutes; Markdown on standard output
-//! cargo bench -- latency handoff    these sections only: latency, throughput, handoff, rivals, cost, growth, fenced
+//! cargo bench -- latency handoff    these sections: latency, throughput, handoff, contention, cost, scaling, fenced
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
 //! cargo bench -- --unpinned         leaves client and servers to the scheduler
 //! ```
 //!
 //! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one non-blocking socket per
-//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times say more about the machine
-//! than about the library. So nothing here is judged by them: the library and its floor run in turns, chunk by chunk, in
-//! one run; a figure is the ratio of the two within a round, and its median over the rounds with the least and the most
-//! ([`contest`]). The floor also runs against itself: what that ratio is away from 1 is noise.
+//! node, that sends, polls and receives until a quorum has answered ([`floor`]). Absolute times say more about the
+//! machine than about the library. So nothing here is judged by them: the library and its floor run in turns, chunk by
+//! chunk, in one run; a figure is the ratio of the two within a round, and its median over the rounds with the least
+//! and the most ([`comparison`]). The floor also runs against itself: what that ratio is away from 1 is noise.
 //!
 //! The client has one core and the servers have the others, because the scheduler's own placement has two modes
 //! ([`machine`]). The servers are started by this program on free ports, and end with it.
@@ -21,23 +21,23 @@
 // A program of its own, that prints, and that has nothing better to do on a failure than to end with it.
 #![allow(clippy::expect_used, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
-mod bare;
-mod contest;
+mod bare_handoff;
+mod comparison;
+mod competitor;
+mod contention;
 mod cost;
 mod fenced;
 mod floor;
-mod growth;
 mod handoff;
 mod latency;
+mod library;
 mod limit;
 mod machine;
-mod ours;
 mod probe;
-mod rival;
-mod rivals;
+mod scaling;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
-mod stand;
+mod servers;
 mod table;
 mod throughput;
 mod workers;
@@ -51,27 +51,27 @@ use table::Row;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// A name to ask for, and what it measures.
+/// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
 const SECTIONS: [Section; 7] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("handoff", handoff::measure),
-    ("rivals", rivals::measure),
+    ("contention", contention::measure),
     ("cost", cost::measure),
-    ("growth", growth::measure),
+    ("scaling", scaling::measure),
     ("fenced", fenced::measure),
 ];
 
-/// What all sections need to know.
+/// The settings of all sections.
 struct Setting {
     cores: Cores,
     quick: bool,
 }
 
 impl Setting {
-    /// As many as a figure deserves, or as few as show that it can be had.
+    /// As many as a figure needs, or as few as show that the section runs.
     fn choose<T>(&self, thorough: T, quick: T) -> T {
         if self.quick { quick } else { thorough }
     }
@@ -83,8 +83,8 @@ fn main() -> ExitCode {
         probe::run(order);
         return ExitCode::SUCCESS;
     }
-    if let [rival::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        rival::run(order);
+    if let [competitor::MARK, order @ ..] = &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
+        competitor::run(order);
         return ExitCode::SUCCESS;
     }
     let has = |option: &str| arguments.iter().any(|argument| argument == option);
@@ -113,12 +113,12 @@ fn main() -> ExitCode {
     print!("{}", table::markdown(&rows));
     println!("\n{}", machine::description(&setting.cores, &load));
     if machine::is_busy(&load) {
-        println!("The machine was busy with something else: rates and slow percentiles are not to be trusted.");
+        println!("The machine was busy with something else: rates and slow percentiles are unreliable.");
     }
     if quick {
         println!("Quick: too few samples for figures to be quoted.");
     }
-    let failures = ours::failures();
+    let failures = library::failures();
     if failures > 0 {
         println!("{failures} operations of the library failed, for lack of a quorum in time.");
     }

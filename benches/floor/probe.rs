@@ -1,11 +1,11 @@
 //! The probe: this program again, as a child that does nothing but lock and unlock, for a tool to watch.
 //!
-//! `floor --probe ours 1 1000 127.0.0.1:6379 …` does a thousand pairs on one thread. It is also what to run under a
+//! `floor --probe library 1 1000 127.0.0.1:6379 …` does a thousand pairs on one thread. It is also what to run under a
 //! profiler, with servers of one's own.
 
-use crate::contest::repeat;
+use crate::comparison::repeat;
 use crate::floor::Floor;
-use crate::ours;
+use crate::library;
 use quorumlock::protocol::dialect::Dialect;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -14,11 +14,11 @@ use std::thread;
 /// The first argument of a probe.
 pub(crate) const MARK: &str = "--probe";
 
-/// Who is to be watched.
+/// What the tool watches.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
     Floor(Dialect),
-    Ours,
+    Library,
 }
 
 /// What to run: a tool with its arguments, then this program as a probe. Each thread does so many pairs.
@@ -39,10 +39,10 @@ pub(crate) fn command(
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
     let [subject, threads, pairs, addresses @ ..] = order else { panic!("--probe subject threads pairs address…") };
-    let subject = Subject::named(subject).expect("ours, floor-eval, floor-evalsha, floor-delifeq or floor-delex");
+    let subject = Subject::named(subject).expect("library, floor-eval, floor-evalsha, floor-delifeq or floor-delex");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().expect("an address")).collect();
     let (threads, pairs): (usize, usize) = (threads.parse().expect("a number"), pairs.parse().expect("a number"));
-    let client = ours::client(&addresses);
+    let client = library::client(&addresses);
     thread::scope(|scope| {
         for thread in 0..threads {
             let resource = format!("probe/{thread}");
@@ -52,9 +52,9 @@ pub(crate) fn run(order: &[&str]) {
                     let mut floor = Floor::connect(addresses, dialect, &resource, 1);
                     repeat(pairs, || floor.pair());
                 }
-                Subject::Ours => {
-                    let mutex = ours::mutex(client, &resource);
-                    repeat(pairs, || ours::pair(&mutex));
+                Subject::Library => {
+                    let mutex = library::mutex(client, &resource);
+                    repeat(pairs, || library::pair(&mutex));
                 }
             });
         }
@@ -67,13 +67,13 @@ impl Subject {
         Subject::Floor(Dialect::Delifeq),
         Subject::Floor(Dialect::Eval),
         Subject::Floor(Dialect::Evalsha),
-        Subject::Ours,
+        Subject::Library,
     ];
 
     fn name(self) -> String {
         match self {
             Subject::Floor(dialect) => format!("floor-{dialect:?}").to_lowercase(),
-            Subject::Ours => "ours".to_owned(),
+            Subject::Library => "library".to_owned(),
         }
     }
 

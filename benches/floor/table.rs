@@ -1,6 +1,6 @@
 //! The table: one row per figure, with what it is measured against, the ratio and the goal.
 
-use crate::contest::Spread;
+use crate::comparison::Spread;
 use std::fmt::Write;
 
 /// One figure.
@@ -33,12 +33,12 @@ impl Row {
     pub(crate) fn ratio<T>(
         what: impl Into<String>,
         unit: &'static str,
-        ours: &[T],
+        library: &[T],
         (name, other): (&'static str, &[T]),
         figure: impl Fn(&T) -> f64,
     ) -> Row {
-        let (value, against) = (Spread::over(ours, &figure).median, Spread::over(other, &figure).median);
-        let ratio = Some(Spread::ratio(ours, other, figure));
+        let (value, against) = (Spread::over(library, &figure).median, Spread::over(other, &figure).median);
+        let ratio = Some(Spread::ratio(library, other, figure));
         Row { against: Some((name, against)), ratio, ..Row::value(what, unit, value) }
     }
 

@@ -37,7 +37,7 @@ impl Extend<Work> for Work {
     }
 }
 
-/// Measures what a call took that tells how much it did.
+/// Measures what a call took that returns how much it did.
 pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
     let (start, before) = (Instant::now(), processor_seconds());
     let done = call() as f64;

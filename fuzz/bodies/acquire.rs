@@ -7,13 +7,13 @@
 //! 1. Won if, and only if, a quorum granted and the clock is before the lease's end; that end counts from the
 //!    attempt's start.
 //! 2. Each attempt has a token of its own. Before the next attempt, and before the end if it is not won, every node
-//!    that the lost one may have reached and that has not refused it is told to undo it, and no other node is.
+//!    that the lost one may have reached and that has not refused it is asked to undo it, and no other node is.
 //! 3. An attempt may be answered for the node timeout, and not beyond the lease's end or the caller's deadline.
 //! 4. A wait lasts between the shortest and the longest delay, less only where the caller's deadline comes first, and
 //!    never goes beyond that.
 //! 5. One attempt is one; a deadline that has come, or a cluster that was away for as long as is waited for it, ends
-//!    it, and nothing else does. Held by somebody is told from too few answers, and both from a quorum that came too
-//!    late.
+//!    it, and nothing else does. The result distinguishes a held lock, too few answers, and a quorum that came
+//!    too late.
 //! 6. A cancelled call ends so, unless it had ended. What has ended stays ended, in the same way.
 
 use super::Input;
@@ -143,8 +143,8 @@ impl Run {
             Output::Undo(nodes) => {
                 assert!(!nodes.is_empty());
                 for index in 0..MOST_NODES {
-                    let is_told = nodes.contains(NodeId::new(index));
-                    assert_eq!(is_told, self.model.left_behind[index], "undone on {nodes:?}, node {index}");
+                    let is_asked = nodes.contains(NodeId::new(index));
+                    assert_eq!(is_asked, self.model.left_behind[index], "undone on {nodes:?}, node {index}");
                 }
                 assert!(nodes.iter().all(|node| node.index() < self.model.nodes));
                 self.model.left_behind = [false; MOST_NODES];
@@ -189,7 +189,7 @@ impl Run {
             // A node may answer once more; what it said first is what it said.
             assert_eq!(tally.record(NodeId::new(index), vote), votes[index].is_none());
             votes[index] = votes[index].or(Some(vote));
-            // Whoever answers was reached. Whoever does not may have been.
+            // A node that answers was reached. A node that does not may have been.
             if !matches!(vote, Vote::Fault(_)) || choice.is_multiple_of(2) {
                 reached.insert(NodeId::new(index));
             }

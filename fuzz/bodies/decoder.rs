@@ -1,7 +1,8 @@
 //! Bytes from a server that may say anything, cut by a network that may cut anywhere.
 //!
 //! Input: [`Cuts`], then the bytes. Rules:
-//! 1. Fed in pieces, the bytes mean what they mean in one piece: the same replies, then the same error or the same rest.
+//! 1. Fed in pieces, the bytes mean what they mean in one piece: the same replies, then the same error or the same
+//!    rest.
 //! 2. A reply consumes what it is made of: no byte beyond the buffer, and no byte less or more decides what it says.
 //! 3. Every reply can be read to its leaves, and written again it is the very bytes that it was read from. Strict
 //!    parsing has one spelling for everything.
@@ -16,7 +17,7 @@ const MOST_INCOMPLETE: usize = MAX_REPLY + MAX_BULK + 2;
 
 /// What bytes amount to: the length and meaning of each reply, then why it ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PublishOutcome {
+pub(crate) struct Decoded {
     pub(crate) replies: Vec<(Tree, usize)>,
     pub(crate) end: Result<(), ProtocolError>,
 }
@@ -28,7 +29,7 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 /// Decodes all of `bytes`, checks the rules, and says what the bytes amount to.
-pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> PublishOutcome {
+pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> Decoded {
     let whole = feed(bytes, |left| left);
     let pieces = feed(bytes, |left| cuts.piece(left));
     assert_eq!(whole, pieces, "the meaning depends on the cuts");
@@ -49,8 +50,8 @@ pub(crate) fn check(bytes: &[u8], cuts: &mut Cuts) -> PublishOutcome {
     whole
 }
 
-fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> PublishOutcome {
-    let mut told = PublishOutcome { replies: Vec::new(), end: Ok(()) };
+fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> Decoded {
+    let mut decoded = Decoded { replies: Vec::new(), end: Ok(()) };
     let mut decoder = Decoder::default();
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {
@@ -60,15 +61,15 @@ fn feed(bytes: &[u8], mut piece: impl FnMut(usize) -> usize) -> PublishOutcome {
                 Ok(None) => break,
                 Ok(Some((reply, length))) => {
                     assert!((1..=end - start).contains(&length), "{length} bytes consumed of {}", end - start);
-                    told.replies.push((Tree::of(reply), length));
+                    decoded.replies.push((Tree::of(reply), length));
                     start += length;
                 }
                 Err(error) => {
-                    told.end = Err(error);
-                    return told;
+                    decoded.end = Err(error);
+                    return decoded;
                 }
             }
         }
     }
-    told
+    decoded
 }

@@ -1,4 +1,4 @@
-//! Whatever somebody writes where a node's URL belongs.
+//! Any text in the place of a node's URL.
 //!
 //! Input: bytes, read as a URL (what is not UTF-8 becomes so), and written into a URL percent-encoded. Rules:
 //! 1. Reading never panics.
@@ -64,8 +64,8 @@ fn shown(parsed: &Result<Endpoint, EndpointError>) -> String {
     }
 }
 
-/// The URL with other letters in user and password. Only letters that are no hexadecimal digits, which stand for nothing
-/// but themselves wherever they are, so that the URL is as right or wrong as before, and in the same way.
+/// The URL with other letters in user and password. Only letters that are no hexadecimal digits, which stand for
+/// nothing but themselves wherever they are, so that the URL is as right or wrong as before, and in the same way.
 fn disguised(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url.rfind('@').unwrap_or(0).max(start);

@@ -2,8 +2,8 @@
 //! own (`tests/it/fuzz_bodies.rs`), so that they cannot rot between two fuzzing runs.
 //!
 //! Each body is a function `run` from bytes to nothing that panics when a rule is broken. It reads its choices from an
-//! [`Input`], front to back: a byte inserted or changed shifts or changes one choice, which is what a fuzzer's mutations
-//! need, and every sequence of bytes means something.
+//! [`Input`], front to back: a byte inserted or changed shifts or changes one choice, which is what a fuzzer's
+//! mutations need, and every sequence of bytes means something.
 
 // Each target uses one of the bodies.
 #![allow(dead_code)]

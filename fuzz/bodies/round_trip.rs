@@ -6,13 +6,13 @@
 //! 2. Where one of them breaks a limit, it is the first error, and the error of that limit: the limits are neither
 //!    stricter nor laxer than they say. What to expect is reckoned here from the limits alone.
 
-use super::decoder::{self, PublishOutcome};
+use super::decoder::{self, Decoded};
 use super::{Cuts, Input, Tree};
 use quorumlock::algorithm::protocol_error::ProtocolError;
 use quorumlock::protocol::resp::{self, MAX_ARRAY, MAX_BULK, MAX_DEPTH, MAX_LINE, MAX_REPLY};
 
-/// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most inputs have none and
-/// are quick.
+/// Long strings and arrays per input that has any: enough to reach the limit of a whole reply. Most inputs have none
+/// and are quick.
 const LONG: usize = 3;
 /// Items per input.
 const ITEMS: usize = 100;
@@ -22,7 +22,7 @@ pub(crate) fn run(input: &[u8]) {
     let mut cuts = Cuts::read(&mut input);
     let long_left = if input.byte() == 255 { LONG } else { 0 };
     let mut maker = Maker { input, long_left };
-    let (mut bytes, mut expected) = (Vec::new(), PublishOutcome { replies: Vec::new(), end: Ok(()) });
+    let (mut bytes, mut expected) = (Vec::new(), Decoded { replies: Vec::new(), end: Ok(()) });
     for _ in 0..ITEMS {
         if maker.input.is_empty() || expected.end.is_err() {
             break;
@@ -45,12 +45,12 @@ pub(crate) fn run(input: &[u8]) {
         assert!(expected.end.is_err() || expected.replies.last().is_some_and(|last| last.1 == bytes.len() - start));
     }
     // Not by `assert_eq`, which would show megabytes.
-    let told = decoder::check(&bytes, &mut cuts);
-    assert_eq!(told.end, expected.end, "after {} of {} replies", told.replies.len(), expected.replies.len());
-    for (at, (told, expected)) in told.replies.iter().zip(&expected.replies).enumerate() {
-        assert!(told == expected, "item {at} came back as something else, {} bytes for {}", told.1, expected.1);
+    let decoded = decoder::check(&bytes, &mut cuts);
+    assert_eq!(decoded.end, expected.end, "after {} of {} replies", decoded.replies.len(), expected.replies.len());
+    for (at, (decoded, expected)) in decoded.replies.iter().zip(&expected.replies).enumerate() {
+        assert!(decoded == expected, "item {at} came back as something else, {} bytes for {}", decoded.1, expected.1);
     }
-    assert_eq!(told.replies.len(), expected.replies.len());
+    assert_eq!(decoded.replies.len(), expected.replies.len());
 }
 
 struct Maker<'i> {
@@ -127,8 +127,8 @@ impl Maker<'_> {
     }
 }
 
-/// The position behind a tree that begins at `position` of a reply and inside of `depth` arrays, or the first limit that
-/// it breaks.
+/// The position behind a tree that begins at `position` of a reply and inside of `depth` arrays, or the first limit
+/// that it breaks.
 fn within_limits(tree: &Tree, depth: usize, position: usize) -> Result<usize, ProtocolError> {
     let after = |position: usize, length: usize| {
         let position = position + length;

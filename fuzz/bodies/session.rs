@@ -7,11 +7,11 @@
 //!    answered, and nothing is answered without a reply.
 //! 2. On a connection whose standing is `Rejected`, every vote of an acquisition or an extension is that fault. So is
 //!    that of a release, unless a duplicate has deleted the key.
-//! 3. A reply that does not fit its request, or that nobody asked for, is an error. It answers nothing, and the model
-//!    asks for no more events after it.
+//! 3. A reply that does not fit its request, or that no request asked for, is an error. It answers nothing, and the
+//!    model asks for no more events after it.
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
-//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice, nor is an
-//!    extension, which is sent by script first until scripts turn out not to work.
+//! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice, nor is
+//!    an extension, which is sent by script first until scripts turn out not to work.
 //! 6. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
@@ -36,7 +36,7 @@ const KEY: &[u8] = b"orders/42";
 const USER: &str = "alice";
 const PASSWORD: &str = "hunter2";
 
-/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones nobody asked for.
+/// What servers say, in and out of place. The first ones accept, the next ones refuse, the last ones answer no request.
 const REPLIES: [&str; 18] = [
     "+OK\r\n",
     ":1\r\n",
@@ -277,30 +277,30 @@ impl Run {
 
     /// Asks the session for an event, and the model whether it is the right one.
     fn understand(&mut self) {
-        let told = self.session.next_event();
+        let got = self.session.next_event();
         loop {
             let bytes = &self.received[self.understood..];
             if bytes.is_empty() {
-                return assert_eq!(told, Ok(None), "an event out of nothing");
+                return assert_eq!(got, Ok(None), "an event out of nothing");
             }
             let Some(&asked) = self.asked.get(self.answered) else {
-                return self.fail(told, ProtocolError::Unrequested);
+                return self.fail(got, ProtocolError::Unrequested);
             };
             let (reply, length) = match Decoder::default().decode(bytes) {
-                Ok(None) => return assert_eq!(told, Ok(None), "an event out of half a reply"),
+                Ok(None) => return assert_eq!(got, Ok(None), "an event out of half a reply"),
                 Ok(Some((reply, length))) => (Tree::of(reply), length),
-                Err(error) => return self.fail(told, error),
+                Err(error) => return self.fail(got, error),
             };
             let Some(meaning) = self.meaning(asked.request, &reply) else {
-                return self.fail(told, ProtocolError::UnexpectedReply);
+                return self.fail(got, ProtocolError::UnexpectedReply);
             };
             self.understood += length;
             self.answered += 1;
-            match (meaning, told) {
+            match (meaning, got) {
                 (Meaning::Nothing, _) => {}
-                (Meaning::Event(expected), told) => return assert_eq!(told, Ok(Some(expected)), "to {reply:?}"),
-                (Meaning::Fault(ticket), Ok(Some(Event::Answered(told, Vote::Fault(fault))))) => {
-                    return assert_eq!((told, fault.phase), (ticket, Phase::Reply));
+                (Meaning::Event(expected), got) => return assert_eq!(got, Ok(Some(expected)), "to {reply:?}"),
+                (Meaning::Fault(ticket), Ok(Some(Event::Answered(got, Vote::Fault(fault))))) => {
+                    return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
                 }
                 (Meaning::Rejected, Ok(Some(Event::Rejected(fault)))) => {
                     self.standing = HandshakeState::Rejected(fault);
@@ -310,13 +310,13 @@ impl Run {
                     self.misunderstood.push_back((again, request));
                     return assert_eq!(again.ticket(), ticket);
                 }
-                (_, told) => panic!("{told:?} to {reply:?}"),
+                (_, event) => panic!("{event:?} to {reply:?}"),
             }
         }
     }
 
-    fn fail(&mut self, told: Result<Option<Event>, ProtocolError>, error: ProtocolError) {
-        assert_eq!(told, Err(error));
+    fn fail(&mut self, got: Result<Option<Event>, ProtocolError>, error: ProtocolError) {
+        assert_eq!(got, Err(error));
         self.failed = true;
     }
 

@@ -1,7 +1,7 @@
 //! Addresses that lead astray: two to one server, which gives it no second vote, and a name that leads nowhere.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, hasty_client_of, lasting, promptly, take, value,
+    NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, short_timeout_client_of, take, value,
 };
 use crate::support::preload;
 use crate::support::process::{alone_with, eventually};
@@ -27,8 +27,8 @@ fn one_server_has_one_vote_under_two_names() {
     for urls in [[server.url(), by_name(&server)], [by_name(&server), server.url()]] {
         let addresses = urls.each_ref().map(|url| url.replace("redis://", ""));
         assert!(addresses.contains(&named));
-        let mutex = lasting(&client_of(urls), "k");
-        // Either is the duplicate of the other: whichever was greeted first has the vote.
+        let mutex = long_lock(&client_of(urls), "k");
+        // Either is the duplicate of the other: the one whose handshake was first has the vote.
         let duplicates =
             [0, 1].map(|index| (addresses[index].clone(), Phase::Handshake, Cause::Duplicate(NodeId::new(1 - index))));
         let told = || {
@@ -47,7 +47,7 @@ fn a_duplicate_among_three_leaves_two_votes() {
     let urls = [servers[0].url(), by_name(&servers[0]), servers[1].url()];
     // The end of the client may wait for two of these.
     let patient = Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).build().unwrap();
-    let mutex = lasting(&patient, "k");
+    let mutex = long_lock(&patient, "k");
     for _ in 0..20 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -62,7 +62,7 @@ fn two_databases_of_one_server_have_one_vote() {
     let server = Server::start().unwrap();
     for _ in 0..5 {
         let urls = [server.url(), format!("{}/1", by_name(&server)), dead()];
-        let mutex = lasting(&client_of(urls), "k");
+        let mutex = long_lock(&client_of(urls), "k");
         for _ in 0..5 {
             assert!(!matches!(mutex.try_lock(), Ok(Some(_))), "one server was a majority of three");
         }
@@ -78,7 +78,7 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
         let client = Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT * 10).build().unwrap();
         proxies[stalled].stall(Direction::ToClient);
         std::thread::scope(|scope| {
-            let attempt = scope.spawn(|| lasting(&client, "k").try_lock());
+            let attempt = scope.spawn(|| long_lock(&client, "k").try_lock());
             // The other one has said everything by now.
             assert!(eventually(SOON, || proxies[1 - stalled].bytes(Direction::ToClient) > 0));
             std::thread::sleep(Duration::from_millis(50));
@@ -92,21 +92,21 @@ fn two_databases_of_one_server_have_one_vote_whichever_answers_first() {
 #[test]
 fn a_name_is_looked_up() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client_of(servers.iter().map(by_name)), "k");
+    let mutex = long_lock(&client_of(servers.iter().map(by_name)), "k");
     for _ in 0..10 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
 #[test]
-fn a_name_that_leads_nowhere_holds_nobody_up() {
+fn a_name_that_leads_nowhere_delays_no_call() {
     let server = Server::start().unwrap();
     let unknown = || "redis://no-such-host.invalid:6379".to_owned();
-    let client = hasty_client_of([unknown()]);
+    let client = short_timeout_client_of([unknown()]);
     let mut last = None;
     let told = || {
         // The look-up is a part of connecting.
-        let error = promptly(NODE_TIMEOUT * 2 + SLACK, || failure(&lasting(&client, "k")));
+        let error = promptly(NODE_TIMEOUT * 2 + SLACK, || failure(&long_lock(&client, "k")));
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         let [(address, phase, cause)] = &causes(&error)[..] else { panic!("{error}") };
         assert_eq!((address.as_str(), *phase), ("no-such-host.invalid:6379", Phase::Resolve));
@@ -118,7 +118,7 @@ fn a_name_that_leads_nowhere_holds_nobody_up() {
     assert!(eventually(SOON, told) || last == Some(Cause::TimedOut));
 
     let servers = [Server::start().unwrap(), server];
-    let mutex = lasting(&client_of([servers[0].url(), unknown(), servers[1].url()]), "k");
+    let mutex = long_lock(&client_of([servers[0].url(), unknown(), servers[1].url()]), "k");
     for _ in 0..20 {
         assert_eq!(promptly(NODE_TIMEOUT, || take(&mutex).unlock().unwrap()), ReleaseOutcome::Released);
     }
@@ -129,7 +129,7 @@ fn a_second_way_to_one_server_has_no_vote_in_a_release() {
     let mut servers = Server::several(2).unwrap();
     let proxy = Proxy::before(servers[0].port());
     let urls = [servers[0].url(), proxy.url(), servers[1].url()];
-    let guard = take(&lasting(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k"));
+    let guard = take(&long_lock(&Redlock::builder().nodes(urls).node_timeout(SOON).build().unwrap(), "k"));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
     servers[1].kill();
     // One of three nodes answers, over two connections: too few to say how the lock has ended.
@@ -150,14 +150,14 @@ fn all_addresses_of_a_name_are_tried_in_one_attempt() {
         let servers = Server::several(3).unwrap();
         let urls = || servers.iter().map(|server| format!("redis://{NAME}:{}", server.port()));
         for _ in 0..4 {
-            let mutex = lasting(&client_of(urls()), "k");
+            let mutex = long_lock(&client_of(urls()), "k");
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         // All of them refuse.
         drop(servers);
-        let client = hasty_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
+        let client = short_timeout_client_of([format!("redis://{NAME}:{}", free_port().unwrap())]);
         for _ in 0..3 {
-            assert_eq!(causes(&failure(&lasting(&client, "k")))[0].2, Cause::Refused);
+            assert_eq!(causes(&failure(&long_lock(&client, "k")))[0].2, Cause::Refused);
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Many requests that wait for their answers on one connection, as from many threads to a node that is far away.
 
-use crate::clients::{SOON, lasting, take};
+use crate::clients::{SOON, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
@@ -18,12 +18,12 @@ fn a_long_backlog_of_a_node_that_answers_in_time_is_no_fault() {
     let server = Server::start().unwrap();
     let proxy = Proxy::before(server.port());
     let client = Redlock::builder().node(proxy.url()).node_timeout(SOON * 3).build().unwrap();
-    drop(take(&lasting(&client, "first")));
+    drop(take(&long_lock(&client, "first")));
     proxy.stall(Direction::ToClient);
     let before = proxy.bytes(Direction::ToServer);
     let attempts: Vec<_> = (0..THREADS)
         .map(|number| {
-            let mutex = lasting(&client, &format!("k{number}"));
+            let mutex = long_lock(&client, &format!("k{number}"));
             Builder::new().stack_size(128 * 1024).spawn(move || mutex.try_lock()).unwrap()
         })
         .collect();
@@ -46,7 +46,7 @@ fn a_connection_with_too_many_unsent_bytes_is_given_up_and_reset() {
     let urls = servers.iter().map(Server::url).chain([format!("redis://{}", hung.local_addr().unwrap())]);
     // As long as the node is not late, it is asked.
     let client = Redlock::builder().nodes(urls).node_timeout(SOON * 6).build().unwrap();
-    let mutex = lasting(&client, &"k".repeat(4096));
+    let mutex = long_lock(&client, &"k".repeat(4096));
     drop(take(&mutex));
     let (mut first, _) = hung.accept().unwrap();
     first.set_read_timeout(Some(SOON)).unwrap();

@@ -1,7 +1,7 @@
 //! Waits that another thread ends: at once, wherever they are, and without leaving a key.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, hasty_client_of, lasting, take, value,
+    NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock, short_timeout_client_of, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Long enough for a thread to be in the middle of its wait.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Waits in another thread, ends the wait, and gives the time until the thread was told.
+/// Waits in another thread, ends the wait, and returns the time until the call returned.
 #[track_caller]
 fn time_to_cancel(mutex: &Mutex, wait: &Wait, cancel: impl FnOnce()) -> Duration {
     thread::scope(|scope| {
@@ -67,8 +67,8 @@ fn is_cancelled_within(limit: Duration, mutex: &Mutex) {
 fn while_another_client_holds_the_lock() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
-    is_cancelled_within(SLACK, &lasting(&mine, "k"));
+    let held = take(&long_lock(&theirs, "k"));
+    is_cancelled_within(SLACK, &long_lock(&mine, "k"));
     assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
 }
@@ -76,7 +76,7 @@ fn while_another_client_holds_the_lock() {
 #[test]
 fn while_a_guard_of_the_same_client_holds_the_lock() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let held = take(&mutex);
     is_cancelled_within(SLACK, &mutex);
     assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
@@ -87,8 +87,8 @@ fn while_a_guard_of_the_same_client_holds_the_lock() {
 fn while_another_thread_is_first_in_line() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
-    let mutex = lasting(&mine, "k");
+    let held = take(&long_lock(&theirs, "k"));
+    let mutex = long_lock(&mine, "k");
     thread::scope(|scope| {
         let first = scope.spawn(|| mutex.lock());
         thread::sleep(MOMENT);
@@ -105,8 +105,8 @@ fn while_another_thread_is_first_in_line() {
 fn the_first_in_line_makes_way_for_the_second() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
-    let mutex = lasting(&mine, "k");
+    let held = take(&long_lock(&theirs, "k"));
+    let mutex = long_lock(&mine, "k");
     let handle = CancelHandle::new();
     thread::scope(|scope| {
         let first = scope.spawn(|| mutex.lock_with(&Wait::forever().cancelled_by(&handle)));
@@ -124,7 +124,7 @@ fn the_first_in_line_makes_way_for_the_second() {
 #[test]
 fn while_all_nodes_hang() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&hasty_client_of(servers.iter().map(Server::url)), "k");
+    let mutex = long_lock(&short_timeout_client_of(servers.iter().map(Server::url)), "k");
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
     for server in &servers {
         server.pause().unwrap();
@@ -139,7 +139,7 @@ fn while_all_nodes_hang() {
 #[test]
 fn before_it_began() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     let before = calls(&server, "set");
     let handle = CancelHandle::new();
@@ -150,9 +150,9 @@ fn before_it_began() {
 }
 
 #[test]
-fn a_handle_that_cancels_nobody_cancels_nothing() {
+fn a_handle_without_a_wait_cancels_nothing() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     let wait = Wait::forever().cancelled_by(&CancelHandle::new());
     for _ in 0..3 {
         assert_eq!(mutex.lock_with(&wait).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);

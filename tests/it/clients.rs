@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 /// Long enough for anything that is to happen on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// A time to live that ends after every test: a key that goes away meanwhile was released.
-pub(crate) const LASTING: Duration = Duration::from_secs(60);
+pub(crate) const LONG_TTL: Duration = Duration::from_secs(60);
 /// The time for a node to answer in tests about time. An attempt that has to connect first takes twice as long at most.
 pub(crate) const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much later than its deadline a call may return: the time to be scheduled, and no more.
 pub(crate) const SLACK: Duration = Duration::from_millis(20);
 
 /// Time for a node to answer in tests that are not about time: a busy machine is no reason to fail.
-const PATIENT: Duration = Duration::from_secs(1);
+const LONG_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A client of these servers that gives them time.
 pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
@@ -25,27 +25,27 @@ pub(crate) fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlo
 
 /// A client of these URLs that gives them time.
 pub(crate) fn client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
-    Redlock::builder().nodes(urls).max_ttl(LASTING * 2).node_timeout(PATIENT).build().unwrap()
+    Redlock::builder().nodes(urls).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT).build().unwrap()
 }
 
 /// A client of these URLs for tests about time.
-pub(crate) fn hasty_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
+pub(crate) fn short_timeout_client_of<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Redlock {
     Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).build().unwrap()
 }
 
 pub(crate) fn builder<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    Redlock::builder().nodes(servers.into_iter().map(Server::url)).max_ttl(LASTING * 2).node_timeout(PATIENT)
+    Redlock::builder().nodes(servers.into_iter().map(Server::url)).max_ttl(LONG_TTL * 2).node_timeout(LONG_NODE_TIMEOUT)
 }
 
 /// The lock of a resource, with a time to live that outlives the test.
-pub(crate) fn lasting(client: &Redlock, resource: &str) -> Mutex {
-    client.mutex(resource).ttl(LASTING)
+pub(crate) fn long_lock(client: &Redlock, resource: &str) -> Mutex {
+    client.mutex(resource).ttl(LONG_TTL)
 }
 
 /// One attempt that must win.
 #[track_caller]
 pub(crate) fn take(mutex: &Mutex) -> MutexGuard {
-    mutex.try_lock().expect("enough nodes answer").expect("nobody holds it")
+    mutex.try_lock().expect("enough nodes answer").expect("the lock is free")
 }
 
 /// One attempt that must fail, not merely lose.
@@ -70,9 +70,9 @@ pub(crate) fn hang_and_fill(server: &Server) -> Vec<TcpStream> {
     server.pause().unwrap();
     let address = server.address().parse().unwrap();
     let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
-    let crowd: Vec<_> = (0..10).map_while(connect).collect();
-    assert!(crowd.len() < 10, "the queue takes all");
-    crowd
+    let connections: Vec<_> = (0..10).map_while(connect).collect();
+    assert!(connections.len() < 10, "the queue takes all");
+    connections
 }
 
 /// How long a key will live by itself; none when it has no end. It must be there.

@@ -1,6 +1,6 @@
 //! `Redlock::connect`: all connections at once, what each node is, and whether there is a quorum of them.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, lasting, promptly, take};
+use crate::clients::{NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client_of, long_lock, promptly, take};
 use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::{Cause, ErrorKind, NodeState, NodeStatus, Phase, Redlock, ReleaseOutcome};
@@ -22,7 +22,7 @@ fn all_nodes_are_connected_to_and_no_lock_is_taken() {
     assert_eq!(states(&nodes), [NodeState::Voting; 3]);
     assert!(nodes.iter().all(|node| node.is_connected() && node.server().is_some()), "{nodes:?}");
     assert!(servers.iter().all(|server| calls(server, "set") == 0));
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn on_open_connections_it_asks_and_so_finds_what_has_become_of_nodes() {
         // The handshake asks three times, and each check once.
         assert!(servers.iter().all(|server| calls(server, "info") >= 2 + round), "{round}");
     }
-    // A replica, without a word to those who are connected to it.
+    // A replica, without notice on its open connections.
     servers[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
     let nodes = client.connect(SOON).unwrap();
     assert_eq!(states(&nodes), [NodeState::Rejected(Cause::NotMaster), NodeState::Voting, NodeState::Voting]);

@@ -1,6 +1,6 @@
 //! Descriptors that belong to the library: no program that the host starts inherits one.
 
-use crate::clients::{SOON, builder, lasting, take};
+use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::process::{alone, descriptors, eventually};
 use crate::support::server::Server;
 use std::process::Command;
@@ -13,8 +13,8 @@ fn no_socket_is_inherited_by_another_program() {
         let servers = Server::several(3).unwrap();
         let before = descriptors();
         let (mine, theirs) = (builder(&servers).build().unwrap(), builder(&servers).build().unwrap());
-        let held = take(&lasting(&theirs, "k"));
-        let waiting = std::thread::spawn(move || lasting(&mine, "k").lock_timeout(SOON * 10).map(drop));
+        let held = take(&long_lock(&theirs, "k"));
+        let waiting = std::thread::spawn(move || long_lock(&mine, "k").lock_timeout(SOON * 10).map(drop));
         let ours = || -> Vec<String> {
             let sockets = descriptors().into_iter().filter(|(number, target)| before.get(number) != Some(target));
             sockets.map(|(_, target)| target).filter(|target| target.starts_with("socket:")).collect()

@@ -3,7 +3,7 @@
 //!
 //! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
 
-use crate::clients::{calls, causes, client, client_of, gone_for_good, lasting, take};
+use crate::clients::{calls, causes, client, client_of, gone_for_good, long_lock, take};
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
 use quorumlock::{Cause, Phase, Redlock, ReleaseOutcome};
@@ -60,7 +60,7 @@ fn expected(best: Best, releases: u64) -> Vec<(&'static str, u64)> {
 #[track_caller]
 fn works(client: &Redlock, server: &Server, pairs: u64) {
     for _ in 0..pairs {
-        let guard = take(&lasting(client, "k"));
+        let guard = take(&long_lock(client, "k"));
         assert!(client.mutex("k").try_lock().unwrap().is_none());
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -89,9 +89,9 @@ fn servers_call_the_release_script_what_we_call_it() {
 }
 
 #[test]
-fn a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call() {
+fn a_server_that_forgets_its_scripts_gets_them_again_within_the_same_call() {
     for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval) {
-        let mutex = lasting(&client([&server]), "k");
+        let mutex = long_lock(&client([&server]), "k");
         for _ in 0..5 {
             let guard = take(&mutex);
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
@@ -99,15 +99,15 @@ fn a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call() {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "k");
-        // By text the first one, the three whose hash was not known any more, and all after that; by hash three that were
-        // known, and those three.
+        // By text the first one, the three whose hash was not known any more, and all after that; by hash three that
+        // were known, and those three.
         let sent = ["eval", "evalsha"].map(|command| calls(&server, command));
         assert_eq!(sent, [7, 6]);
     }
 }
 
 #[test]
-fn a_user_who_may_not_call_scripts_by_their_hash_releases_by_their_text() {
+fn a_user_without_evalsha_releases_by_the_text_of_the_script() {
     for server in servers().into_iter().filter(|server| Best::of(server) == Best::Eval && has_users(server)) {
         let url = user(&server, &["~*", "+@all", "-evalsha"]);
         works(&client_of([url]), &server, 6);
@@ -118,7 +118,7 @@ fn a_user_who_may_not_call_scripts_by_their_hash_releases_by_their_text() {
 #[test]
 fn different_servers_make_one_quorum() {
     let servers = servers();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     for _ in 0..10 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -126,15 +126,15 @@ fn different_servers_make_one_quorum() {
 }
 
 #[test]
-fn a_user_who_may_only_write_is_enough_where_the_server_deletes_by_value() {
+fn a_write_only_user_is_enough_where_the_server_deletes_by_value() {
     for server in servers().into_iter().filter(|server| Best::of(server) == Best::Delifeq) {
         let url = user(&server, &["%W~app:*", "+set", "+delifeq"]);
         let client = Redlock::builder().node(url).prefix("app:").build().unwrap();
         for _ in 0..5 {
-            assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+            assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
         }
         gone_for_good([&server], "app:k");
-        // Who the server is was not told, so the first release found its dialect by trying.
+        // The server did not say what it is, so the first release found its dialect by trying.
         assert_eq!(calls(&server, "delifeq"), 5);
     }
 }
@@ -160,7 +160,7 @@ fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
         let best = Best::of(&Server::plan().binary(&binary).start().unwrap());
         if best == Best::Eval {
             let server = start("EVAL");
-            let guard = take(&lasting(&client([&server]), "k"));
+            let guard = take(&long_lock(&client([&server]), "k"));
             let error = guard.unlock().unwrap_err();
             // It knows none of the three. The key ends with its time to live.
             let address = server.address();
@@ -177,10 +177,10 @@ fn a_dialect_that_was_renamed_away_falls_back_to_another_one() {
 }
 
 #[test]
-fn a_user_who_may_not_release_in_any_dialect_is_told() {
+fn a_user_that_may_not_release_in_any_dialect_is_reported() {
     for server in servers().into_iter().filter(has_users) {
         let url = user(&server, &["~*", "+set", "+info"]);
-        let guard = take(&lasting(&client_of([url]), "k"));
+        let guard = take(&long_lock(&client_of([url]), "k"));
         let error = guard.unlock().unwrap_err();
         assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoPermission)]);
     }

@@ -1,11 +1,11 @@
-//! Extension by hand: who wins it, what it does to every key, and what a failed or late one leaves in force.
+//! Extension by hand: when it wins, what it does to every key, and what a failed or late one leaves in force.
 //!
 //! A won extension does not wait for its repairs, nor a release for stragglers. So what is on the servers is looked at
-//! until it is as it should be; what must not have happened is told by the servers' own counts.
+//! until it is as it should be; what must not have happened shows in the servers' own counts.
 
 use crate::clients::{
-    LASTING, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, lasting, left, take,
-    value,
+    LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, left, long_lock,
+    take, value,
 };
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
 const OTHER: &str = "other";
-/// Longer than a lasting lock, so that it shows.
+/// Longer than [`LONG_TTL`], so that it shows.
 const LONGER: Duration = Duration::from_secs(90);
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -27,7 +27,7 @@ const SHORT: Duration = Duration::from_millis(300);
 enum Fate {
     Ours,
     Gone,
-    /// Somebody else's, without an end of its own.
+    /// Another program's, without an expiry.
     Taken,
 }
 
@@ -65,7 +65,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
     let mut sets = [0_u64; 5];
     for fates in Fate::all(5) {
         let case = format!("{fates:?}");
-        let (mut guard, token) = take_everywhere(&client, LASTING, &servers);
+        let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
         for (server, fate) in servers.iter().zip(&fates) {
             match fate {
                 Fate::Ours => {}
@@ -94,7 +94,7 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
             };
             assert!(eventually(SOON, || value(server, KEY).as_deref() == expected), "{case}: node {index}");
             if is_won && expected == Some(&token) {
-                assert!(left(server, KEY) > Some(LASTING), "{case}: node {index}");
+                assert!(left(server, KEY) > Some(LONG_TTL), "{case}: node {index}");
             }
             if *fate == Fate::Taken {
                 assert_eq!(left(server, KEY), None, "{case}: node {index}");
@@ -114,11 +114,11 @@ fn the_nodes_where_the_key_is_ours_decide_and_the_gone_ones_are_repaired_after_a
 }
 
 #[test]
-fn a_key_of_another_type_is_somebody_elses() {
+fn a_key_of_another_type_belongs_to_another_program() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for taken in 0..=3 {
-        let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
+        let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
         for server in &servers[..taken] {
             server.command(&["DEL", KEY]).unwrap();
             server.command(&["RPUSH", KEY, OTHER]).unwrap();
@@ -138,8 +138,8 @@ fn a_key_of_another_type_is_somebody_elses() {
 fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
-    let (mut guard, token) = take_everywhere(&client, LASTING, &servers);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     let (hung, healthy) = servers.split_at(3);
     let before = end(&guard);
     for server in hung {
@@ -164,7 +164,7 @@ fn a_failed_extension_names_its_causes_and_leaves_the_old_lease_in_force() {
     }
     let works_again = || matches!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
     assert!(eventually(SOON, works_again));
-    assert!(guard.remaining() > LASTING);
+    assert!(guard.remaining() > LONG_TTL);
     for server in &servers {
         assert_eq!(value(server, KEY).as_ref(), Some(&token));
     }
@@ -198,7 +198,7 @@ fn nothing_revives_an_expired_lease() {
         thread::sleep(SHORT);
         assert_eq!(guard.remaining(), Duration::ZERO);
         let before = extensions(&servers);
-        for ttl in [LASTING, SHORT, LONGER] {
+        for ttl in [LONG_TTL, SHORT, LONGER] {
             assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Lost);
             assert_eq!(guard.remaining(), Duration::ZERO);
         }
@@ -214,12 +214,12 @@ fn a_quorum_that_agrees_after_the_end_comes_too_late() {
     let (mine, theirs) = (client(&servers), client(&servers));
     let (mut guard, _) = take_everywhere(&mine, SHORT, &servers);
     for server in &servers {
-        // They would not let the key go before they hear of the extension.
+        // Without an expiry the key stays until the extension arrives.
         assert_eq!(server.command(&["PERSIST", KEY]).unwrap(), Answer::Number(1));
         server.pause().unwrap();
     }
     let extension = thread::scope(|scope| {
-        let extension = scope.spawn(|| guard.extend(LASTING).unwrap());
+        let extension = scope.spawn(|| guard.extend(LONG_TTL).unwrap());
         thread::sleep(SHORT + SLACK);
         for server in &servers {
             server.resume().unwrap();
@@ -228,10 +228,10 @@ fn a_quorum_that_agrees_after_the_end_comes_too_late() {
     });
     assert_eq!(extension, ExtendOutcome::Lost);
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     gone_for_good(&servers, KEY);
-    assert_eq!(take(&lasting(&theirs, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&theirs, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -240,31 +240,32 @@ fn a_restarted_node_is_repaired_so_that_two_others_may_be_lost() {
     // Without the guard against restarts, which does not let a repaired node count at once.
     let trusting = |servers: &[Server]| builder(servers).restart_policy(RestartPolicy::Off).build().unwrap();
     let (mine, theirs) = (trusting(&servers), trusting(&servers));
-    let (mut guard, token) = take_everywhere(&mine, LASTING, &servers);
+    let (mut guard, token) = take_everywhere(&mine, LONG_TTL, &servers);
     servers[4].restart().unwrap();
     assert_eq!(value(&servers[4], KEY), None);
-    // A connection with something left to read is found closed only when it has been written to. The next one is made then.
+    // A connection with something left to read is found closed only when it has been written to. The next one is made
+    // then.
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         value(&servers[4], KEY).as_ref() == Some(&token)
     };
     assert!(eventually(SOON, is_repaired));
-    assert!(left(&servers[4], KEY) > Some(LASTING / 2));
+    assert!(left(&servers[4], KEY) > Some(LONG_TTL / 2));
 
     for server in &mut servers[..2] {
         server.kill();
     }
-    assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     // They come back with nothing. Had the fifth not been repaired, a majority would be free.
     for server in &mut servers[..2] {
         server.restart().unwrap();
     }
     let asked = || {
-        assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
+        assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
         servers[..2].iter().all(|server| calls(server, "set") > 0)
     };
-    assert!(eventually(SOON, asked), "nobody has asked the nodes that were lost");
+    assert!(eventually(SOON, asked), "no client has asked the nodes that were lost");
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, KEY);
 }
@@ -274,14 +275,14 @@ fn a_node_is_repaired_though_another_one_hangs() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
     for by_a_watchdog in [false, true] {
-        let mutex = lasting(&client, KEY);
+        let mutex = long_lock(&client, KEY);
         let watchdog = Watchdog::new().period(NODE_TIMEOUT * 4);
         let mut guard = take(&if by_a_watchdog { mutex.watchdog(watchdog) } else { mutex });
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
         servers[0].command(&["DEL", KEY]).unwrap();
         servers[4].pause().unwrap();
         if !by_a_watchdog {
-            assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         }
         let is_repaired = || value(&servers[0], KEY).is_some();
         assert!(eventually(NODE_TIMEOUT * 10, is_repaired), "by a watchdog: {by_a_watchdog}");
@@ -296,10 +297,10 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
     let mut servers = Server::several(3).unwrap();
     let client = client(&servers);
     servers[2].kill();
-    let mut guard = take(&lasting(&client, KEY));
+    let mut guard = take(&long_lock(&client, KEY));
     servers[2].restart().unwrap();
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         value(&servers[2], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
@@ -314,16 +315,16 @@ fn what_was_repaired_is_released_where_the_lock_was_not_taken() {
 fn a_full_memory_prevents_neither_extension_nor_release() {
     let servers: Vec<Server> = (0..3).map(|_| Server::with(&["--maxmemory-policy", "noeviction"]).unwrap()).collect();
     let client = client(&servers);
-    let (mut guard, token) = take_everywhere(&client, LASTING, &servers);
+    let (mut guard, token) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {
         assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap(), Answer::Text("OK".into()));
     }
-    let error = failure(&lasting(&client, "another"));
+    let error = failure(&long_lock(&client, "another"));
     assert!(error.causes().iter().all(|node| node.cause() == Cause::OutOfMemory), "{error}");
     assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Extended);
     for server in &servers {
         assert_eq!(value(server, KEY).as_ref(), Some(&token));
-        assert!(left(server, KEY) > Some(LASTING));
+        assert!(left(server, KEY) > Some(LONG_TTL));
     }
     // A repair has nowhere to go, and costs nothing.
     servers[0].command(&["DEL", KEY]).unwrap();
@@ -336,12 +337,12 @@ fn a_full_memory_prevents_neither_extension_nor_release() {
 fn a_shorter_time_to_live_holds_at_once() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let (mut guard, _) = take_everywhere(&mine, LASTING, &servers);
+    let (mut guard, _) = take_everywhere(&mine, LONG_TTL, &servers);
     let start = Instant::now();
     assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     assert!(guard.remaining() <= SHORT);
     assert!(servers.iter().all(|server| left(server, KEY) <= Some(SHORT)));
-    let next = lasting(&theirs, KEY).lock_timeout(SOON).unwrap().expect("it ends soon");
+    let next = long_lock(&theirs, KEY).lock_timeout(SOON).unwrap().expect("it ends soon");
     assert!(start.elapsed() >= SHORT - Duration::from_millis(2));
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
@@ -352,7 +353,7 @@ fn a_shorter_time_to_live_holds_at_once() {
 fn a_shorter_time_to_live_holds_at_once_whether_or_not_nodes_answer() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap();
-    let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
+    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     for server in &servers {
         server.pause().unwrap();
     }
@@ -365,17 +366,17 @@ fn a_shorter_time_to_live_holds_at_once_whether_or_not_nodes_answer() {
         server.resume().unwrap();
     }
     gone_for_good(&servers, KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
 }
 
 #[test]
 fn a_shorter_time_to_live_lets_the_next_thread_of_this_client_in() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
+    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
     let start = Instant::now();
-    let next = lasting(&client, KEY).lock_timeout(SOON).unwrap();
+    let next = long_lock(&client, KEY).lock_timeout(SOON).unwrap();
     assert!(next.is_some(), "a lock of {SHORT:?} is still waited for after {:?}", start.elapsed());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
 }
@@ -384,9 +385,9 @@ fn a_shorter_time_to_live_lets_the_next_thread_of_this_client_in() {
 fn a_thread_that_waits_is_let_in_when_the_lock_is_shortened() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
+    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     thread::scope(|scope| {
-        let next = scope.spawn(|| lasting(&client, KEY).lock_timeout(SOON).unwrap());
+        let next = scope.spawn(|| long_lock(&client, KEY).lock_timeout(SOON).unwrap());
         thread::sleep(SLACK);
         assert_eq!(guard.extend(SHORT).unwrap(), ExtendOutcome::Extended);
         assert!(next.join().unwrap().is_some(), "a lock of {SHORT:?} is still waited for after {SOON:?}");
@@ -397,7 +398,7 @@ fn a_thread_that_waits_is_let_in_when_the_lock_is_shortened() {
 fn an_unusable_time_to_live_is_refused_and_changes_nothing() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).max_ttl(LONGER).build().unwrap();
-    let (mut guard, _) = take_everywhere(&client, LASTING, &servers);
+    let (mut guard, _) = take_everywhere(&client, LONG_TTL, &servers);
     let before = end(&guard);
     let sent = extensions(&servers);
     let unusable = [
@@ -433,7 +434,7 @@ fn nodes_that_are_far_are_repaired_too() {
     };
     let fakes = [far(1, 60, ":1\r\n"), far(2, 60, ":1\r\n"), far(3, 80, ":0\r\n")];
     let client = client_of(fakes.each_ref().map(Fake::url));
-    let mut guard = take(&lasting(&client, "k"));
+    let mut guard = take(&long_lock(&client, "k"));
     let sets = || fakes[2].commands().iter().filter(|command| command[0] == "SET").count();
     assert!(eventually(SOON, || sets() == 1));
     for _ in 0..10 {

@@ -1,8 +1,8 @@
 //! Real servers that will not serve: each is named by what is wrong with it, and as one of three costs nothing.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good, hasty_client_of, lasting,
-    promptly, promptly_from, take,
+    NODE_TIMEOUT, SLACK, SOON, builder, causes, client, client_of, failure, gone_for_good, long_lock, promptly,
+    promptly_from, short_timeout_client_of, take,
 };
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -27,16 +27,16 @@ pub(crate) fn is_named(url: &str, phase: Phase, cause: Cause) {
         mutex
     };
     let limit = NODE_TIMEOUT + SLACK;
-    // Whoever hangs must be found out in time, and nobody else because of a busy machine.
-    let client = || if cause == Cause::TimedOut { hasty_client_of([url]) } else { client_of([url]) };
-    let mutex = promptly_from(NODE_TIMEOUT + limit, || lasting(&client(), "alone"), check);
+    // A node that hangs must be found out in time; any other node must not fail because of a busy machine.
+    let client = || if cause == Cause::TimedOut { short_timeout_client_of([url]) } else { client_of([url]) };
+    let mutex = promptly_from(NODE_TIMEOUT + limit, || long_lock(&client(), "alone"), check);
     for _ in 0..2 {
         promptly(limit, || check(mutex.clone()));
     }
     let healthy = Server::several(2).unwrap();
     let client = client_of([healthy[0].url(), url.to_owned(), healthy[1].url()]);
     for _ in 0..10 {
-        let guard = take(&lasting(&client, "among"));
+        let guard = take(&long_lock(&client, "among"));
         keeps_secrets(&[&guard, &client]);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -68,7 +68,7 @@ fn with_login(server: &Server, login: &str) -> String {
 fn a_wrong_password() {
     let server = Server::with(&["--requirepass", "right"]).unwrap();
     is_named(&with_login(&server, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
-    is_named(&with_login(&server, &format!("nobody:{SECRET}")), Phase::Handshake, Cause::Auth);
+    is_named(&with_login(&server, &format!("unknown:{SECRET}")), Phase::Handshake, Cause::Auth);
     // A password where none is needed is a mistake too: perhaps this is not the server that was meant.
     let open = Server::start().unwrap();
     is_named(&with_login(&open, &format!(":{SECRET}")), Phase::Handshake, Cause::Auth);
@@ -86,28 +86,28 @@ fn the_right_password() {
     for login in [format!(":{SECRET}"), format!("default:{SECRET}")] {
         let builder = Redlock::builder().node(with_login(&server, &login));
         keeps_secrets(&[&builder]);
-        let guard = take(&lasting(&builder.build().unwrap(), "k"));
+        let guard = take(&long_lock(&builder.build().unwrap(), "k"));
         keeps_secrets(&[&guard]);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
 
 #[test]
-fn a_user_who_may_not_set() {
+fn a_user_that_may_not_set() {
     let server = Server::start().unwrap();
     allow(&server, "reader", &["~*", "+info", "+get"]);
     is_named(&with_login(&server, &format!("reader:{SECRET}")), Phase::Reply, Cause::NoPermission);
-    allow(&server, "stranger", &["~theirs:*", "+@all"]);
-    is_named(&with_login(&server, &format!("stranger:{SECRET}")), Phase::Reply, Cause::NoPermission);
+    allow(&server, "other", &["~theirs:*", "+@all"]);
+    is_named(&with_login(&server, &format!("other:{SECRET}")), Phase::Reply, Cause::NoPermission);
 }
 
 #[test]
-fn a_user_who_may_not_ask_who_the_server_is() {
+fn a_user_that_may_not_ask_for_info() {
     let server = Server::start().unwrap();
     allow(&server, "locker", &["~*", "+set", "+eval", "+get", "+del"]);
     let client = client_of([with_login(&server, &format!("locker:{SECRET}"))]);
     for _ in 0..3 {
-        assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     }
     gone_for_good([&server], "k");
 }
@@ -154,7 +154,7 @@ fn a_server_that_is_loading() {
     let (url, address) = (server.url(), server.address());
     server.kill();
     thread::scope(|scope| {
-        let mutex = lasting(&client_of([url]), "k");
+        let mutex = long_lock(&client_of([url]), "k");
         let restart = scope.spawn(|| server.restart().unwrap());
         let loading = || {
             let error = failure(&mutex);
@@ -178,9 +178,9 @@ fn a_server_without_memory() {
 fn a_server_that_ran_out_of_memory_still_releases() {
     let server = Server::start().unwrap();
     let client = client([&server]);
-    let guard = take(&lasting(&client, "held"));
+    let guard = take(&long_lock(&client, "held"));
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
-    let error = failure(&lasting(&client, "more"));
+    let error = failure(&long_lock(&client, "more"));
     assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::OutOfMemory)]);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good([&server], "held");
@@ -198,7 +198,7 @@ fn a_database_that_is_not_there() {
 #[test]
 fn a_database_that_is_there() {
     let server = Server::start().unwrap();
-    let guard = take(&lasting(&client_of([format!("{}/7", server.url())]), "k"));
+    let guard = take(&long_lock(&client_of([format!("{}/7", server.url())]), "k"));
     assert_eq!(server.command(&["GET", "k"]).unwrap(), Answer::Nil);
     assert!(server.info("db7").unwrap().starts_with("keys=1"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -210,7 +210,7 @@ fn a_server_with_too_many_clients() {
     let server = Server::with(&["--maxclients", "1"]).unwrap();
     let only = TcpStream::connect(server.address()).unwrap();
     is_named(&server.url(), Phase::Handshake, Cause::TooManyClients);
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     failure(&mutex);
     drop(only);
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));

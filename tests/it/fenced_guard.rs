@@ -1,7 +1,7 @@
-//! Fenced mutexes and their guards: each way to lock gives a number, and nothing of a plain lock is missing. And what a guard
-//! ensures.
+//! Fenced mutexes and their guards: each way to lock gives a number, and nothing of a plain lock is missing. And what a
+//! guard ensures.
 
-use crate::clients::{SOON, client, lasting};
+use crate::clients::{SOON, client, long_lock};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{
@@ -55,8 +55,8 @@ fn every_way_to_lock_gives_a_greater_number() {
 fn a_fenced_lock_can_be_held_as_a_plain_one_and_keeps_its_number() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let fenced = lasting(&client, "k").fenced();
-    let mutexes: [Mutex; 2] = [lasting(&client, "k"), fenced.clone().into()];
+    let fenced = long_lock(&client, "k").fenced();
+    let mutexes: [Mutex; 2] = [long_lock(&client, "k"), fenced.clone().into()];
     let [plain, held] = mutexes.each_ref().map(|mutex| mutex.lock().unwrap());
     assert!(plain.fencing_token().is_none() && held.fencing_token().is_some(), "two different locks");
     let number = held.fencing_token();
@@ -77,7 +77,7 @@ fn cancelled() -> CancelHandle {
 }
 
 #[test]
-fn a_loss_is_told_of_a_fenced_guard() {
+fn the_loss_of_a_fenced_guard_is_reported() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     let guard = client.mutex("k").ttl(Duration::from_millis(150)).fenced().lock().unwrap();
@@ -93,7 +93,7 @@ fn a_loss_is_told_of_a_fenced_guard() {
 }
 
 #[test]
-fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_told() {
+fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let mut guard = client.mutex("k").ttl(Duration::from_secs(10)).lock().unwrap();
@@ -123,7 +123,7 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_told() {
 #[test]
 fn a_wait_without_a_limit_ends_with_a_guard_or_is_cancelled() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     let guard = mutex.lock_cancellable(&CancelHandle::new()).unwrap();
     let (sender, results) = mpsc::channel();
     let handles = [CancelHandle::new(), CancelHandle::new()];

@@ -1,7 +1,7 @@
 //! A fence that no clock explains, on some of the nodes: they are left out, say so, and spoil no number of the others.
 
-use crate::alike::say_once;
-use crate::clients::{SOON, causes, client, client_of, failure, lasting, take, value};
+use crate::clients::{SOON, causes, client, client_of, failure, long_lock, take, value};
+use crate::embedded_vs_real::say_once;
 use crate::support::fake::{Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -30,7 +30,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     let clients = [client(&servers), client(&servers)];
     let mut last = FencingToken::from(0);
     for round in 0..20 {
-        let guard = take(&lasting(&clients[round % 2], "k").fenced());
+        let guard = take(&long_lock(&clients[round % 2], "k").fenced());
         let token = guard.fencing_token().unwrap();
         assert!(token > last && token.get() < micros() + HOUR, "{token}");
         last = token;
@@ -39,15 +39,15 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     }
     // The fault is visible on the node, which goes on to count for other locks.
     let is_seen = || {
-        let _ = lasting(&clients[0], "k").fenced().try_lock();
+        let _ = long_lock(&clients[0], "k").fenced().try_lock();
         let status = &clients[0].nodes().unwrap()[2];
         status.last_fault().is_some_and(|fault| fault.cause() == Cause::FenceAhead)
     };
     assert!(eventually(SOON, is_seen));
-    assert_eq!(take(&lasting(&clients[0], "other").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&clients[0], "other").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
     // With a quorum of healthy nodes and no more, as well.
     let few = client(&servers[1..4]);
-    assert!(take(&lasting(&few, "k").fenced()).fencing_token() > Some(last));
+    assert!(take(&long_lock(&few, "k").fenced()).fencing_token() > Some(last));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_majority_of_absurd_fences_is_an_error_that_says_what_to_check() {
     let servers = Server::several(3).unwrap();
     servers[..2].iter().for_each(|server| set(server, ABSURD));
     let client = client(&servers);
-    let error = failure(&lasting(&client, "k").fenced());
+    let error = failure(&long_lock(&client, "k").fenced());
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let ahead = |server: &Server| (server.address(), Phase::Reply, Cause::FenceAhead);
     assert_eq!(causes(&error), [ahead(&servers[0]), ahead(&servers[1])]);
@@ -74,14 +74,14 @@ fn the_client_leaves_out_a_node_that_gives_an_absurd_fence_out() {
     });
     let servers = Server::several(2).unwrap();
     let urls = [liar.url(), servers[0].url(), servers[1].url()];
-    let mutex = lasting(&client_of(urls), "k").fenced();
+    let mutex = long_lock(&client_of(urls), "k").fenced();
     for _ in 0..5 {
         let guard = take(&mutex);
         assert!(guard.fencing_token().unwrap().get() < micros() + HOUR);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
     let alone = Redlock::builder().node(liar.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
-    assert_eq!(causes(&failure(&lasting(&alone, "k").fenced()))[0].2, Cause::FenceAhead);
+    assert_eq!(causes(&failure(&long_lock(&alone, "k").fenced()))[0].2, Cause::FenceAhead);
 }
 
 /// What the script answers to this request, on a real server or an embedded node: one reply, as it is written.
@@ -124,7 +124,7 @@ fn a_raise_needs_the_token_that_the_key_holds() {
         assert_eq!(ask("raise", &ours, &[&raised]), ":-1\r\n");
         let given = ask("acquire", &theirs, &["60000", "1"]);
         assert!(!given.contains(&raised), "the fence of the other is as it was: {given}");
-        // Nobody's: whoever comes next must not find ours there either.
+        // A free key: the next holder must not find our raise there either.
         assert_eq!(ask("release", &theirs, &[]), ":1\r\n");
         assert_eq!(ask("raise", &ours, &[&raised]), ":0\r\n");
         assert!(!ask("acquire", &ours, &["60000", "1"]).contains(&raised));

@@ -1,8 +1,11 @@
-//! Fenced locks on real servers: what stands on the nodes, what grows, what is refused, and what is told.
+//! Fenced locks on real servers: what stands on the nodes, what grows, what is refused, and what is reported.
 //!
-//! `QUORUMLOCK_SERVERS` names further servers, separated by colons; where a server's version could matter, all are asked.
+//! `QUORUMLOCK_SERVERS` names further servers, separated by colons; where a server's version could matter, all are
+//! asked.
 
-use crate::clients::{LASTING, SOON, builder, calls, causes, client, client_of, failure, lasting, left, take, value};
+use crate::clients::{
+    LONG_TTL, SOON, builder, calls, causes, client, client_of, failure, left, long_lock, take, value,
+};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
@@ -59,9 +62,9 @@ fn user(server: &Server, rights: &[&str]) -> String {
 }
 
 #[test]
-fn every_acquisition_has_a_greater_number_whoever_makes_it() {
+fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
     let servers = Server::several(3).unwrap();
-    let mutexes = [client(&servers), client(&servers)].map(|client| lasting(&client, "k").fenced());
+    let mutexes = [client(&servers), client(&servers)].map(|client| long_lock(&client, "k").fenced());
     let begun = micros();
     let mut last = FencingToken::from(begun);
     for round in 0..50 {
@@ -74,7 +77,7 @@ fn every_acquisition_has_a_greater_number_whoever_makes_it() {
     assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 100)));
     let _held = take(&mutexes[0]);
     assert!(mutexes[1].try_lock().unwrap().is_none());
-    assert!(lasting(&client(&servers), "k").try_lock().unwrap().unwrap().fencing_token().is_none());
+    assert!(long_lock(&client(&servers), "k").try_lock().unwrap().unwrap().fencing_token().is_none());
 }
 
 #[test]
@@ -92,11 +95,11 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
         assert_eq!(fields(&server), (fence, 0, String::new()));
         assert!(left(&server, KEY).is_some_and(is_kept));
         let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
-        drop(take(&lasting(&kept, "k").fenced()));
+        drop(take(&long_lock(&kept, "k").fenced()));
         assert!(eventually(SOON, || fields(&server).2.is_empty()));
         assert!(left(&server, KEY).is_some_and(|time| time > 2 * DAY - SOON));
         let long = builder([&server]).max_ttl(3 * DAY).build().unwrap();
-        drop(take(&lasting(&long, "k").fenced()));
+        drop(take(&long_lock(&long, "k").fenced()));
         // As long as any lock lasts, and two minutes more.
         let least = 3 * DAY + Duration::from_secs(120);
         assert!(eventually(SOON, || left(&server, KEY).is_some_and(|time| time > least - SOON && time <= least)));
@@ -107,7 +110,7 @@ fn a_node_keeps_fence_deadline_and_owner_and_after_the_release_the_fence() {
 fn a_plain_lock_of_the_same_name_is_another_lock() {
     let server = Server::start().unwrap();
     let client = builder([&server]).prefix("app:").build().unwrap();
-    let (plain, fenced) = (lasting(&client, "k"), lasting(&client, "k").fenced());
+    let (plain, fenced) = (long_lock(&client, "k"), long_lock(&client, "k").fenced());
     assert_eq!((plain.resource(), fenced.resource(), Mutex::from(fenced.clone()).fenced().resource()), ("k", "k", "k"));
     let (one, other) = (take(&plain), take(&fenced));
     assert_eq!((one.resource(), other.resource()), ("k", "k"));
@@ -121,10 +124,10 @@ fn a_plain_lock_of_the_same_name_is_another_lock() {
 fn fences_that_differ_are_raised_to_the_greatest() {
     for count in [3, 5] {
         let servers = Server::several(count).unwrap();
-        let mutex = lasting(&client(&servers), "k").fenced();
+        let mutex = long_lock(&client(&servers), "k").fenced();
         drop(take(&mutex));
         assert!(eventually(SOON, || servers.iter().all(|server| fields(server).2.is_empty())));
-        // Somebody with a clock that is ahead by a day took it where nobody else saw it.
+        // A client with a clock that is ahead by a day took it, and no other client saw that.
         let ahead = micros() + 86_400_000_000;
         for (index, server) in servers.iter().enumerate() {
             set(server, &format!("{} 0 ", ahead + 10 * index as u64));
@@ -132,7 +135,7 @@ fn fences_that_differ_are_raised_to_the_greatest() {
         let before: u64 = servers.iter().map(scripts_run).sum();
         let guard = take(&mutex);
         let has_it = |server: &&Server| fields(server).0 == token(&guard).get();
-        assert!(token(&guard).get() > ahead, "of a quorum, somebody's");
+        assert!(token(&guard).get() > ahead, "of a quorum, one other's");
         assert!(servers.iter().filter(has_it).count() > count / 2, "a quorum has it before it is known");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
@@ -161,12 +164,12 @@ fn a_fenced_lock_is_extended_and_watched() {
         let client = client([&server]);
         let mut guard = take(&client.mutex("k").ttl(Duration::from_secs(5)).fenced());
         let number = token(&guard);
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         let (fence, deadline, _) = fields(&server);
         assert!(fence == number.get() && token(&guard) == number && deadline > micros() / 1000 + 50_000);
-        // Somebody has taken it away.
+        // Another client has taken it away.
         set(&server, &format!("{} {deadline} {}", fence + 1, "0".repeat(40)));
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
         assert_eq!(fields(&server).0, fence + 1);
         set(&server, "1 0 ");
@@ -182,12 +185,12 @@ fn a_fenced_lock_is_extended_and_watched() {
 #[test]
 fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
     let mut servers = Server::several(3).unwrap();
-    let mut guard = take(&lasting(&client(&servers), "k").fenced());
+    let mut guard = take(&long_lock(&client(&servers), "k").fenced());
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
     servers[0].restart().unwrap();
     assert_eq!(value(&servers[0], KEY), None);
     let is_repaired = || {
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         value(&servers[0], KEY).is_some()
     };
     assert!(eventually(SOON, is_repaired));
@@ -201,11 +204,11 @@ fn a_node_that_lost_its_data_gets_the_key_again_and_no_smaller_fence() {
 #[test]
 fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
     let mut servers = Server::several(3).unwrap();
-    // What they gave out is forgotten, and nobody guards against that.
+    // What they gave out is forgotten, and no client guards against that.
     let client = builder(&servers).restart_policy(RestartPolicy::Off).build().unwrap();
-    let before = token(&take(&lasting(&client, "k").fenced()));
+    let before = token(&take(&long_lock(&client, "k").fenced()));
     servers.iter_mut().for_each(|server| server.restart().unwrap());
-    let again = || lasting(&client, "k").fenced().try_lock().ok().flatten().map(|guard| token(&guard));
+    let again = || long_lock(&client, "k").fenced().try_lock().ok().flatten().map(|guard| token(&guard));
     let mut after = None;
     assert!(eventually(SOON, || {
         after = again();
@@ -236,7 +239,7 @@ fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
 fn what_no_fenced_lock_has_written_is_left_alone() {
     let server = Server::start().unwrap();
     let client = client([&server]);
-    let mutex = lasting(&client, "k").fenced();
+    let mutex = long_lock(&client, "k").fenced();
     for text in ["", "1", "hunter2", "0 0 ", "1 0 x", "9007199254740992 0 "] {
         set(&server, text);
         let error = failure(&mutex);
@@ -248,9 +251,9 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
     server.command(&["LPUSH", KEY, "x"]).unwrap();
     assert_eq!(causes(&failure(&mutex)), [(server.address(), Phase::Reply, Cause::UnexpectedValue)]);
     assert_eq!(server.command(&["LLEN", KEY]).unwrap(), Answer::Number(1));
-    // A minority does not keep anybody from locking.
+    // A minority does not prevent a lock.
     let others = Server::several(2).unwrap();
-    let guard = take(&lasting(&self::client([&server, &others[0], &others[1]]), "k").fenced());
+    let guard = take(&long_lock(&self::client([&server, &others[0], &others[1]]), "k").fenced());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
 
@@ -258,16 +261,19 @@ fn what_no_fenced_lock_has_written_is_left_alone() {
 fn nodes_without_scripts_say_so() {
     for binary in binaries().unwrap() {
         let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
-        let mutex = lasting(&client([&server]), "k").fenced();
+        let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..2 {
             let error = failure(&mutex);
             assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
             assert!(error.to_string().contains("runs no scripts"), "{error}");
         }
-        assert!(lasting(&client([&server]), "k").try_lock().unwrap().is_some(), "a plain lock needs none to be taken");
+        assert!(
+            long_lock(&client([&server]), "k").try_lock().unwrap().is_some(),
+            "a plain lock needs none to be taken"
+        );
     }
     for server in servers() {
-        let mutex = |rights: &[&str]| lasting(&client_of([user(&server, rights)]), "k").fenced();
+        let mutex = |rights: &[&str]| long_lock(&client_of([user(&server, rights)]), "k").fenced();
         let denied = |rights: &[&str]| causes(&failure(&mutex(rights)))[0].2;
         assert_eq!(denied(&["~*", "+@all", "-eval", "-evalsha"]), Cause::NoScripts);
         assert_eq!(denied(&["~other", "+@all"]), Cause::NoPermission);
@@ -286,7 +292,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
     for server in servers() {
         let hash = server.command(&["SCRIPT", "LOAD", script::FENCE]).unwrap();
         assert_eq!(hash, Answer::Text(script::FENCE_SHA1.to_owned()));
-        let mutex = lasting(&client([&server]), "k").fenced();
+        let mutex = long_lock(&client([&server]), "k").fenced();
         for _ in 0..3 {
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
@@ -305,8 +311,8 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
 
 #[test]
 fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
-    // A server that has forgotten the script when the second attempt comes, keeps it waiting, and has been told it again by
-    // somebody else when the release comes.
+    // A server that has forgotten the script when the second attempt comes and keeps it waiting. When the release
+    // comes, another client has loaded the script again.
     let is_script = |command: &[String], name: &str, deed: &str| {
         command.first().is_some_and(|word| word == name) && command.get(4).is_some_and(|word| word == deed)
     };
@@ -318,10 +324,10 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
         _ => vec![Act::Say(healthy(command))],
     });
     let client = Redlock::builder().node(node.url()).node_timeout(Duration::from_millis(100)).build().unwrap();
-    assert_eq!(take(&lasting(&client, "first").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
-    assert_eq!(causes(&failure(&lasting(&client, "second").fenced()))[0].2, Cause::TimedOut);
+    assert_eq!(take(&long_lock(&client, "first").fenced()).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(causes(&failure(&long_lock(&client, "second").fenced()))[0].2, Cause::TimedOut);
     assert!(node.wait_for("EVALSHA", 3, SOON));
-    // Answers are read by whoever asks next.
+    // The next call reads the answers.
     assert!(eventually(SOON, || client.mutex("plain").try_lock().is_ok()));
     thread::sleep(Duration::from_millis(50));
     let sent = node.commands().iter().filter(|command| command.get(4).is_some_and(|word| word == "acquire")).count();
@@ -329,10 +335,10 @@ fn an_attempt_that_was_given_up_is_not_sent_again_behind_its_release() {
 }
 
 #[test]
-fn a_release_that_is_owed_is_that_of_a_fenced_lock() {
+fn a_pending_release_is_that_of_a_fenced_lock() {
     let mut servers = durable(3);
     let client = client(&servers);
-    let guard = take(&lasting(&client, "k").fenced());
+    let guard = take(&long_lock(&client, "k").fenced());
     assert!(eventually(SOON, || value(&servers[0], KEY).is_some()));
     // The lock's own key may be released in the instant in which the node is back.
     servers[0].command(&["SET", "kept", "1"]).unwrap();
@@ -351,14 +357,14 @@ fn a_release_that_is_owed_is_that_of_a_fenced_lock() {
 fn full_memory_costs_nothing_that_is_held() {
     for server in servers() {
         let client = client([&server]);
-        let mut guard = take(&client.mutex("k").ttl(LASTING).fenced());
+        let mut guard = take(&client.mutex("k").ttl(LONG_TTL).fenced());
         server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
         let full = |cause: &quorumlock::NodeFault| cause.cause() == Cause::OutOfMemory;
-        match guard.extend(LASTING * 2).unwrap() {
+        match guard.extend(LONG_TTL * 2).unwrap() {
             ExtendOutcome::Failed(causes) => assert!(causes.iter().all(full), "{causes:?}"),
             other => panic!("{other:?}"),
         }
-        assert!(guard.remaining() > LASTING / 2);
+        assert!(guard.remaining() > LONG_TTL / 2);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "a release asks for no memory");
         assert!(failure(&client.mutex("other").fenced()).causes().iter().all(full));
         server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
@@ -367,14 +373,14 @@ fn full_memory_costs_nothing_that_is_held() {
 }
 
 #[test]
-fn who_waits_is_woken_by_a_release() {
+fn a_waiter_is_woken_by_a_release() {
     let servers = Server::several(3).unwrap();
     let slow = Duration::from_secs(5);
     let [holder, waiter] = [(); 2].map(|()| builder(&servers).retry_delay(slow, slow).build().unwrap());
-    let guard = take(&lasting(&holder, "k").fenced());
+    let guard = take(&long_lock(&holder, "k").fenced());
     let number = token(&guard);
     let waiting = thread::spawn(move || {
-        let guard = lasting(&waiter, "k").fenced().lock_timeout(SOON).unwrap().expect("it is released");
+        let guard = long_lock(&waiter, "k").fenced().lock_timeout(SOON).unwrap().expect("it is released");
         (token(&guard), Instant::now())
     });
     thread::sleep(Duration::from_millis(300));
@@ -388,7 +394,7 @@ fn who_waits_is_woken_by_a_release() {
 fn a_fenced_lock_changes_hands_with_its_number() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let guard = take(&lasting(&mine, "k").fenced());
+    let guard = take(&long_lock(&mine, "k").fenced());
     let number = token(&guard);
     let lease = guard.detach();
     assert_eq!((lease.key(), lease.fencing_token()), (KEY, Some(number)));
@@ -399,10 +405,10 @@ fn a_fenced_lock_changes_hands_with_its_number() {
     assert_eq!(refused(&theirs.mutex("other").fenced()), ErrorKind::Config);
     let mut guard = theirs.attach(again()).unwrap();
     assert_eq!((token(&guard), guard.resource()), (number, "k"));
-    assert_eq!(guard.extend(LASTING * 2).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    assert!(token(&take(&lasting(&mine, "k").fenced())) > number);
-    let plain = take(&lasting(&mine, "plain")).detach();
+    assert!(token(&take(&long_lock(&mine, "k").fenced())) > number);
+    let plain = take(&long_lock(&mine, "plain")).detach();
     assert_eq!(plain.fencing_token(), None);
     assert_eq!(mine.mutex("plain").fenced().attach(plain).unwrap_err().kind(), ErrorKind::Config);
 }
@@ -412,7 +418,7 @@ fn a_minority_that_hangs_or_is_gone_costs_no_number() {
     let mut servers = durable(5);
     let nodes = servers.iter().map(|server| Node::new(server.url()).durable(true));
     let client = Redlock::builder().nodes(nodes).node_timeout(Duration::from_secs(1)).build().unwrap();
-    let mutex = lasting(&client, "k").fenced();
+    let mutex = long_lock(&client, "k").fenced();
     let mut last = token(&take(&mutex));
     let mut next = || {
         let guard = mutex.lock_timeout(SOON).unwrap().expect("a majority answers");

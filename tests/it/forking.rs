@@ -1,9 +1,9 @@
 //! What `fork` does to a client, its guards and its watchdog: nothing in the parent, and nothing for the child.
 //!
-//! Each test runs alone in a process, and forks it. What a child has sent is told by the servers' own counts, or by a fake
-//! that writes everything down.
+//! Each test runs alone in a process, and forks it. What a child has sent shows in the servers' own counts, or in
+//! the record of a fake.
 
-use crate::clients::{LASTING, SOON, calls, client, client_of, gone_for_good, lasting, take, value};
+use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, long_lock, take, value};
 use crate::support::child::{Child, End, Parent};
 use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const KEY: &str = "k";
 const TTL: Duration = Duration::from_millis(600);
 
-/// How long a child may take that waits for nobody. One that hangs takes for ever.
+/// How long a child may take that has nothing to wait for. One that hangs takes for ever.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Everything that the servers have been asked, connections included, but for what it takes to ask this.
@@ -42,7 +42,7 @@ fn refused<T>(result: Result<T, Error>) -> ErrorKind {
 
 /// Every operation that a child can think of. Panics when one is not refused.
 fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
-    let mutex = lasting(client, "other").watchdog(Watchdog::new());
+    let mutex = long_lock(client, "other").watchdog(Watchdog::new());
     let refusals = [
         refused(mutex.try_lock()),
         refused(mutex.lock()),
@@ -50,7 +50,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
         refused(mutex.lock_deadline(Instant::now() + SOON)),
         refused(mutex.lock_with(&Wait::forever().cancelled_by(&CancelHandle::new()))),
         refused(mutex.lock_cancellable(&CancelHandle::new())),
-        refused(guard.extend(LASTING)),
+        refused(guard.extend(LONG_TTL)),
         refused(guard.ensure(Duration::ZERO)),
         refused(guard.lost()),
         refused(client.nodes()),
@@ -64,7 +64,7 @@ fn is_refused_everywhere(client: &Redlock, guard: &mut MutexGuard) {
 /// Locks and unlocks with a client of the child's own.
 fn locks_with_its_own(urls: &[String], resource: &str) {
     let own = client_of(urls);
-    assert_eq!(take(&lasting(&own, resource).watchdog(Watchdog::new())).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&own, resource).watchdog(Watchdog::new())).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
         for end in [End::Exit, End::Vanish] {
             let servers = Server::several(3).unwrap();
             let client = client(&servers);
-            let (mut plain, cancel) = (Some(take(&lasting(&client, KEY))), CancelHandle::new());
-            let watched = take(&lasting(&client, "watched").watchdog(Watchdog::new()));
+            let (mut plain, cancel) = (Some(take(&long_lock(&client, KEY))), CancelHandle::new());
+            let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
             let lost = watched.lost().unwrap();
             assert!(eventually(SOON, || servers.iter().all(|server| value(server, "watched").is_some())));
             let (mut second, at_rest) =
-                (Some(take(&lasting(&client, "second"))), take(&lasting(&client, "third")).detach());
+                (Some(take(&long_lock(&client, "second"))), take(&long_lock(&client, "third")).detach());
             let at_rest = at_rest.into_text();
             let (before, token) = (traffic(&servers), value(&servers[0], KEY));
             let child = Child::fork(end, |parent| {
@@ -96,14 +96,14 @@ fn a_child_is_refused_and_the_parent_is_not_disturbed() {
                 );
                 cancel.cancel();
                 drop(cancel.clone());
-                parent.say("done");
+                parent.send("done");
             });
             assert_eq!(child.end(LIMIT), "done");
             assert_eq!(traffic(&servers), before);
             assert_eq!(value(&servers[0], KEY), token);
             assert!(!cancel.is_cancelled());
             let mut guard = plain.take().unwrap();
-            assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+            assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
             assert!(client.mutex(KEY).try_lock().unwrap().is_none());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
@@ -124,7 +124,7 @@ fn what_a_child_drops_is_still_the_parents() {
             let servers = Server::several(3).unwrap();
             let client = client(&servers);
             let mutex = client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new());
-            let guards = (take(&mutex), take(&lasting(&client, "plain")));
+            let guards = (take(&mutex), take(&long_lock(&client, "plain")));
             let extensions = || servers.iter().map(|server| calls(server, "pexpire")).sum::<u64>();
             assert!(eventually(SOON, || extensions() >= 6), "the watchdog runs");
             let tokens = || [KEY, "plain"].map(|key| value(&servers[0], key));
@@ -135,7 +135,7 @@ fn what_a_child_drops_is_still_the_parents() {
             let child = Child::fork(end, |parent| {
                 // With the last of them ends what they share.
                 drop(all.take());
-                parent.say("dropped");
+                parent.send("dropped");
                 // A thread of the child's would extend by now.
                 thread::sleep(TTL);
             });
@@ -144,7 +144,7 @@ fn what_a_child_drops_is_still_the_parents() {
             assert_eq!(tokens(), before, "released by the child");
             let (guards, mutex, client) = all.take().unwrap();
             let extended = extensions();
-            assert!(eventually(SOON, || extensions() >= extended + 6), "nobody extends any more");
+            assert!(eventually(SOON, || extensions() >= extended + 6), "no extension comes any more");
             thread::sleep(limit.saturating_duration_since(Instant::now()));
             assert!(!guards.0.remaining().is_zero());
             assert!(guards.0.lost().unwrap().try_recv().is_err());
@@ -160,18 +160,18 @@ fn what_a_child_drops_is_still_the_parents() {
 
 /// To the byte, and to the connection.
 #[test]
-fn a_node_hears_nothing_of_a_child() {
-    alone("forking::a_node_hears_nothing_of_a_child", || {
+fn a_node_receives_nothing_from_a_child() {
+    alone("forking::a_node_receives_nothing_from_a_child", || {
         let fake = Fake::healthy();
         let client = client_of([fake.url()]);
-        let mut guard = Some(take(&lasting(&client, KEY)));
-        let watched = take(&lasting(&client, "watched").watchdog(Watchdog::new()));
+        let mut guard = Some(take(&long_lock(&client, KEY)));
+        let watched = take(&long_lock(&client, "watched").watchdog(Watchdog::new()));
         let before = fake.commands();
         let mut all = Some((client, watched));
         let child = Child::fork(End::Exit, |parent| {
             is_refused_everywhere(&all.as_ref().unwrap().0, guard.as_mut().unwrap());
             drop((guard.take(), all.take()));
-            parent.say("done");
+            parent.send("done");
         });
         assert_eq!(child.end(LIMIT), "done");
         thread::sleep(TTL / 6);
@@ -194,7 +194,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
         let servers = Server::several(3).unwrap();
         let urls: Vec<String> = servers.iter().map(Server::url).collect();
         let client = client(&servers);
-        let mut guard = Some(take(&lasting(&client, KEY)));
+        let mut guard = Some(take(&long_lock(&client, KEY)));
         let watched = take(&client.mutex("watched").ttl(TTL).watchdog(Watchdog::new()));
         let (stop, pairs, cancel) = (AtomicBool::new(false), AtomicUsize::new(0), CancelHandle::new());
         thread::scope(|scope| {
@@ -204,11 +204,11 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                     let own = format!("busy/{thread}");
                     let wait = Wait::timeout(SOON).cancelled_by(cancel);
                     while !stop.load(Ordering::Relaxed) {
-                        let guard = lasting(client, &own).watchdog(Watchdog::new()).lock().unwrap();
+                        let guard = long_lock(client, &own).watchdog(Watchdog::new()).lock().unwrap();
                         // A wrong reply would say something else to one of them.
                         assert!(client.mutex(&own).try_lock().unwrap().is_none());
                         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-                        let guard = lasting(client, "shared").lock_with(&wait).unwrap();
+                        let guard = long_lock(client, "shared").lock_with(&wait).unwrap();
                         assert_eq!(guard.unwrap().unlock().unwrap(), ReleaseOutcome::Released);
                         pairs.fetch_add(2, Ordering::Relaxed);
                     }
@@ -229,7 +229,7 @@ fn children_do_not_hang_that_are_forked_while_the_client_is_busy() {
                     if round % 5 == 0 {
                         locks_with_its_own(&urls, "of a child");
                     }
-                    parent.say("done");
+                    parent.send("done");
                 });
                 assert_eq!(child.end(LIMIT), "done", "fork {round}");
             }
@@ -271,7 +271,7 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
                 assert_eq!((mine.remaining(), refused(mine.extend(TTL))), (Duration::ZERO, ErrorKind::Forked));
                 assert_eq!(refused(own.mutex("theirs").try_lock()), ErrorKind::Forked);
                 locks_with_its_own(&urls, "theirs");
-                parent.say("done");
+                parent.send("done");
             });
             assert_eq!(grandchild.end(LIMIT), "done");
             thread::sleep(TTL * 2);
@@ -279,12 +279,12 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
             assert_eq!(mine.unlock().unwrap(), ReleaseOutcome::Released);
             // A wait of the child's own, which the parent's lock holds up and the child ends.
             let cancel = CancelHandle::new();
-            let (mutex, wait) = (lasting(&own, KEY), Wait::forever().cancelled_by(&cancel));
+            let (mutex, wait) = (long_lock(&own, KEY), Wait::forever().cancelled_by(&cancel));
             let waiting = thread::spawn(move || refused(mutex.lock_with(&wait)));
             thread::sleep(TTL / 6);
             cancel.cancel();
             assert_eq!(waiting.join().unwrap(), ErrorKind::Cancelled);
-            parent.say("done");
+            parent.send("done");
         });
         assert_eq!(child.end(LIMIT), "done");
         // What goes on to another program has nothing of ours.
@@ -300,28 +300,28 @@ fn children_and_their_children_lock_with_clients_of_their_own() {
 fn a_lock_ends_with_its_holder_though_a_child_lives_on() {
     alone("forking::a_lock_ends_with_its_holder_though_a_child_lives_on", || {
         let servers = Server::several(3).unwrap();
-        // The holder, which is killed, and its child, which has the guard and lives until it is told.
+        // The holder, which is killed, and its child, which has the guard and lives until the test ends it.
         let mut holder = Child::fork(End::Vanish, |parent| {
             let client = client(&servers);
             let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
             assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
             let mut child = Child::fork(End::Exit, |middle| {
-                middle.say("i");
-                while !parent.is_told() {
+                middle.send("i");
+                while !parent.may_continue() {
                     is_refused_everywhere(&client, &mut guard);
                     thread::sleep(TTL / 60);
                 }
-                parent.say("o");
+                parent.send("o");
             });
-            child.hear();
-            parent.say("h");
+            child.receive();
+            parent.send("h");
             // Its destructor would end it.
             std::mem::forget(child);
         });
-        assert_eq!(holder.hear(), 'h');
+        assert_eq!(holder.receive(), 'h');
         gone_for_good(&servers, KEY);
-        holder.tell();
-        assert_eq!(holder.hear(), 'o', "the child was there to the end");
+        holder.let_continue();
+        assert_eq!(holder.receive(), 'o', "the child was there to the end");
         assert_eq!(holder.end(LIMIT), "");
     });
 }
@@ -333,19 +333,19 @@ fn a_child_that_has_let_go_keeps_no_connection_open() {
         let clients = || servers.iter().map(|server| server.info("connected_clients").unwrap()).collect::<Vec<_>>();
         let before = clients();
         let client = client(&servers);
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         let mut handle = Some(client);
         let mut child = Child::fork(End::Vanish, |parent| {
             drop(handle.take());
-            parent.say("d");
-            parent.listen();
+            parent.send("d");
+            parent.wait();
         });
-        assert_eq!(child.hear(), 'd');
+        assert_eq!(child.receive(), 'd');
         assert_ne!(clients(), before, "the parent's connections are there");
-        assert_eq!(take(&lasting(handle.as_ref().unwrap(), KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(handle.as_ref().unwrap(), KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         drop(handle);
         assert!(eventually(SOON, || clients() == before), "{:?}, not {before:?}", clients());
-        child.tell();
+        child.let_continue();
         assert_eq!(child.end(LIMIT), "");
     });
 }
@@ -355,13 +355,13 @@ fn a_node_inside_the_parent_outlives_its_child() {
     alone("forking::a_node_inside_the_parent_outlives_its_child", || {
         let mut node = Some(EmbeddedNode::start().unwrap());
         let client = client_of([node.as_ref().unwrap().url()]);
-        let guard = take(&lasting(&client, KEY));
+        let guard = take(&long_lock(&client, KEY));
         let child = Child::fork(End::Exit, |parent| {
             let node = node.take().unwrap();
             node.kill();
             assert!(node.revive().is_err());
             drop(node);
-            parent.say("done");
+            parent.send("done");
         });
         assert_eq!(child.end(LIMIT), "done");
         assert_eq!(node.as_ref().unwrap().keys(), [KEY]);
@@ -370,25 +370,25 @@ fn a_node_inside_the_parent_outlives_its_child() {
 }
 
 #[test]
-fn a_child_of_one_who_waits_leaves_his_subscription_alone() {
-    alone("forking::a_child_of_one_who_waits_leaves_his_subscription_alone", || {
+fn a_child_of_a_waiting_process_leaves_its_subscription_alone() {
+    alone("forking::a_child_of_a_waiting_process_leaves_its_subscription_alone", || {
         let servers = Server::several(3).unwrap();
         let (mine, theirs) = (client(&servers), client(&servers));
-        let held = take(&lasting(&theirs, KEY));
+        let held = take(&long_lock(&theirs, KEY));
         let subscribers = |server: &Server| {
             let Answer::Text(list) = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap() else { panic!() };
             list.lines().count()
         };
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| lasting(&mine, KEY).lock_timeout(SOON).unwrap().unwrap().unlock().unwrap());
+            let waiting = scope.spawn(|| long_lock(&mine, KEY).lock_timeout(SOON).unwrap().unwrap().unlock().unwrap());
             assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 1)));
             let before = traffic(&servers);
             let child = Child::fork(End::Exit, |parent: &mut Parent| {
-                assert_eq!(refused(lasting(&mine, KEY).lock()), ErrorKind::Forked);
-                parent.say("fine");
+                assert_eq!(refused(long_lock(&mine, KEY).lock()), ErrorKind::Forked);
+                parent.send("fine");
             });
             assert_eq!(child.end(LIMIT), "fine");
-            // Whoever waits may have asked again meanwhile, and nobody has subscribed or hung up.
+            // A waiter may have asked again meanwhile, and no client has subscribed or disconnected.
             let lines = |traffic: Vec<String>| -> Vec<String> {
                 traffic.into_iter().filter(|line| line.contains("subscribe") || !line.contains("cmdstat")).collect()
             };

@@ -1,6 +1,6 @@
 //! The end of a lock: released, dropped, expired, lost, in whatever thread and whatever state.
 
-use crate::clients::{SLACK, SOON, builder, client, gone_for_good, lasting, promptly_from, take, value};
+use crate::clients::{SLACK, SOON, builder, client, gone_for_good, long_lock, promptly_from, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
@@ -18,7 +18,7 @@ fn a_guard_that_expires_lets_the_next_one_in() {
         let start = Instant::now();
         let expired = take(&mine.mutex("k").ttl(SHORT));
         assert!(expired.remaining() <= SHORT);
-        let guard = lasting(next, "k").lock_timeout(SOON).unwrap().unwrap();
+        let guard = long_lock(next, "k").lock_timeout(SOON).unwrap().unwrap();
         // The servers' clocks count whole milliseconds, and may round down.
         let waited = start.elapsed();
         assert!(waited >= SHORT - Duration::from_millis(2) && waited < SHORT + SOON / 10, "{waited:?}");
@@ -42,7 +42,7 @@ fn an_expired_guard_that_is_dropped_leaves_its_successor_alone() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let expired = take(&client.mutex("k").ttl(SHORT));
-    let guard = lasting(&client, "k").lock().unwrap();
+    let guard = long_lock(&client, "k").lock().unwrap();
     drop(expired);
     // Asked on the same connections, behind the dropped guard's release.
     assert!(client.mutex("k").try_lock().unwrap().is_none());
@@ -52,7 +52,7 @@ fn an_expired_guard_that_is_dropped_leaves_its_successor_alone() {
 #[test]
 fn a_lock_that_the_servers_lost_is_expired() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let guard = take(&mutex);
     for server in &servers[..2] {
         assert!(eventually(SOON, || value(server, "k").is_some()));
@@ -70,7 +70,7 @@ fn a_lock_that_the_servers_lost_is_expired() {
 fn a_release_that_no_quorum_confirms_is_an_error_and_happens_later() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     let there = || servers.iter().all(|server| value(server, "k").is_some());
     assert!(eventually(SOON, there));
     for server in &servers[..2] {
@@ -93,7 +93,7 @@ fn a_dropped_guard_is_released_without_waiting() {
             server.resume().unwrap();
         }
         assert!(eventually(SOON, || client.mutex("before").try_lock().is_ok_and(|guard| guard.is_some())));
-        let guard = lasting(&client, "k").lock().unwrap();
+        let guard = long_lock(&client, "k").lock().unwrap();
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
         for server in &servers {
             server.pause().unwrap();
@@ -112,7 +112,7 @@ fn a_guard_dropped_with_its_client_is_released() {
     let servers = Server::several(3).unwrap();
     for _ in 0..20 {
         let client = client(&servers);
-        let guard = take(&lasting(&client, "k"));
+        let guard = take(&long_lock(&client, "k"));
         drop(client);
         drop(guard);
     }
@@ -124,22 +124,22 @@ fn a_panic_releases() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let _guard = take(&lasting(&client, "k"));
+        let _guard = take(&long_lock(&client, "k"));
         // Not panic!, which would only add a message to the test's output.
         resume_unwind(Box::new("in the critical section"));
     }));
     assert!(outcome.is_err());
     gone_for_good(&servers, "k");
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]
 fn a_guard_can_end_in_another_thread() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     thread::spawn(move || drop(guard)).join().unwrap();
-    let guard = lasting(&client, "k").lock().unwrap();
+    let guard = long_lock(&client, "k").lock().unwrap();
     let released = thread::spawn(move || guard.unlock().unwrap()).join().unwrap();
     assert_eq!(released, ReleaseOutcome::Released);
     gone_for_good(&servers, "k");

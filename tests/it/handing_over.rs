@@ -1,7 +1,7 @@
-//! A held lock changes hands: between threads, clients and processes, and nobody else gets it meanwhile.
+//! A held lock changes hands: between threads, clients and processes, and no other client gets it meanwhile.
 
 use crate::clients::{
-    LASTING, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, lasting, take, value,
+    LONG_TTL, SLACK, SOON, builder, calls, client, client_of, failure, gone_for_good, long_lock, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
@@ -21,7 +21,7 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// A lock whose key is on all servers.
 #[track_caller]
 pub(crate) fn take_everywhere(client: &Redlock, servers: &[Server]) -> MutexGuard {
-    let guard = take(&lasting(client, KEY));
+    let guard = take(&long_lock(client, KEY));
     assert!(eventually(SOON, || is_everywhere(servers)));
     guard
 }
@@ -40,19 +40,19 @@ fn extensions(servers: &[Server]) -> u64 {
 }
 
 #[test]
-fn a_detached_lock_is_held_by_nobody_and_given_to_nobody() {
+fn a_detached_lock_is_held_by_no_guard_and_given_to_no_other_client() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     let guard = take_everywhere(&mine, &servers);
     let (tokens, before): (Vec<_>, _) = (servers.iter().map(|server| value(server, KEY)).collect(), guard.remaining());
     let lease = guard.detach();
-    assert_eq!((lease.key(), lease.ttl()), (KEY, LASTING));
+    assert_eq!((lease.key(), lease.ttl()), (KEY, LONG_TTL));
     assert!(lease.remaining() <= before && lease.remaining() + SOON > before);
     let end = SystemTime::now() + lease.remaining();
     let apart = end.duration_since(lease.end()).unwrap_or_else(|error| error.duration());
     assert!(apart < Duration::from_secs(1), "{apart:?}");
     for client in [&mine, &theirs] {
-        assert!(lasting(client, KEY).try_lock().unwrap().is_none());
+        assert!(long_lock(client, KEY).try_lock().unwrap().is_none());
     }
     assert_eq!(tokens, servers.iter().map(|server| value(server, KEY)).collect::<Vec<_>>(), "something was sent");
     assert_eq!(servers.iter().map(|server| calls(server, "del")).sum::<u64>(), 0);
@@ -74,8 +74,8 @@ fn a_lock_goes_on_in_the_same_client_in_another_and_in_another_thread() {
                 let mut guard = client.attach(lease).unwrap();
                 assert_eq!(guard.resource(), KEY);
                 assert!(guard.remaining() <= before && guard.remaining() + SOON > before);
-                assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
-                assert!(lasting(&client, KEY).try_lock().unwrap().is_none());
+                assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+                assert!(long_lock(&client, KEY).try_lock().unwrap().is_none());
                 guard.detach()
             })
             .join()
@@ -95,7 +95,7 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
         let mutex = mine.mutex(KEY).ttl(SOON);
         let mutex = if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex };
         let mut guard = take(&mutex);
-        for ttl in [LASTING, SOON / 2, LASTING] {
+        for ttl in [LONG_TTL, SOON / 2, LONG_TTL] {
             assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Extended);
             let lease = guard.detach();
             assert_eq!(lease.ttl(), ttl);
@@ -103,8 +103,8 @@ fn a_lock_that_was_extended_by_hand_lasts_as_long_in_other_hands() {
             assert!(guard.remaining() <= ttl && guard.remaining() > ttl / 2, "{:?}", guard.remaining());
         }
         // A watchdog that extends it by more counts too.
-        let guard = mine.mutex(KEY).ttl(LASTING * 2).watchdog(Watchdog::new()).attach(guard.detach()).unwrap();
-        assert_eq!(guard.detach().ttl(), LASTING * 2);
+        let guard = mine.mutex(KEY).ttl(LONG_TTL * 2).watchdog(Watchdog::new()).attach(guard.detach()).unwrap();
+        assert_eq!(guard.detach().ttl(), LONG_TTL * 2);
         servers.iter().for_each(|server| drop(server.command(&["DEL", KEY]).unwrap()));
     }
 }
@@ -116,7 +116,8 @@ fn an_attached_lock_is_released_by_dropping_it() {
     drop(mine.attach(take_everywhere(&mine, &servers).detach()).unwrap());
     gone_for_good(&servers, KEY);
 
-    // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a connection.
+    // By a client that knows no node yet: attaching begins to connect, and the release follows once there is a
+    // connection.
     let theirs = client(&servers);
     let guard = theirs.attach(copied(take_everywhere(&mine, &servers).detach())).unwrap();
     // Mine, theirs, and the one that asks.
@@ -135,7 +136,7 @@ fn a_lock_goes_on_in_another_process() {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).unwrap();
         let mut guard = client.attach(text.trim().parse().unwrap()).unwrap();
-        assert_eq!(guard.extend(LASTING * 2).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         return;
     }
@@ -176,7 +177,7 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
             "a lock that is handed over is not lost"
         );
         thread::sleep(lease.remaining() / 2);
-        assert_eq!(extensions(&servers), sent, "extended while nobody had it");
+        assert_eq!(extensions(&servers), sent, "extended while no client had it");
 
         let guard = mutex.attach(if text { copied(lease) } else { lease }).unwrap();
         assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 6), Err(RecvTimeoutError::Timeout));
@@ -186,24 +187,24 @@ fn a_watchdog_leaves_a_detached_lock_alone_and_takes_it_up_when_it_is_attached()
     }
 }
 
-/// What a watchdog has taken up it sends, and that would shorten what the next holder asks for. With a crowd to be extended
-/// in the same batch, there is time between the two.
+/// An extension that a watchdog has begun would shorten the lease of the next holder. With many locks to be extended in
+/// the same batch, there is time between the two.
 #[test]
 fn no_extension_follows_a_lock_that_was_handed_over() {
-    const CROWD: usize = 300;
+    const OTHERS: usize = 300;
     const ROUNDS: u32 = 100;
     let servers = Server::several(3).unwrap();
     let patient = || builder(&servers).node_timeout(SOON).build().unwrap();
     let (mine, theirs) = (patient(), patient());
     let ttl = Duration::from_secs(20);
     let watched = |resource: &str| mine.mutex(resource).ttl(ttl).watchdog(Watchdog::new().period(SHORTEST_PERIOD));
-    let crowd: Vec<_> = (0..CROWD).map(|number| take_when_free(&watched(&format!("crowd/{number}")))).collect();
+    let others: Vec<_> = (0..OTHERS).map(|number| take_when_free(&watched(&format!("others/{number}")))).collect();
     for round in 0..ROUNDS {
         let guard = take_when_free(&watched(KEY));
         thread::sleep(SHORTEST_PERIOD + Duration::from_micros(u64::from(round) * 130));
         let lease = guard.detach();
         let mut guard = [&theirs, &mine][round as usize % 2].attach(lease).unwrap();
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
         thread::sleep(SHORTEST_PERIOD);
         // A server that lags behind may not have the key yet.
         let has_more = |server: &&Server| match server.command(&["PTTL", KEY]).unwrap() {
@@ -214,7 +215,7 @@ fn no_extension_follows_a_lock_that_was_handed_over() {
         assert!(lives >= 2, "round {round}: shortened after it was handed over");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
-    drop(crowd);
+    drop(others);
 }
 
 /// The answers of a renewal are held up, and so is the detaching, but not for longer than a node has to answer.
@@ -252,14 +253,14 @@ fn an_extension_that_is_under_way_is_waited_for_and_not_for_ever() {
 }
 
 #[test]
-fn a_loss_is_told_after_a_lock_was_attached() {
+fn a_loss_is_reported_after_a_lock_was_attached() {
     let servers = Server::several(3).unwrap();
     let mine = client(&servers);
     for is_watched in [false, true] {
         let guard = take(&mine.mutex(KEY).ttl(TTL * 2));
         assert!(eventually(SOON, || is_everywhere(&servers)));
         let lease = guard.detach();
-        let mutex = mine.mutex(KEY).ttl(LASTING);
+        let mutex = mine.mutex(KEY).ttl(LONG_TTL);
         let mutex = if is_watched { mutex.watchdog(Watchdog::new().max_extensions(0)) } else { mutex };
         let guard = mutex.attach(lease).unwrap();
         let lost = guard.lost().unwrap();
@@ -276,7 +277,7 @@ fn a_loss_is_told_after_a_lock_was_attached() {
 }
 
 #[test]
-fn a_lock_that_was_told_to_be_lost_is_not_revived_by_detaching_it() {
+fn a_lock_that_was_reported_lost_is_not_revived_by_detaching_it() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let watchdog = Watchdog::new().max_extensions(0).notify_before(Duration::from_millis(400));
@@ -294,7 +295,7 @@ pub(crate) fn take_when_free(mutex: &Mutex) -> MutexGuard {
 }
 
 #[test]
-fn of_two_that_attach_the_same_text_one_is_told_that_it_is_over() {
+fn of_two_that_attach_the_same_text_one_learns_that_it_is_over() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     let text = take_everywhere(&mine, &servers).detach().into_text();
@@ -305,20 +306,20 @@ fn of_two_that_attach_the_same_text_one_is_told_that_it_is_over() {
             assert_eq!(first.unlock().unwrap(), ReleaseOutcome::Released);
         }
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
-        assert_eq!(second.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(second.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(second.unlock().unwrap(), ReleaseOutcome::Expired);
     }
     gone_for_good(&servers, KEY);
 }
 
 #[test]
-fn a_waiting_thread_gets_a_detached_lock_whoever_releases_it() {
+fn a_waiting_thread_gets_a_detached_lock_whichever_client_releases_it() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
     for client in [&mine, &theirs] {
         let guard = take_everywhere(&mine, &servers);
         let waiting = thread::spawn({
-            let mutex = lasting(&mine, KEY);
+            let mutex = long_lock(&mine, KEY);
             move || mutex.lock_timeout(SOON).unwrap().map(MutexGuard::unlock)
         });
         thread::sleep(SLACK);
@@ -333,7 +334,7 @@ fn a_waiting_thread_gets_a_detached_lock_whoever_releases_it() {
 /// A node of the lock is down when it is attached and released, by a client that never spoke to it, and comes back with
 /// its data.
 #[test]
-fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
+fn a_node_that_was_down_gets_the_release_when_it_is_back() {
     let ports = || Server::plan().port(free_port().unwrap());
     let sockets = || Server::plan().unix_socket("node.sock");
     let plans: [fn() -> _; 2] = [ports, sockets];
@@ -349,7 +350,7 @@ fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
             let client = client(&servers);
             if knows_others {
                 // It leaves the node alone for a while.
-                drop(take(&lasting(&client, "other")));
+                drop(take(&long_lock(&client, "other")));
             }
             let guard = client.attach(copied(lease)).unwrap();
             thread::sleep(SLACK);
@@ -357,7 +358,7 @@ fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
             servers[2].restart().unwrap();
             assert!(value(&servers[2], "kept").is_some(), "it came back without its data");
             let gone = || {
-                let _ = lasting(&client, "other").try_lock();
+                let _ = long_lock(&client, "other").try_lock();
                 servers.iter().all(|server| value(server, KEY).is_none())
             };
             assert!(eventually(SOON, gone), "{}: the key is left, knows others: {knows_others}", servers[2].url());
@@ -366,14 +367,14 @@ fn a_node_that_was_down_is_told_of_the_release_when_it_is_back() {
 }
 
 #[test]
-fn attaching_asks_nobody_and_works_with_all_nodes_down() {
+fn attaching_asks_no_node_and_works_with_all_nodes_down() {
     let mut servers = Server::several(3).unwrap();
     let lease = take_everywhere(&client(&servers), &servers).detach();
     servers.iter_mut().for_each(Server::kill);
     let client = client(&servers);
     let mut guard = client.attach(lease).unwrap();
-    assert!(guard.remaining() > LASTING / 2);
-    assert!(matches!(guard.extend(LASTING).unwrap(), ExtendOutcome::Failed(_)));
+    assert!(guard.remaining() > LONG_TTL / 2);
+    assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(failure(&lasting(&client, KEY)).kind(), ErrorKind::Unavailable);
+    assert_eq!(failure(&long_lock(&client, KEY)).kind(), ErrorKind::Unavailable);
 }

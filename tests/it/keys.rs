@@ -1,14 +1,14 @@
 //! What is on the servers: the key that a resource becomes, for how long, and what others may make of it.
 
-use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
 use quorumlock::{ErrorKind, ReleaseOutcome};
 use std::time::Duration;
 
 #[test]
-fn unusable_resources_and_times_to_live_are_refused_without_asking_anybody() {
-    // Nobody could be asked in a millisecond.
+fn unusable_resources_and_times_to_live_are_refused_without_asking_a_node() {
+    // No node could be asked in a millisecond.
     let silent = crate::support::fake::Fake::silent();
     let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
     let builder = quorumlock::Redlock::builder().node(silent.url());
@@ -63,7 +63,7 @@ fn any_text_can_be_a_resource() {
     let server = Server::start().unwrap();
     let client = client([&server]);
     for resource in ["k\r\nDEL k", "$5\r\n", "\0", " ", "замок 🔒", "{slot}", "*", &"k".repeat(4096)] {
-        let guard = take(&lasting(&client, resource));
+        let guard = take(&long_lock(&client, resource));
         assert_eq!(guard.resource(), resource);
         assert!(value(&server, resource).is_some(), "{resource:?}");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -76,11 +76,11 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
     let servers = Server::several(3).unwrap();
     let prefixed = builder(&servers).prefix("app:").build().unwrap();
     let plain = client(&servers);
-    let guard = take(&lasting(&prefixed, "k"));
+    let guard = take(&long_lock(&prefixed, "k"));
     assert_eq!(guard.resource(), "k");
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "app:k").is_some())));
     assert!(plain.mutex("app:k").try_lock().unwrap().is_none());
-    assert_eq!(take(&lasting(&plain, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&plain, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "app:k");
 }
@@ -88,7 +88,7 @@ fn a_prefix_is_part_of_the_key_and_not_of_the_resource() {
 #[test]
 fn other_clients_locks_exclude_ours() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let set = |server: &Server| server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap();
     for server in &servers[..2] {
         assert_eq!(set(server), Answer::Text("OK".into()));
@@ -105,13 +105,13 @@ fn other_clients_locks_exclude_ours() {
 #[test]
 fn our_locks_exclude_other_clients() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let guard = take(&mutex);
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_some())));
     for server in &servers {
         assert_eq!(server.command(&["SET", "k", "theirs", "NX", "PX", "600000"]).unwrap(), Answer::Nil);
         let Answer::Number(left) = server.command(&["PTTL", "k"]).unwrap() else { panic!() };
-        assert!(Duration::from_millis(left.unsigned_abs()) <= LASTING);
+        assert!(Duration::from_millis(left.unsigned_abs()) <= LONG_TTL);
         // Their compare-and-delete does not touch what is not theirs.
         let release =
             "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
@@ -122,17 +122,17 @@ fn our_locks_exclude_other_clients() {
 }
 
 #[test]
-fn a_key_of_another_type_is_somebody_elses() {
+fn a_key_of_another_type_belongs_to_another_program() {
     let server = Server::start().unwrap();
     server.command(&["RPUSH", "k", "job"]).unwrap();
-    assert!(lasting(&client([&server]), "k").try_lock().unwrap().is_none());
+    assert!(long_lock(&client([&server]), "k").try_lock().unwrap().is_none());
     assert_eq!(server.command(&["LLEN", "k"]).unwrap(), Answer::Number(1));
 }
 
 #[test]
 fn a_key_whose_type_was_changed_is_lost() {
     let server = Server::start().unwrap();
-    let guard = take(&lasting(&client([&server]), "k"));
+    let guard = take(&long_lock(&client([&server]), "k"));
     server.command(&["DEL", "k"]).unwrap();
     server.command(&["RPUSH", "k", "job"]).unwrap();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);

@@ -1,9 +1,10 @@
 //! A reply that comes after its deadline belongs to the request it answers, and to no later one.
 //!
-//! Reading somebody else's `+OK` would be the worst bug this library can have: two holders of one lock. So a late grant
-//! meets a later request at every possible moment here: before it is made, while it waits, after it has given up.
+//! To read the `+OK` of another request would be the worst bug this library can have: two holders of one lock. So a
+//! late grant meets a later request at every possible moment here: before it is made, while it waits, after it has
+//! given up.
 
-use crate::clients::{NODE_TIMEOUT, SOON, client, failure, hasty_client_of, lasting, take};
+use crate::clients::{NODE_TIMEOUT, SOON, client, failure, long_lock, short_timeout_client_of, take};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
@@ -39,13 +40,13 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
     for late in [5, 20, 45, 80] {
         for pause in [0, 1, 12, 15, 30, 60, 90] {
             let fake = late_once(NODE_TIMEOUT + Duration::from_millis(late));
-            let client = hasty_client_of([fake.url()]);
-            if lasting(&client, "a").try_lock().is_ok() {
+            let client = short_timeout_client_of([fake.url()]);
+            if long_lock(&client, "a").try_lock().is_ok() {
                 // The machine held the attempt up until the late answer was there.
                 continue;
             }
             thread::sleep(Duration::from_millis(pause));
-            let attempt = lasting(&client, "b").try_lock();
+            let attempt = long_lock(&client, "b").try_lock();
             let case = format!("{late} ms late, next attempt after {pause} ms: {attempt:?}");
             match attempt {
                 Ok(None) => answered += 1,
@@ -54,7 +55,7 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}"),
             }
             // The node comes to itself, and the late grant has been undone.
-            assert!(eventually(SOON, || matches!(lasting(&client, "c").try_lock(), Ok(None))), "{case}");
+            assert!(eventually(SOON, || matches!(long_lock(&client, "c").try_lock(), Ok(None))), "{case}");
             assert!(eventually(SOON, || is_undone(&fake)), "{case}: the late grant was not undone");
             assert_eq!(fake.connections(), 1, "{case}: nothing was out of order on the connection");
         }
@@ -66,11 +67,11 @@ fn a_late_grant_is_never_taken_for_a_later_request() {
 fn a_grant_that_comes_with_the_next_reply_is_kept_apart_from_it() {
     // This one answers a SET when the next command has arrived, right before that one's answer.
     let fake = Fake::late();
-    let client = hasty_client_of([fake.url()]);
-    assert_eq!(failure(&lasting(&client, "a")).kind(), ErrorKind::Unavailable);
+    let client = short_timeout_client_of([fake.url()]);
+    assert_eq!(failure(&long_lock(&client, "a")).kind(), ErrorKind::Unavailable);
     assert!(fake.wait_for("EVAL", 1, SOON));
     for _ in 0..10 {
-        assert!(!matches!(lasting(&client, "b").try_lock(), Ok(Some(_))));
+        assert!(!matches!(long_lock(&client, "b").try_lock(), Ok(Some(_))));
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(fake.connections(), 1, "nothing was out of order on the connection");
@@ -81,19 +82,19 @@ fn a_master_that_goes_on_refuses_what_it_must_refuse() {
     let server = Server::start().unwrap();
     // Counts the connections.
     let proxy = Proxy::before(server.port());
-    let (late, other) = (hasty_client_of([proxy.url()]), client([&server]));
-    let warm = lasting(&late, "warm");
+    let (late, other) = (short_timeout_client_of([proxy.url()]), client([&server]));
+    let warm = long_lock(&late, "warm");
     for pause in [0, 5, 11, 25, 60] {
         // Its own answer makes the node trusted again after the round before.
         assert!(eventually(SOON, || warm.try_lock().is_ok_and(|guard| guard.is_some())));
-        let held = take(&lasting(&other, "b"));
+        let held = take(&long_lock(&other, "b"));
         server.pause().unwrap();
-        assert_eq!(failure(&lasting(&late, "a")).kind(), ErrorKind::Unavailable);
+        assert_eq!(failure(&long_lock(&late, "a")).kind(), ErrorKind::Unavailable);
         server.resume().unwrap();
         thread::sleep(Duration::from_millis(pause));
         let mut answer = None;
         let answered = || {
-            answer = lasting(&late, "b").try_lock().ok();
+            answer = long_lock(&late, "b").try_lock().ok();
             answer.is_some()
         };
         assert!(eventually(SOON, answered), "the node answers again");

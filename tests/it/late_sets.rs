@@ -3,7 +3,7 @@
 //! A timeout is never a "no": the bytes are in the server's socket, and neither waiting nor closing takes them back.
 //! Each test sees by the server's own count that the `SET` did run late, so that a missing key proves something.
 
-use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, lasting, take};
+use crate::clients::{NODE_TIMEOUT, SOON, builder, calls, failure, gone_for_good, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::Server;
@@ -48,7 +48,7 @@ fn undone_when_they_go_on(nodes: usize, hung: usize, connections: Connections) {
     }
     let before = sets(hung);
     pause(hung);
-    assert_eq!(failure(&lasting(&client, "late")).kind(), ErrorKind::Unavailable);
+    assert_eq!(failure(&long_lock(&client, "late")).kind(), ErrorKind::Unavailable);
     resume(hung);
     ran_again(hung, &before);
     gone_for_good(&servers, "late");
@@ -68,7 +68,7 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
 
     let forwarded: Vec<u64> = cut.iter().map(|proxy| proxy.bytes(Direction::ToServer)).collect();
     let attempt = thread::spawn({
-        let mutex = lasting(&client, "late");
+        let mutex = long_lock(&client, "late");
         move || failure(&mutex)
     });
     for (proxy, forwarded) in cut.iter().zip(forwarded) {
@@ -83,9 +83,10 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
         proxy.flow(Direction::ToServer);
     }
 
-    // The release follows with the next use that finds the connection broken, and the news of that may take its time.
+    // The release follows with the next use that finds the connection broken, and that end of the connection may arrive
+    // late.
     let connected_anew = || {
-        assert_eq!(failure(&lasting(&client, "another")).kind(), ErrorKind::Unavailable);
+        assert_eq!(failure(&long_lock(&client, "another")).kind(), ErrorKind::Unavailable);
         cut.iter().zip(&connections).all(|(proxy, before)| proxy.connections() as u64 > *before)
     };
     assert!(eventually(SOON, connected_anew), "the client does not connect again");
@@ -98,7 +99,7 @@ fn undone_over_a_new_connection(nodes: usize, hung: usize) {
 /// A lock is won by the quick; all must be connected.
 fn open_all(client: &Redlock, servers: &[Server]) {
     let before = sets(servers);
-    let mutex = lasting(client, "before");
+    let mutex = long_lock(client, "before");
     let connected = || {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         sets(servers).iter().zip(&before).all(|(now, before)| now > before)

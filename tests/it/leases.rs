@@ -1,6 +1,6 @@
 //! What a lease says and does not say, and which ones are refused: ended, of something else, or made up.
 
-use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::handing_over::{KEY, TTL, copied, take_everywhere, take_when_free};
 use crate::support::server::Server;
 use quorumlock::{ErrorKind, Lease, MutexGuard, ReleaseOutcome};
@@ -13,7 +13,7 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
     for text in [false, true] {
         let lease = take(&mine.mutex(KEY).ttl(TTL)).detach();
         let lease = if text { copied(lease) } else { lease };
-        let theirs = take_when_free(&lasting(&mine, KEY));
+        let theirs = take_when_free(&long_lock(&mine, KEY));
         assert_eq!(lease.remaining(), Duration::ZERO);
         let fresh = client(&servers);
         for client in [&mine, &fresh] {
@@ -30,9 +30,9 @@ fn a_lease_that_has_ended_is_lost_and_nothing_is_sent() {
 #[test]
 fn a_lease_of_something_else_is_refused() {
     let servers = Server::several(3).unwrap();
-    let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LASTING).build().unwrap();
+    let prefixed = |prefix: &str| builder(&servers).prefix(prefix).max_ttl(LONG_TTL).build().unwrap();
     let (mine, theirs) = (prefixed("mine/"), prefixed("theirs/"));
-    let lease = || copied(take(&lasting(&mine, &format!("{:?}", Instant::now()))).detach());
+    let lease = || copied(take(&long_lock(&mine, &format!("{:?}", Instant::now()))).detach());
     let refused = |result: quorumlock::Result<MutexGuard>, words: &str| {
         let error = result.unwrap_err();
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Config, 0));
@@ -48,17 +48,17 @@ fn a_lease_of_something_else_is_refused() {
     refused(prefixed("").attach(forged(0, end)), "1 ms");
     refused(prefixed(KEY).attach(forged(1000, end)), "0 bytes");
     assert_eq!(sent(), 0, "something was sent");
-    let guard = take(&lasting(&mine, "same"));
+    let guard = take(&long_lock(&mine, "same"));
     assert_eq!(mine.mutex("same").attach(guard.detach()).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// Whoever's wall clock is wrong: the one that was detached by, or the one that is attached by.
+/// With either wall clock wrong: the one of the client that detached, or the one of the client that attaches.
 #[test]
 fn no_clock_makes_a_lease_longer_than_its_time_to_live() {
     let servers = Server::several(1).unwrap();
     let client = client(&servers);
     let year_9999 = 253_402_300_799_999;
-    for end in [millis_of(SystemTime::now() + LASTING), year_9999] {
+    for end in [millis_of(SystemTime::now() + LONG_TTL), year_9999] {
         let guard = client.attach(forged(1000, end)).unwrap();
         assert!(guard.remaining() <= Duration::from_millis(988), "{:?}", guard.remaining());
         assert!(guard.remaining() > Duration::from_millis(500), "{:?}", guard.remaining());

@@ -1,6 +1,6 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
 
-use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasting, take};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -15,7 +15,8 @@ const ARRIVAL: Duration = Duration::from_millis(30);
 
 type Lock = fn(&Mutex) -> MutexGuard;
 
-/// Lets threads arrive one after the other while somebody holds the lock, and gives the order in which they get it.
+/// Lets threads arrive one after the other while another thread holds the lock, and gives the order in which they get
+/// it.
 fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
     let ways: [Lock; 2] =
         [|mutex| mutex.lock().unwrap(), |mutex| mutex.lock_timeout(crate::clients::SOON).unwrap().unwrap()];
@@ -43,7 +44,7 @@ fn order_of_service(mutex: &Mutex, held: MutexGuard) -> Vec<usize> {
 #[test]
 fn first_come_first_served_behind_a_guard_of_the_same_process() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let held = take(&mutex);
     assert_eq!(order_of_service(&mutex, held), (0..THREADS).collect::<Vec<_>>());
     gone_for_good(&servers, "k");
@@ -53,15 +54,15 @@ fn first_come_first_served_behind_a_guard_of_the_same_process() {
 fn first_come_first_served_behind_another_client() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
-    assert_eq!(order_of_service(&lasting(&mine, "k"), held), (0..THREADS).collect::<Vec<_>>());
+    let held = take(&long_lock(&theirs, "k"));
+    assert_eq!(order_of_service(&long_lock(&mine, "k"), held), (0..THREADS).collect::<Vec<_>>());
     gone_for_good(&servers, "k");
 }
 
 #[test]
-fn whoever_waits_behind_a_guard_of_the_same_process_asks_nobody() {
+fn a_waiter_behind_a_guard_of_the_same_process_asks_no_node() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     let held = take(&mutex);
     let before = calls(&server, "set");
     thread::scope(|scope| {
@@ -77,7 +78,7 @@ fn whoever_waits_behind_a_guard_of_the_same_process_asks_nobody() {
 }
 
 #[test]
-fn whoever_waits_behind_a_guard_that_is_extended_asks_nobody_either() {
+fn a_waiter_behind_a_guard_that_is_extended_asks_no_node_either() {
     let server = Server::start().unwrap();
     let ttl = Duration::from_millis(300);
     let client = client([&server]);
@@ -90,7 +91,7 @@ fn whoever_waits_behind_a_guard_that_is_extended_asks_nobody_either() {
             scope.spawn(|| assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released));
         }
         thread::sleep(ARRIVAL);
-        assert!(matches!(second.extend(LASTING), Ok(ExtendOutcome::Extended)));
+        assert!(matches!(second.extend(LONG_TTL), Ok(ExtendOutcome::Extended)));
         thread::sleep(2 * ttl);
         assert_eq!(calls(&server, "set"), before);
         for guard in [first, second] {
@@ -101,9 +102,9 @@ fn whoever_waits_behind_a_guard_that_is_extended_asks_nobody_either() {
 }
 
 #[test]
-fn whoever_waits_behind_a_guard_that_has_lost_its_lock_is_let_in() {
+fn a_waiter_behind_a_guard_that_has_lost_its_lock_gets_it() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k").watchdog(Watchdog::new().period(ARRIVAL));
+    let mutex = long_lock(&client([&server]), "k").watchdog(Watchdog::new().period(ARRIVAL));
     let lost = take(&mutex);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mutex.lock_timeout(SOON).unwrap().is_some());
@@ -117,11 +118,11 @@ fn whoever_waits_behind_a_guard_that_has_lost_its_lock_is_let_in() {
 fn queues_of_different_resources_do_not_wait_for_each_other() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let held = take(&lasting(&client, "a"));
+    let held = take(&long_lock(&client, "a"));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| lasting(&client, "a").lock().unwrap());
+        let waiting = scope.spawn(|| long_lock(&client, "a").lock().unwrap());
         thread::sleep(ARRIVAL);
-        assert_eq!(lasting(&client, "b").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(long_lock(&client, "b").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
         assert!(!waiting.is_finished());
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(waiting.join().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
@@ -133,9 +134,9 @@ fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_a
     let server = Server::start().unwrap();
     let waiting = builder([&server]).unavailable_after(Duration::ZERO).build().unwrap();
     let other = client([&server]);
-    let _held = take(&lasting(&other, "k"));
+    let _held = take(&long_lock(&other, "k"));
     let wait = || {
-        assert!(lasting(&waiting, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+        assert!(long_lock(&waiting, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
         let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
         usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
     };

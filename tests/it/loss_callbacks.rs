@@ -1,6 +1,6 @@
 //! What is called when a lock is lost: once, in time, with nothing in its way.
 
-use crate::clients::{LASTING, SOON, client, gone_for_good, lasting, take};
+use crate::clients::{LONG_TTL, SOON, client, gone_for_good, long_lock, take};
 use crate::support::server::Server;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use quorumlock::{ExtendOutcome, MutexGuard, ReleaseOutcome, Watchdog};
@@ -43,14 +43,14 @@ fn every_callback_is_called_once_at_the_end_with_and_without_a_watchdog() {
 }
 
 #[test]
-fn a_key_that_is_gone_calls_from_whoever_finds_out() {
+fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let forget = |key| servers.iter().for_each(|server| drop(server.command(&["DEL", key]).unwrap()));
-    let mut guard = take(&lasting(&client, KEY));
+    let mut guard = take(&long_lock(&client, KEY));
     let by_hand = calls(&guard);
     forget(KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     called_once(&by_hand, thread::current().name().unwrap());
 
     let watched = take(&client.mutex("watched").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()));
@@ -64,15 +64,15 @@ fn a_lock_that_was_lost_before_calls_all_the_same() {
     let servers = Server::several(1).unwrap();
     let mut guard = take(&client(&servers).mutex(KEY).ttl(SHORT));
     thread::sleep(SHORT);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     called_once(&calls(&guard), WATCHDOG);
 }
 
 #[test]
-fn whoever_lets_go_first_is_not_called() {
+fn a_guard_that_is_released_first_is_not_called() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    let mutex = lasting(&client, KEY).watchdog(Watchdog::new());
+    let mutex = long_lock(&client, KEY).watchdog(Watchdog::new());
     let unlock = |guard: MutexGuard| assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     let ends: [fn(MutexGuard); 3] = [unlock, drop, |guard| drop(guard.detach())];
     for end in ends {
@@ -90,7 +90,7 @@ fn a_callback_may_use_the_client_and_panic() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     // What the callback takes is watched: for that it needs what the watchdog's thread has when it finds the loss.
-    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), lasting(&client, "other").watchdog(Watchdog::new()));
+    let (guard, other) = (take(&client.mutex(KEY).ttl(SHORT)), long_lock(&client, "other").watchdog(Watchdog::new()));
     guard.on_lost(|| panic!("a callback panics, and nothing comes of it")).unwrap();
     guard.on_lost(move || assert_eq!(take(&other).unlock().unwrap(), ReleaseOutcome::Released)).unwrap();
     called_once(&calls(&guard), WATCHDOG);

@@ -1,10 +1,11 @@
-//! The loss of a lock is told once, in time and for a reason.
+//! The loss of a lock is reported once, in time and for a reason.
 //!
-//! Whether it is told in time also depends on when the machine lets the threads run. So one try of several is enough;
-//! what the library does late is late every time. How many tries that took is printed, with the times that were left.
+//! Whether it is reported in time also depends on when the machine lets the threads run. So one try of several is
+//! enough; what the library does late is late every time. How many tries that took is printed, with the times that were
+//! left.
 
 use crate::clients::{
-    LASTING, SLACK, SOON, TRIES, builder, client, gone_for_good, hasty_client_of, lasting, take, value,
+    LONG_TTL, SLACK, SOON, TRIES, builder, client, gone_for_good, long_lock, short_timeout_client_of, take, value,
 };
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -17,14 +18,14 @@ const KEY: &str = "k";
 const TTL: Duration = Duration::from_millis(400);
 const MARGIN: Duration = Duration::from_millis(80);
 const LOCKS: usize = 8;
-/// How often the nodes are struck.
+/// How many faults hit the nodes.
 const STRIKES: u64 = if cfg!(debug_assertions) { 10 } else { 40 };
-/// Sets another number of strikes. Each costs eight locks: 125 are a thousand.
+/// Sets another number of faults. Each costs eight locks: 125 are a thousand.
 const STRIKES_VARIABLE: &str = "QUORUMLOCK_TEST_STRIKES";
 
 #[test]
-fn a_loss_is_told_between_the_margin_and_the_end_when_all_nodes_hang() {
-    all_told_in_time("hung", |servers| {
+fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_hang() {
+    all_reported_in_time("hung", |servers| {
         for server in servers {
             server.pause().unwrap();
         }
@@ -32,23 +33,24 @@ fn a_loss_is_told_between_the_margin_and_the_end_when_all_nodes_hang() {
 }
 
 #[test]
-fn a_loss_is_told_between_the_margin_and_the_end_when_all_nodes_are_killed() {
-    all_told_in_time("killed", |servers| servers.iter_mut().for_each(Server::kill));
+fn a_loss_is_reported_between_the_margin_and_the_end_when_all_nodes_are_killed() {
+    all_reported_in_time("killed", |servers| servers.iter_mut().for_each(Server::kill));
 }
 
 #[track_caller]
 #[allow(clippy::print_stdout)]
-fn all_told_in_time(fate: &str, mut strike: impl FnMut(&mut [Server])) {
+fn all_reported_in_time(fate: &str, mut strike: impl FnMut(&mut [Server])) {
     let strikes = std::env::var(STRIKES_VARIABLE).map_or(STRIKES, |strikes| strikes.parse().unwrap());
     let mut servers = Server::several(3).unwrap();
     let mut tries = 0;
     let mut left = Vec::new();
     for round in 0..strikes {
-        left.extend(told_in_time(&mut servers, round, &mut tries, &mut strike));
+        left.extend(reported_in_time(&mut servers, round, &mut tries, &mut strike));
     }
     left.sort_unstable();
     println!(
-        "nodes {fate} {strikes} times, in {tries} tries: {} losses told once, {:?} to {:?} before the end, median {:?}",
+        "nodes {fate} {strikes} times, in {tries} tries: {} losses reported once, {:?} to {:?} before the end, \
+         median {:?}",
         left.len(),
         left[0],
         left[left.len() - 1],
@@ -57,9 +59,9 @@ fn all_told_in_time(fate: &str, mut strike: impl FnMut(&mut [Server])) {
 }
 
 /// Several locks are held, something happens to the nodes at another phase of their renewal each round, and every guard
-/// hears of it while there is time. Gives how much time there was.
+/// reports it while there is time. Returns how much time there was.
 #[track_caller]
-fn told_in_time(
+fn reported_in_time(
     servers: &mut [Server],
     round: u64,
     tries: &mut u32,
@@ -71,17 +73,17 @@ fn told_in_time(
         for server in &mut *servers {
             server.restart().unwrap();
         }
-        let client = hasty_client_of(servers.iter().map(Server::url));
+        let client = short_timeout_client_of(servers.iter().map(Server::url));
         let mutex = |number: usize| {
             let (resource, watchdog) = (format!("{KEY}/{number}"), Watchdog::new().notify_before(MARGIN));
             client.mutex(&resource).ttl(TTL).watchdog(watchdog)
         };
-        let free = |number| mutex(number).lock_timeout(SOON).unwrap().expect("nobody holds it");
+        let free = |number| mutex(number).lock_timeout(SOON).unwrap().expect("the lock is free");
         let guards: Vec<MutexGuard> = (0..LOCKS).map(free).collect();
         thread::sleep(Duration::from_millis(round * 31 % 300));
         strike(servers);
         let remaining: Vec<Duration> = thread::scope(|scope| {
-            let waiting: Vec<_> = guards.iter().map(|guard| scope.spawn(|| remaining_when_told(guard))).collect();
+            let waiting: Vec<_> = guards.iter().map(|guard| scope.spawn(|| remaining_when_reported(guard))).collect();
             waiting.into_iter().map(|waiting| waiting.join().unwrap()).collect()
         });
         // It came once. What follows is not another message, but the end of the channel, with the guard's.
@@ -89,10 +91,10 @@ fn told_in_time(
         let ends: Vec<Duration> = guards.iter().map(MutexGuard::remaining).collect();
         thread::sleep(ends.into_iter().max().unwrap() + SLACK);
         for (guard, receiver) in guards.into_iter().zip(receivers) {
-            assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "told twice");
+            assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "reported twice");
             assert!(guard.remaining().is_zero());
             drop(guard);
-            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+            assert_eq!(receiver.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
         }
         assert!(remaining.iter().all(|remaining| *remaining <= MARGIN), "round {round}: too early: {remaining:?}");
         if remaining.iter().all(|remaining| !remaining.is_zero()) {
@@ -100,16 +102,16 @@ fn told_in_time(
         }
         seen.push(remaining);
     }
-    panic!("round {round}: told when it was too late: {seen:?}");
+    panic!("round {round}: reported too late: {seen:?}");
 }
 
-fn remaining_when_told(guard: &MutexGuard) -> Duration {
+fn remaining_when_reported(guard: &MutexGuard) -> Duration {
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
     guard.remaining()
 }
 
 #[test]
-fn a_lock_that_a_majority_has_lost_is_told_at_the_next_renewal() {
+fn a_lock_that_a_majority_has_lost_is_reported_at_the_next_renewal() {
     let servers = Server::several(5).unwrap();
     let client = client(&servers);
     let ttl = Duration::from_secs(9);
@@ -129,18 +131,18 @@ fn a_lock_that_a_majority_has_lost_is_told_at_the_next_renewal() {
             assert!(start.elapsed() < ttl / 2, "not before its end");
             assert_eq!(guard.remaining(), Duration::ZERO);
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-            assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+            assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
         }
         gone_for_good(&servers, KEY);
     }
 }
 
 #[test]
-fn a_loss_that_an_extension_by_hand_finds_out_is_told() {
+fn a_loss_that_an_extension_by_hand_finds_is_reported() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     for is_watched in [true, false] {
-        let mutex = lasting(&client, KEY);
+        let mutex = long_lock(&client, KEY);
         let mut guard = take(&if is_watched { mutex.watchdog(Watchdog::new()) } else { mutex });
         let lost = guard.lost().unwrap();
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
@@ -148,20 +150,20 @@ fn a_loss_that_an_extension_by_hand_finds_out_is_told() {
             server.command(&["DEL", KEY]).unwrap();
         }
         assert_eq!(lost.try_recv(), Err(TryRecvError::Empty));
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(lost.try_recv(), Ok(()));
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
-        assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "told twice");
+        assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected), "reported twice");
         gone_for_good(&servers, KEY);
     }
 }
 
 #[test]
-fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
+fn when_a_loss_was_reported_nothing_extends_the_lock_any_more() {
     let servers = Server::several(3).unwrap();
-    let client = hasty_client_of(servers.iter().map(Server::url));
+    let client = short_timeout_client_of(servers.iter().map(Server::url));
     let mut guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(TTL * 2 / 5)));
     for server in &servers {
         server.pause().unwrap();
@@ -170,7 +172,7 @@ fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
     for server in &servers {
         server.resume().unwrap();
     }
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Lost);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     assert!(eventually(SOON, || guard.remaining().is_zero()));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     gone_for_good(&servers, KEY);
@@ -178,17 +180,17 @@ fn when_a_loss_was_told_nothing_extends_the_lock_any_more() {
 
 /// A lock is lost in time though the thread is waiting for a hung node on behalf of another one.
 #[test]
-fn a_short_lock_is_told_in_time_while_a_long_one_waits_for_its_answers() {
+fn a_short_lock_is_reported_lost_in_time_while_a_long_one_waits_for_its_answers() {
     once_in_time(|client, servers| {
         let watchdog = || Watchdog::new().notify_before(MARGIN);
         let long = take(&client.mutex("long").ttl(Duration::from_secs(3)).watchdog(watchdog()));
         thread::sleep(Duration::from_millis(800));
-        // Taken at last, and never extended: only its end is to be told.
+        // Taken at last, and never extended: only its end is to be reported.
         let short = take(&client.mutex(KEY).ttl(TTL).watchdog(watchdog().max_extensions(0)));
         for server in servers {
             server.pause().unwrap();
         }
-        let remaining = remaining_when_told(&short);
+        let remaining = remaining_when_reported(&short);
         for server in servers {
             server.resume().unwrap();
         }
@@ -199,22 +201,22 @@ fn a_short_lock_is_told_in_time_while_a_long_one_waits_for_its_answers() {
 
 /// The same for one that is taken when the wait has begun.
 #[test]
-fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_told_in_time() {
+fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_reported_lost_in_time() {
     once_in_time(|client, servers| {
-        let long = take(&lasting(client, "long").watchdog(Watchdog::new().period(TTL)));
+        let long = take(&long_lock(client, "long").watchdog(Watchdog::new().period(TTL)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
         servers[0].pause().unwrap();
         thread::sleep(TTL + SLACK);
         let short = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new().notify_before(MARGIN).max_extensions(0)));
-        let remaining = remaining_when_told(&short);
+        let remaining = remaining_when_reported(&short);
         servers[0].resume().unwrap();
         drop((short, long));
         remaining
     });
 }
 
-/// Lets something happen to a client that gives its nodes a second, on three servers: what was left of a lock when its loss
-/// was told must be something, in one of [`TRIES`].
+/// Lets something happen to a client that gives its nodes a second, on three servers: what was left of a lock when its
+/// loss was reported must be something, in one of [`TRIES`].
 #[track_caller]
 fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
     let servers = Server::several(3).unwrap();
@@ -228,16 +230,16 @@ fn once_in_time(mut scene: impl FnMut(&Redlock, &[Server]) -> Duration) {
         }
         seen.push(remaining);
     }
-    panic!("told when it was too late: {seen:?}");
+    panic!("reported too late: {seen:?}");
 }
 
 #[test]
-fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_told_in_time() {
+fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_reported_lost_in_time() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
     let (period, margin, short) = (Duration::from_millis(200), Duration::from_millis(100), Duration::from_millis(500));
     let watchdog = Watchdog::new().period(period).notify_before(margin);
-    let mut guard = take(&lasting(&client, "k").watchdog(watchdog));
+    let mut guard = take(&long_lock(&client, "k").watchdog(watchdog));
     let lost = guard.lost().unwrap();
     servers.iter().for_each(|server| server.pause().unwrap());
     // An extension is under way, and waits for answers.
@@ -246,14 +248,14 @@ fn a_lock_that_is_shortened_while_hung_nodes_are_waited_for_is_told_in_time() {
     thread::scope(|scope| {
         scope.spawn(|| drop(guard.extend(short)));
         lost.recv_timeout(SOON / 2).unwrap();
-        let told = begun.elapsed();
+        let reported = begun.elapsed();
         servers.iter().for_each(|server| server.resume().unwrap());
-        assert!(short - 2 * margin < told && told < short, "{told:?}");
+        assert!(short - 2 * margin < reported && reported < short, "{reported:?}");
     });
 }
 
 #[test]
-fn without_a_watchdog_the_loss_is_told_at_the_end() {
+fn without_a_watchdog_the_loss_is_reported_at_the_end() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
     let start = Instant::now();
@@ -263,11 +265,11 @@ fn without_a_watchdog_the_loss_is_told_at_the_end() {
     let taken = start.elapsed();
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert!(taken > TTL * 9 / 10 && taken < TTL + SOON / 10, "{taken:?}");
-    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "told twice");
+    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "reported twice");
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     assert_eq!(lost.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
 
-    // Asked for when it is over, it is told at once.
+    // Asked for when it is over, it is reported at once.
     let guard = take(&client.mutex(KEY).ttl(TTL));
     thread::sleep(TTL);
     assert_eq!(guard.lost().unwrap().recv_timeout(SOON), Ok(()));
@@ -283,11 +285,11 @@ fn without_a_watchdog_the_end_is_that_of_the_extension_by_hand() {
     assert_eq!(lost.recv_timeout(TTL * 3 / 2), Err(RecvTimeoutError::Timeout));
     assert!(!guard.remaining().is_zero());
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
-    assert_eq!(guard.remaining(), Duration::ZERO, "nobody extends it but by hand");
+    assert_eq!(guard.remaining(), Duration::ZERO, "only the call extends it");
 
     // And the other way round.
     drop(guard);
-    let mut guard = take(&lasting(&client, KEY));
+    let mut guard = take(&long_lock(&client, KEY));
     let lost = guard.lost().unwrap();
     assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(lost.recv_timeout(SOON), Ok(()));

@@ -2,7 +2,7 @@
 //!
 //! `src/docs/messages.md` lists every message; a unit test keeps that page true.
 
-use crate::clients::{SOON, builder, client_of, failure, lasting, take};
+use crate::clients::{SOON, builder, client_of, failure, long_lock, take};
 use crate::faults::keeps_secrets;
 use crate::support::fake::{Act, Event, Fake, say};
 use crate::support::process::eventually;
@@ -23,7 +23,7 @@ fn has_users(server: &Server) -> bool {
 fn alone_it_says(url: &str, address: &str, words: &str) {
     let client = client_of([url]);
     for _ in 0..3 {
-        let error = failure(&lasting(&client, "orders/42"));
+        let error = failure(&long_lock(&client, "orders/42"));
         let expected = format!("cannot lock \"orders/42\": 1 of 1 nodes failed, 1 must answer [{address}: {words}]");
         assert_eq!(error.to_string(), expected);
         keeps_secrets(&[&error]);
@@ -31,7 +31,7 @@ fn alone_it_says(url: &str, address: &str, words: &str) {
 }
 
 #[test]
-fn logins_that_fail_are_told_apart() {
+fn logins_that_fail_are_distinguished() {
     let (open, closed) = (Server::start().unwrap(), Server::with(&["--requirepass", "right"]).unwrap());
     let url = |server: &Server, login: &str| format!("redis://{login}@{}", server.address());
     alone_it_says(&closed.url(), &closed.address(), "the server requires a password, and the URL has none");
@@ -62,7 +62,7 @@ fn what_a_user_may_not_do_is_named() {
     alone_it_says(&allow("other", &["~theirs:*", "+@all"]), &address, "the user may not use this key (SET)");
     let select = format!("{}/1", allow("zero", &["~*", "+@all", "-select"]));
     alone_it_says(&select, &address, "the user may not run SELECT");
-    let guard = take(&lasting(&client_of([allow("keeper", &["~*", "+set", "+info"])]), "k"));
+    let guard = take(&long_lock(&client_of([allow("setter", &["~*", "+set", "+info"])]), "k"));
     let error = guard.unlock().unwrap_err().to_string();
     let words = "the user may not run EVAL with GET and DEL, DELIFEQ or DELEX";
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Several client processes and five real servers, while everything that can break breaks.
+//! Several client processes and five real servers, under every kind of fault.
 //!
 //! Each process increments a number in a file, by reading it, waiting, and writing it, under the lock and nothing else.
 //! [`worker`] is what they do, [`faults`] what is done to them and to their servers, always within the bounds in which
@@ -6,20 +6,20 @@
 //! * A server keeps what it has granted, or is known to have been started anew. It may be killed and come back with its
 //!   data (each write is on disk before it is answered) or without: the clients guard against that, strictly, because
 //!   some of them meet the server for the first time after it has forgotten.
-//! * A server's clock may be set forward by an hour if it has answered nobody for a time to live meanwhile, so that
+//! * A server's clock may be set forward by an hour if it has answered no client for a time to live meanwhile, so that
 //!   nothing holds any more that it had granted. Nothing less will do for even one server of five: the quorums of two
 //!   clients may have that one alone in common, and no client can see it.
 //! * Clocks of servers may be set forward by what the allowance for drift covers, all at once, and back by any time,
 //!   which only lets keys live longer.
 //! * A server may become a replica and a master again, but not of another server, whose data it would take.
-//! * Whoever writes has looked at the time that is left, and is not paused for longer than that between the look and
-//!   the write. Everywhere else processes are paused for as long as can be.
+//! * A writer checks the time that is left, and is not paused for longer than that between the check and the write.
+//!   Everywhere else processes are paused for as long as can be.
 //!
 //! Then
 //! 1. no update is lost, and no two holders overlap in time (the monotonic clock of the one machine that they run on);
-//! 2. a minority of sick servers stops nobody for long, and when all are well again the lock can be had;
+//! 2. a minority of impaired servers stops no client for long, and when all are well again the lock can be had;
 //! 3. nothing is left behind: every key goes away;
-//! 4. the end of a lease is told by the guard's channel, and no ended lease goes on.
+//! 4. the guard's channel reports the end of a lease, and no ended lease goes on.
 //!
 //! The run is short by default. `QUORUMLOCK_NEMESIS_SECONDS` makes it longer, `QUORUMLOCK_NEMESIS_SEED` repeats its
 //! choices, if not their timing, and `QUORUMLOCK_NEMESIS_NFT` has the kernel drop packets as well, where the machine
@@ -50,7 +50,7 @@ use std::time::{Duration, Instant};
 const TEST: &str = "nemesis::nothing_is_lost_while_everything_breaks";
 const SERVERS: usize = 5;
 const PROCESSES: usize = 4;
-/// Nobody holds the lock for so long at most: what is left of a killed holder's lease, twice, and a majority that hung.
+/// The longest time without a holder: what is left of a killed holder's lease, twice, and a majority that hung.
 const LONGEST_GAP: Duration = Duration::from_secs(15);
 
 #[test]
@@ -93,7 +93,7 @@ fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
     let distinct: HashSet<u64> = story.done.iter().map(|interval| interval.value).collect();
     assert_eq!(distinct.len(), story.done.len(), "a number was written twice");
     let unsure = counter.checked_sub(story.done.len() as u64).expect("no update is lost");
-    assert!(unsure <= killed as u64, "{unsure} updates by nobody, and {killed} were killed");
+    assert!(unsure <= killed as u64, "{unsure} updates without a writer, and {killed} were killed");
 }
 
 fn no_two_overlap(story: &Story) {
@@ -103,7 +103,7 @@ fn no_two_overlap(story: &Story) {
     }
 }
 
-/// Healed, the cluster serves whoever comes.
+/// Healed, the cluster serves any client.
 fn can_be_had(servers: &[Server]) {
     let client = Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap();
     let mutex = client.mutex(worker::RESOURCE).ttl(worker::TTL);
@@ -152,7 +152,7 @@ fn report(nemesis: &Nemesis, story: &Story, counter: u64, killed: usize, lasted:
     report
 }
 
-/// Reads a file that somebody may not have written yet.
+/// Reads a file that may not have been written yet.
 fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! What an observer is told: everything that it is there for, each thing once, and nothing that is secret.
+//! The events of an observer: all that are documented, each once, and without secrets.
 //!
-//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that go and come and releases that nobody
-//! waits for, [`callbacks`] about what callbacks may do.
+//! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that fail and come back and releases
+//! that no call waits for, [`callbacks`] about what callbacks may do.
 
 mod callbacks;
 mod delivery;
 mod nodes;
 
-use crate::clients::{LASTING, SOON, builder, calls, client, lasting, take, value};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::{Event, LossReason};
@@ -57,7 +57,7 @@ fn is_about_a_node(event: &Event) -> bool {
 
 type Act = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// Keeps what it is told, and then does what the test wants.
+/// Keeps each event, and then does what the test wants.
 struct Recorder {
     events: Mutex<Vec<Event>>,
     act: Act,
@@ -76,12 +76,12 @@ impl Recorder {
         self.events.lock().unwrap().clone()
     }
 
-    /// What was told of locks, in words.
+    /// The events about locks, in words.
     fn words(&self) -> Vec<String> {
         self.events().iter().filter(|event| !is_about_a_node(event)).map(words).collect()
     }
 
-    /// What was told of nodes, in words.
+    /// The events about nodes, in words.
     fn node_words(&self) -> Vec<String> {
         self.events().iter().filter(|event| is_about_a_node(event)).map(words).collect()
     }
@@ -117,7 +117,7 @@ fn everywhere(servers: &[Server], key: &str) {
 
 /// A guard whose lease ends in less than a third of [`TTL`]. On a busy machine it may take more than one attempt.
 fn brief(client: &Redlock, key: &str) -> MutexGuard {
-    client.mutex(key).ttl(TTL / 5).lock_timeout(SOON).unwrap().expect("nobody holds it")
+    client.mutex(key).ttl(TTL / 5).lock_timeout(SOON).unwrap().expect("the lock is free")
 }
 
 fn delete(servers: &[Server], key: &str) {
@@ -127,12 +127,12 @@ fn delete(servers: &[Server], key: &str) {
 }
 
 #[test]
-fn a_lock_that_is_taken_extended_and_released_is_told_of_in_order() {
+fn a_lock_that_is_taken_extended_and_released_is_reported_in_order() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed_by(builder(&servers).prefix("locks/"), &recorder);
     let start = Instant::now();
     let mut guard = take(&client.mutex(KEY).ttl(TTL));
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(recorder.words(), ["acquired k", "extended k by hand", "released k Released unlocked"]);
     for event in recorder.events() {
@@ -141,17 +141,17 @@ fn a_lock_that_is_taken_extended_and_released_is_told_of_in_order() {
                 assert_eq!((event.resource(), event.attempts()), (KEY, 1));
                 assert!(!event.waited().is_zero() && event.waited() <= start.elapsed(), "{event:?}");
             }
-            Event::Extended(event) => assert_eq!(event.ttl(), LASTING),
+            Event::Extended(event) => assert_eq!(event.ttl(), LONG_TTL),
             _ => {}
         }
     }
 }
 
 #[test]
-fn every_lost_attempt_is_told_with_its_votes_and_then_how_long_it_took() {
+fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let (mine, theirs) = (observed(&servers, &recorder), client(&servers));
-    let guard = take(&lasting(&theirs, KEY));
+    let guard = take(&long_lock(&theirs, KEY));
     everywhere(&servers, KEY);
     assert!(mine.mutex(KEY).try_lock().unwrap().is_none());
     assert_eq!(recorder.words(), ["attempt lost k"]);
@@ -168,7 +168,7 @@ fn every_lost_attempt_is_told_with_its_votes_and_then_how_long_it_took() {
     for (number, event) in (1..).zip(lost) {
         let Event::AttemptLost(event) = event else { panic!("{event:?}") };
         assert_eq!((event.resource(), event.attempt()), (KEY, number));
-        // Whoever holds it is no fault. The last attempts may have met the release.
+        // A holder is no fault. The last attempts may have met the release.
         assert!(event.causes().is_empty() && event.granted() + event.refused() >= 2, "{event:?}");
     }
     assert_eq!(acquired.attempts() as usize, lost.len() + 1);
@@ -177,21 +177,21 @@ fn every_lost_attempt_is_told_with_its_votes_and_then_how_long_it_took() {
 }
 
 #[test]
-fn an_attempt_that_too_few_nodes_answered_is_told_with_the_cause_at_each() {
+fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
     let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
     servers[1].kill();
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
-    let told: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
-    let [Event::AttemptLost(event)] = &told[..] else { panic!("{told:?}") };
+    let reported: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
+    let [Event::AttemptLost(event)] = &reported[..] else { panic!("{reported:?}") };
     assert_eq!(event.causes(), error.causes());
     assert!(event.causes().iter().all(|cause| cause.phase() == Phase::Connect));
     assert_eq!((event.causes().len(), event.refused()), (2, 0));
 }
 
 #[test]
-fn automatic_extensions_and_repairs_are_told() {
+fn automatic_extensions_and_repairs_are_reported() {
     let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL * 4).watchdog(Watchdog::new()));
@@ -211,42 +211,43 @@ fn automatic_extensions_and_repairs_are_told() {
         }
     }
     let extensions = servers.iter().map(|server| calls(server, "pexpire")).max().unwrap() as usize;
-    assert!(recorder.count("extended") <= extensions, "more extensions were told than made");
+    assert!(recorder.count("extended") <= extensions, "more extensions were reported than made");
 }
 
 #[test]
-fn a_repair_by_hand_and_a_failed_extension_by_hand_are_told() {
+fn a_repair_by_hand_and_a_failed_extension_by_hand_are_reported() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
-    let mut guard = take(&lasting(&client, KEY));
+    let mut guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     delete(&servers[..1], KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     servers[1..].iter().for_each(|server| server.pause().unwrap());
-    let ExtendOutcome::Failed(causes) = guard.extend(LASTING).unwrap() else { panic!() };
+    let ExtendOutcome::Failed(causes) = guard.extend(LONG_TTL).unwrap() else { panic!() };
     servers[1..].iter().for_each(|server| server.resume().unwrap());
     let words = ["acquired k", "extended k by hand", "repaired k", "extension failed k by hand"];
     assert_eq!(recorder.words(), words);
     for event in recorder.events() {
         if let Event::ExtensionFailed(event) = event {
             assert_eq!(event.causes(), causes);
-            assert!(event.remaining() > LASTING / 2);
+            assert!(event.remaining() > LONG_TTL / 2);
         }
     }
     drop(guard);
 }
 
-/// However a lock is lost, and however its guard learns of it and ends: it is told once, before the release or without it.
+/// However a lock is lost, and however its guard learns of it and ends: the loss is reported once, before the release
+/// or without it.
 #[test]
-fn a_loss_is_told_once_and_why() {
-    type Story = (&'static str, LossReason, fn(&Redlock, &[Server]) -> MutexGuard);
-    let stories: [Story; 8] = [
-        ("it runs out and nobody asks", LossReason::LeaseEnded, |client, _| {
+fn a_loss_is_reported_once_with_its_reason() {
+    type Case = (&'static str, LossReason, fn(&Redlock, &[Server]) -> MutexGuard);
+    let cases: [Case; 8] = [
+        ("it runs out and no call notices", LossReason::LeaseEnded, |client, _| {
             let guard = brief(client, KEY);
             thread::sleep(TTL / 3);
             guard
         }),
-        ("it runs out and is told by the channel", LossReason::LeaseEnded, |client, _| {
+        ("it runs out and the channel reports it", LossReason::LeaseEnded, |client, _| {
             let guard = brief(client, KEY);
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
             guard
@@ -271,20 +272,20 @@ fn a_loss_is_told_once_and_why() {
             guard
         }),
         ("its keys are deleted, and it is extended, once", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&lasting(client, KEY));
+            let mut guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
             assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
             guard
         }),
         ("its keys are deleted", LossReason::KeyGone, |client, servers| {
-            let guard = take(&lasting(client, KEY));
+            let guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
             guard
         }),
         ("its keys are deleted, and it is extended", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&lasting(client, KEY));
+            let mut guard = take(&long_lock(client, KEY));
             everywhere(servers, KEY);
             delete(servers, KEY);
             for _ in 0..2 {
@@ -295,7 +296,7 @@ fn a_loss_is_told_once_and_why() {
             guard
         }),
         ("its keys are deleted, and a watchdog finds out", LossReason::KeyGone, |client, servers| {
-            let mut guard = take(&lasting(client, KEY).watchdog(Watchdog::new().period(TTL)));
+            let mut guard = take(&long_lock(client, KEY).watchdog(Watchdog::new().period(TTL)));
             everywhere(servers, KEY);
             delete(servers, KEY);
             guard.lost().unwrap().recv_timeout(SOON).unwrap();
@@ -303,7 +304,7 @@ fn a_loss_is_told_once_and_why() {
             guard
         }),
     ];
-    for (story, reason, tell) in stories {
+    for (story, reason, tell) in cases {
         for is_dropped in [true, false] {
             let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
             let client = observed(&servers, &recorder);
@@ -328,13 +329,13 @@ fn a_loss_is_told_once_and_why() {
 }
 
 #[test]
-fn a_watched_lock_whose_nodes_hang_is_told_of_with_every_failed_extension_and_its_loss() {
+fn a_watched_lock_whose_nodes_hang_is_reported_with_every_failed_extension_and_its_loss() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed_by(Redlock::builder().nodes(servers.iter().map(Server::url)), &recorder);
     let guard = take(&client.mutex(KEY).ttl(TTL).watchdog(Watchdog::new()));
     servers.iter().for_each(|server| server.pause().unwrap());
     guard.lost().unwrap().recv_timeout(SOON).unwrap();
-    // In time for whoever relies on the observer alone: while the lease lasts. The thread has told the channel first.
+    // In time for a program that relies on the observer alone: while the lease lasts. The channel is notified first.
     assert!(eventually(SOON, || recorder.count("lost k LeaseEnded") == 1));
     servers.iter().for_each(|server| server.resume().unwrap());
     assert!(recorder.count("extension failed k automatically") >= 2, "{:?}", recorder.words());
@@ -356,12 +357,12 @@ fn no_event_shows_a_password_or_a_token() {
     let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
     let nodes = Redlock::builder().nodes(urls).node("redis://:hunter2@127.0.0.1:1").node_timeout(TTL);
     let client = observed_by(nodes, &recorder);
-    let mut guard = take(&lasting(&client, KEY));
+    let mut guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     let token = value(&servers[0], KEY).unwrap();
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     servers[1..].iter().for_each(|server| server.pause().unwrap());
-    let _ = guard.extend(LASTING).unwrap();
+    let _ = guard.extend(LONG_TTL).unwrap();
     assert!(guard.unlock().is_err());
     assert!(client.mutex(KEY).try_lock().is_err());
     servers[1..].iter().for_each(|server| server.resume().unwrap());

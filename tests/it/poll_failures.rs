@@ -1,6 +1,6 @@
 //! A process whose limit of descriptors is lowered below what it has open: poll fails for good.
 
-use crate::clients::{builder, lasting, take};
+use crate::clients::{builder, long_lock, take};
 use crate::support::process::alone;
 use crate::support::server::Server;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// How long nodes that hang are waited for.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often this process has gone to sleep. What a thread uses of a processor is no measure: on a busy machine one that
-/// never sleeps gets little of it.
+/// How often this process has gone to sleep. What a thread uses of a processor is no measure: on a busy machine one
+/// that never sleeps gets little of it.
 fn sleeps() -> i64 {
     getrusage(UsageWho::RUSAGE_SELF).unwrap().voluntary_context_switches()
 }
@@ -21,7 +21,7 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
     alone("poll_failures::where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer", || {
         let mut servers = Server::several(3).unwrap();
         let client = builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap();
-        drop(take(&lasting(&client, "k")));
+        drop(take(&long_lock(&client, "k")));
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         // The waker and three nodes are four.
         setrlimit(Resource::RLIMIT_NOFILE, 3, hard).unwrap();
@@ -35,7 +35,7 @@ fn where_poll_fails_for_good_the_driver_sleeps_and_loses_no_answer() {
         assert!((20..=250).contains(&slept), "the driver slept {slept} times in {:?}", begun.elapsed());
 
         servers.iter_mut().for_each(|server| server.resume().unwrap());
-        let guard = lasting(&client, "another").lock().unwrap();
+        let guard = long_lock(&client, "another").lock().unwrap();
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         setrlimit(Resource::RLIMIT_NOFILE, soft, hard).unwrap();
     });

@@ -1,9 +1,9 @@
-//! Who wins when some nodes are taken: every set of taken nodes, for one to six nodes.
+//! Whether an attempt wins when some nodes are taken: every set of taken nodes, for one to six nodes.
 //!
 //! A lost attempt is undone without waiting for it, and a won one does not wait for stragglers. So what is left on the
 //! servers is looked at until it is as it should be.
 
-use crate::clients::{SOON, client, lasting, value};
+use crate::clients::{SOON, client, long_lock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::ReleaseOutcome;
@@ -16,7 +16,7 @@ fn the_free_majority_decides_and_nothing_is_left_behind() {
     let servers = Server::several(6).unwrap();
     for count in 1..=servers.len() {
         let servers = &servers[..count];
-        let mutex = lasting(&client(servers), KEY);
+        let mutex = long_lock(&client(servers), KEY);
         for set in 0..1_u32 << count {
             let taken = |index: usize| set & (1 << index) != 0;
             for (index, server) in servers.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Connections that come late, break and come back: without anybody's help, and without costing an attempt.
+//! Connections that come late, break and come back: without a call for it, and without costing an attempt.
 
-use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and_fill, lasting, take, value};
+use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[test]
 fn a_restarted_node_is_used_again() {
     let mut servers = Server::several(5).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let pair = || assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     pair();
     servers[4].kill();
@@ -33,7 +33,7 @@ fn a_restarted_node_is_used_again() {
 fn a_client_that_is_built_before_its_nodes_works_once_they_are_there() {
     let ports = [0; 3].map(|_| free_port().unwrap());
     let client = client_of(ports.map(|port| format!("redis://127.0.0.1:{port}")));
-    let mutex = lasting(&client, "k");
+    let mutex = long_lock(&client, "k");
     for _ in 0..3 {
         let error = failure(&mutex);
         assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -64,7 +64,7 @@ fn a_quorum_that_comes_back_is_noticed_by_attempts_that_never_waited() {
             .restart_policy(RestartPolicy::Off)
             .build()
             .unwrap();
-        let mutex = lasting(&client, "k");
+        let mutex = long_lock(&client, "k");
         drop(mutex.lock().unwrap());
         embedded.iter().for_each(EmbeddedNode::kill);
         failure(&mutex);
@@ -94,7 +94,7 @@ fn a_lock_whose_connections_were_closed_long_ago_is_released() {
 #[test]
 fn connections_that_time_out_on_the_server_do_not_cost_an_attempt() {
     let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
-    let mutex = lasting(&connected(&servers), "k");
+    let mutex = long_lock(&connected(&servers), "k");
     for _ in 0..2 {
         let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
         assert!(eventually(SOON, alone), "the servers never closed the idle connections");
@@ -111,7 +111,7 @@ fn a_lock_whose_connections_were_closed_just_now_is_released() {
 fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
     let servers = [0; 3].map(|_| Server::with(&["--timeout", "1"]).unwrap());
     let client = builder(&servers).build().unwrap();
-    let mutex = lasting(&client, "k");
+    let mutex = long_lock(&client, "k");
     let alone = || servers.iter().all(|server| server.info("connected_clients").unwrap() == "1");
     for round in 0..2 {
         let guard = mutex.try_lock();
@@ -126,7 +126,7 @@ fn servers_that_close_idle_connections_cost_neither_an_attempt_nor_a_release() {
 fn connections_that_are_closed_time_and_again_do_not_cost_a_release() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
-    let (a, b) = (take(&lasting(&client, "a")), take(&lasting(&client, "b")));
+    let (a, b) = (take(&long_lock(&client, "a")), take(&long_lock(&client, "b")));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
     close_connections(&servers);
     thread::sleep(LONG_AGO);
@@ -143,23 +143,23 @@ fn a_dropped_guard_whose_connections_were_closed_is_released() {
     for idle in [JUST_NOW, LONG_AGO] {
         let servers = Server::several(3).unwrap();
         let client = connected(&servers);
-        let guard = take(&lasting(&client, "k"));
+        let guard = take(&long_lock(&client, "k"));
         close_connections(&servers);
         thread::sleep(idle);
         drop(guard);
-        // Servers that are near are connected to within the call, and nobody else makes one.
+        // Servers that are near are connected to within the call, and no other call comes.
         let released = || servers.iter().all(|server| value(server, "k").is_none());
         assert!(eventually(SOON, released), "closed {idle:?} ago");
     }
 }
 
 #[test]
-fn a_release_that_opens_a_connection_goes_there_behind_those_that_are_owed() {
+fn a_release_that_opens_a_connection_goes_there_behind_pending_ones() {
     // All nodes are released in one dialect, new connections included.
     let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(ServerKind::Valkey9).start().unwrap());
     let proxies = nodes.each_ref().map(|node| Proxy::before(node.address().port()));
     let client = client_of(proxies.each_ref().map(Proxy::url));
-    let guards = ["a", "b", "c"].map(|key| take(&lasting(&client, key)));
+    let guards = ["a", "b", "c"].map(|key| take(&long_lock(&client, key)));
     assert!(eventually(SOON, || nodes.iter().all(|node| node.keys().len() == 3)));
     let [a, b, c] = guards;
 
@@ -167,42 +167,42 @@ fn a_release_that_opens_a_connection_goes_there_behind_those_that_are_owed() {
     assert_eq!(a.unlock().unwrap(), ReleaseOutcome::Released);
     proxies[2].reset_all();
     proxies[2].flow(Direction::ToServer);
-    // Whoever comes next finds the connection broken, and may not open another one at once.
+    // The next call finds the connection broken, and may not open another one at once.
     thread::sleep(JUST_NOW);
     assert_eq!(b.unlock().unwrap(), ReleaseOutcome::Released);
     thread::sleep(LONG_AGO);
     assert_eq!(c.unlock().unwrap(), ReleaseOutcome::Released);
     let released = || {
-        drop(lasting(&client, "another").try_lock());
+        drop(long_lock(&client, "another").try_lock());
         ["a", "b", "c"].iter().all(|key| nodes[2].value(key).is_none())
     };
     assert!(eventually(SOON, released), "left behind: {:?}", nodes[2].keys());
 }
 
 #[test]
-fn a_connection_that_was_made_while_nobody_looked_is_used() {
+fn a_connection_that_was_made_while_no_thread_polled_is_used() {
     let mut servers =
         [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
     // The third one's queue is full: the kernel lets newcomers try again after a second.
-    let crowd = hang_and_fill(&servers[2]);
-    let mutex = lasting(&client(&servers), "k");
+    let queued = hang_and_fill(&servers[2]);
+    let mutex = long_lock(&client(&servers), "k");
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
-    drop(crowd);
+    drop(queued);
     servers[2].resume().unwrap();
     thread::sleep(Duration::from_millis(1500));
     servers[0].kill();
     assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
 }
 
-/// How long ago a connection was closed when it is used again: so recently that it still seems to be in use, and so long
-/// ago that it seems idle.
+/// How long ago a connection was closed when it is used again: so recently that it still seems to be in use, and so
+/// long ago that it seems idle.
 const JUST_NOW: Duration = Duration::from_millis(20);
 const LONG_AGO: Duration = Duration::from_millis(1200);
 
 #[track_caller]
 fn attempts_after_closing(idle: Duration) {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&connected(&servers), "k");
+    let mutex = long_lock(&connected(&servers), "k");
     for _ in 0..3 {
         close_connections(&servers);
         thread::sleep(idle);
@@ -214,7 +214,7 @@ fn attempts_after_closing(idle: Duration) {
 fn unlock_after_closing(idle: Duration) {
     let servers = Server::several(3).unwrap();
     let client = connected(&servers);
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     close_connections(&servers);
     thread::sleep(idle);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -225,7 +225,7 @@ fn unlock_after_closing(idle: Duration) {
 fn connected(servers: &[Server]) -> Redlock {
     let client = builder(servers).build().unwrap();
     let known = || {
-        assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
         // Ours and the one that asks.
         servers.iter().all(|server| server.info("connected_clients").unwrap() == "2")
     };
@@ -235,7 +235,7 @@ fn connected(servers: &[Server]) -> Redlock {
 
 /// Looks after another attempt was made: a connection that is not open yet when a call returns goes on in the next one.
 fn is_released_everywhere(client: &Redlock, servers: &[Server]) -> bool {
-    let _ = lasting(client, "another").try_lock();
+    let _ = long_lock(client, "another").try_lock();
     servers.iter().all(|server| value(server, "k").is_none())
 }
 

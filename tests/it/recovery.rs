@@ -1,6 +1,6 @@
-//! Nodes that come back, or seem to: they are owed what they missed, and are not asked without end.
+//! Nodes that come back, or seem to: they get the releases that they missed, and are not asked without end.
 
-use crate::clients::{SOON, client_of, lasting, take, value};
+use crate::clients::{SOON, client_of, long_lock, take, value};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_node_that_is_owed_many_releases_comes_back_and_gets_them() {
+fn a_node_that_missed_many_releases_comes_back_and_gets_them() {
     // Together they are longer than what may wait to be sent on one connection.
     let (guards, key) = (4000, "x".repeat(4000));
     let down = Arc::new(AtomicBool::new(false));
@@ -20,7 +20,7 @@ fn a_node_that_is_owed_many_releases_comes_back_and_gets_them() {
     let fake = Fake::scripted(move |_, event| match event {
         _ if script.load(Ordering::SeqCst) => vec![Act::Close],
         Event::Connected => Vec::new(),
-        // Far enough away that what is owed has to wait for the greeting.
+        // Far enough away that pending releases have to wait for the handshake.
         Event::Received(command) if command[0] == "INFO" => {
             vec![Act::Wait(Duration::from_millis(10)), Act::Say(healthy(command))]
         }
@@ -30,23 +30,23 @@ fn a_node_that_is_owed_many_releases_comes_back_and_gets_them() {
     let client = client_with(&servers, &fake);
     let count = |name: &str| fake.commands().iter().filter(|command| command[0].starts_with(name)).count();
     let taking_part = || {
-        drop(take(&lasting(&client, "before")));
+        drop(take(&long_lock(&client, "before")));
         count("SET") > 0 && count("EVAL") > 0
     };
     assert!(eventually(SOON, taking_part));
 
-    let held: Vec<_> = (0..guards).map(|number| take(&lasting(&client, &format!("{key}{number}")))).collect();
+    let held: Vec<_> = (0..guards).map(|number| take(&long_lock(&client, &format!("{key}{number}")))).collect();
     let (set, released) = (count("SET"), count("EVAL"));
     down.store(true, Ordering::SeqCst);
     drop(held);
     let noticed = || {
-        drop(lasting(&client, "meanwhile").try_lock());
+        drop(long_lock(&client, "meanwhile").try_lock());
         fake.connections() > 1
     };
     assert!(eventually(SOON, noticed));
     down.store(false, Ordering::SeqCst);
     let back = || {
-        drop(lasting(&client, "after").try_lock());
+        drop(long_lock(&client, "after").try_lock());
         count("SET") > set && count("EVAL") >= released + guards
     };
     assert!(
@@ -59,30 +59,30 @@ fn a_node_that_is_owed_many_releases_comes_back_and_gets_them() {
 }
 
 #[test]
-fn a_release_owed_survives_a_connection_refused_while_somebody_polls() {
+fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
     let mut server = Server::with(&["--tcp-backlog", "1", "--appendonly", "yes", "--appendfsync", "always"]).unwrap();
     let client = Redlock::builder().node(server.url()).node_timeout(Duration::from_secs(3)).build().unwrap();
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());
     server.pause().unwrap();
     let address = server.address().parse().unwrap();
     let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(50)).ok();
-    let crowd: Vec<_> = (0..10).map_while(connect).collect();
-    assert!(crowd.len() < 10, "the queue takes everybody");
+    let connections: Vec<_> = (0..10).map_while(connect).collect();
+    assert!(connections.len() < 10, "the queue takes all");
     // Finds its connection closed, and begins another one, which the full queue neither takes nor refuses.
     drop(guard);
     thread::scope(|scope| {
-        scope.spawn(|| drop(lasting(&client, "another").try_lock()));
+        scope.spawn(|| drop(long_lock(&client, "another").try_lock()));
         thread::sleep(Duration::from_millis(200));
         // The next packet of it is refused.
         server.kill();
-        drop(crowd);
+        drop(connections);
     });
     server.restart().unwrap();
     assert!(value(&server, "k").is_some());
     let gone = || {
-        drop(lasting(&client, "another").try_lock());
+        drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()
     };
     assert!(eventually(SOON / 3, gone), "the release was lost");
@@ -97,17 +97,17 @@ fn a_release_that_a_loading_node_could_not_do_is_done_later() {
         (_, Event::Received(command)) => vec![Act::Say(healthy(command))],
     });
     let client = client_of([fake.url()]);
-    drop(take(&lasting(&client, "k")));
+    drop(take(&long_lock(&client, "k")));
     let asked = || {
-        drop(lasting(&client, "another").try_lock());
+        drop(long_lock(&client, "another").try_lock());
         fake.connections() > 2
     };
     assert!(eventually(SOON, asked));
     thread::sleep(Duration::from_millis(100));
     let commands = fake.commands();
-    let owed =
+    let pending =
         commands.iter().skip_while(|command| command[0] != "EVAL").filter(|c| c.contains(&"k".to_owned())).count();
-    assert!(owed > 2, "{commands:?}");
+    assert!(pending > 2, "{commands:?}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_node_that_takes_part_in_nothing_but_releases_is_asked_less_and_less_often()
         let client = client_with(&servers, &fake);
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(2) {
-            drop(take(&lasting(&client, "k")));
+            drop(take(&long_lock(&client, "k")));
             thread::sleep(Duration::from_millis(2));
         }
         // With 10 ms, then twice as long each time, up to 1 s, after one that is free.

@@ -1,21 +1,21 @@
-//! A server that repeats the run id of an honest one, and seems to be the same server by another URL.
+//! A server that repeats the run id of a genuine one, and seems to be the same server by another URL.
 //!
-//! Whichever of the two is met first has the vote. What the other one grants counts for it all the same, so the server that
-//! repeats the run id takes no vote away; and no lock has two holders because of it.
+//! Whichever of the two is met first has the vote. What the other one grants counts for it all the same, so the server
+//! that repeats the run id takes no vote away; and no lock has two holders because of it.
 
-use crate::clients::{SOON, client_of, lasting, take};
+use crate::clients::{SOON, client_of, long_lock, take};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
-/// Clients that are built one after the other: of some the honest server is met first, of others the liar.
+/// Clients that are built one after the other: some connect to the genuine server first, others to the fake.
 const CLIENTS: usize = 20;
 const NODE_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Answers INFO as the server does, and every command that sets, extends or deletes a key with `answer`.
-fn liar(server: &Server, set: &'static str, script: &'static str) -> Fake {
+fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> Fake {
     let run_id = server.info("run_id").unwrap();
     Fake::on_command(move |command| match command {
         command if is(command, "INFO") => {
@@ -28,45 +28,45 @@ fn liar(server: &Server, set: &'static str, script: &'static str) -> Fake {
     })
 }
 
-/// A client of two servers and the liar, which repeats the run id of the first one, at any place in the list.
-fn client(servers: &[Server], liar: &Fake, number: usize) -> Redlock {
+/// A client of two servers and the fake, which repeats the run id of the first one, at any place in the list.
+fn client(servers: &[Server], fake: &Fake, number: usize) -> Redlock {
     let mut urls = vec![servers[0].url(), servers[1].url()];
-    urls.insert(number % 3, liar.url());
+    urls.insert(number % 3, fake.url());
     Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).release_notifications(false).build().unwrap()
 }
 
-/// Whether the liar was met first, and has the vote of the server.
-fn is_deceived(client: &Redlock, liar: &Fake) -> bool {
+/// Whether the fake was connected first, and has the vote of the server.
+fn has_vote(client: &Redlock, fake: &Fake) -> bool {
     let nodes = client.nodes().unwrap();
     let mut rejected = nodes.iter().filter(|node| matches!(node.state(), NodeState::Rejected(Cause::Duplicate(_))));
-    rejected.any(|node| !liar.url().ends_with(node.address()))
+    rejected.any(|node| !fake.url().ends_with(node.address()))
 }
 
 #[test]
-fn a_liar_that_refuses_keeps_nobody_out() {
+fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
     let servers = Server::several(2).unwrap();
-    let liar = liar(&servers[0], "$-1\r\n", ":-1\r\n");
-    let mut deceived = 0;
+    let fake = repeating_fake(&servers[0], "$-1\r\n", ":-1\r\n");
+    let mut fake_votes = 0;
     for number in 0..CLIENTS {
-        let client = client(&servers, &liar, number);
+        let client = client(&servers, &fake, number);
         for _ in 0..2 {
-            let mut guard = lasting(&client, "k").try_lock().unwrap().expect("a majority is free");
+            let mut guard = long_lock(&client, "k").try_lock().unwrap().expect("a majority is free");
             assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended, "{:?}", client.nodes());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released, "{:?}", client.nodes());
         }
-        deceived += usize::from(is_deceived(&client, &liar));
+        fake_votes += usize::from(has_vote(&client, &fake));
     }
-    assert!(deceived > 0, "the liar was never met first, so that nothing was shown");
+    assert!(fake_votes > 0, "the fake was never connected first, so that nothing was shown");
 }
 
 #[test]
-fn a_liar_that_grants_makes_no_second_holder() {
+fn a_node_with_a_false_run_id_that_grants_makes_no_second_holder() {
     let servers = Server::several(2).unwrap();
-    let liar = liar(&servers[0], "+OK\r\n", ":1\r\n");
+    let fake = repeating_fake(&servers[0], "+OK\r\n", ":1\r\n");
     for number in 0..CLIENTS {
-        let [first, second] = [number, number + 1].map(|number| client(&servers, &liar, number));
-        let guard = lasting(&first, "k").try_lock().unwrap().expect("a majority is free");
-        assert!(lasting(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
+        let [first, second] = [number, number + 1].map(|number| client(&servers, &fake, number));
+        let guard = long_lock(&first, "k").try_lock().unwrap().expect("a majority is free");
+        assert!(long_lock(&second, "k").try_lock().unwrap().is_none(), "{:?}", second.nodes());
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -88,11 +88,11 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
     let client = client(&servers, &second, 2);
-    let [mutex, held] = ["k", "held"].map(|key| lasting(&client, key));
+    let [mutex, held] = ["k", "held"].map(|key| long_lock(&client, key));
     let other = client_of(servers.iter().map(Server::url));
-    let _held = take(&lasting(&other, "held"));
+    let _held = take(&long_lock(&other, "held"));
     let is_second = || {
-        drop(lasting(&client, "first").try_lock());
+        drop(long_lock(&client, "first").try_lock());
         matches!(client.nodes().unwrap()[2].state(), NodeState::Rejected(Cause::Duplicate(_)))
     };
     assert!(eventually(SOON, is_second) && second.connections() == 1, "{:?}", client.nodes());
@@ -103,8 +103,8 @@ fn a_release_that_a_second_url_left_unanswered_is_sent_again() {
     assert!(eventually(SOON, || second.commands().iter().filter(releases).count() == 2), "{:?}", second.commands());
 }
 
-/// An attempt that connects first lasts for two node timeouts. One server has one vote in all of it, though the connection
-/// on which it has voted is lost, and another URL is connected to only then.
+/// An attempt that connects first lasts for two node timeouts. One server has one vote in all of it, though the
+/// connection on which it has voted is lost, and another URL is connected to only then.
 #[test]
 fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     let fence = "$16\r\n1700000000000000\r\n";
@@ -126,6 +126,6 @@ fn a_second_url_that_is_met_late_in_an_attempt_brings_no_second_vote() {
     let urls = [&first, &second, &other].map(Fake::url);
     let client =
         Redlock::builder().nodes(urls).node_timeout(NODE_TIMEOUT).release_notifications(false).build().unwrap();
-    let won = lasting(&client, "k").fenced().try_lock();
+    let won = long_lock(&client, "k").fenced().try_lock();
     assert!(won.is_err(), "one server has two votes: {:?}", client.nodes());
 }

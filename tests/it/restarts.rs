@@ -1,9 +1,9 @@
 //! Nodes that were restarted and have forgotten what they promised: their votes do not count until it has ended.
 //!
-//! A client that has met a node before it was restarted is *acquainted* here. [`looks`] is about what is told of nodes,
-//! [`replicas`] about masters that were replicas meanwhile.
+//! A client that has met a node before it was restarted is *acquainted* here. [`node_status`] is about the status of
+//! nodes, [`replicas`] about masters that were replicas meanwhile.
 
-mod looks;
+mod node_status;
 mod replicas;
 
 use crate::clients::{SOON, builder, calls, causes, failure, gone_for_good, take, value};
@@ -46,8 +46,8 @@ fn asked(servers: &[Server]) -> bool {
     servers.iter().all(|server| calls(server, "set") > 0)
 }
 
-/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and E
-/// can grant it. A and B refuse.
+/// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and
+/// E can grant it. A and B refuse.
 fn classic(guard: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
     let mut servers = Server::several(5).unwrap();
     let theirs = brief(&servers).restart_policy(guard).build().unwrap();
@@ -86,7 +86,7 @@ fn a_node_that_forgot_a_lock_does_not_give_it_away_a_second_time() {
 fn without_the_guard_it_does() {
     let (_servers, held, theirs) = classic(RestartPolicy::Off);
     let second = || matches!(theirs.try_lock(), Ok(Some(guard)) if !guard.remaining().is_zero());
-    assert!(eventually(MAX_TTL / 2, second), "nobody gave it away");
+    assert!(eventually(MAX_TTL / 2, second), "no node gave it away");
     assert!(!held.remaining().is_zero(), "nothing was shown");
 }
 
@@ -252,7 +252,7 @@ fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_after
 }
 
 #[test]
-fn in_strict_mode_a_stranger_does_not_count_while_it_is_young() {
+fn in_strict_mode_a_new_node_does_not_count_while_its_uptime_is_low() {
     let servers = Server::several(3).unwrap();
     let started = Instant::now();
     let strict = || brief(&servers).restart_policy(RestartPolicy::Strict).build().unwrap();
@@ -327,7 +327,7 @@ fn a_replica_that_has_lost_its_master_gives_itself_away_to_a_script_too() {
     let mutex = client.mutex(KEY).ttl(MAX_TTL).fenced();
     drop(take(&mutex));
     node[0].command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]).unwrap();
-    // Nobody is there.
+    // No server is there.
     node[0].command(&["REPLICAOF", "127.0.0.1", "1"]).unwrap();
     assert_eq!(causes(&failure(&mutex)), [(node[0].address(), Phase::Reply, Cause::Server("MASTERDOWN"))]);
     node[0].command(&["REPLICAOF", "NO", "ONE"]).unwrap();

@@ -25,7 +25,7 @@ struct Counter {
 }
 
 impl Counter {
-    /// Loses an update if anybody else is here.
+    /// Loses an update if another thread is here.
     fn increment(&self) {
         assert_eq!(self.holders.fetch_add(1, Ordering::Relaxed), 0, "two holders of one lock");
         let value = self.value.load(Ordering::Relaxed);

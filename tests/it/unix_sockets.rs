@@ -1,6 +1,6 @@
 //! Nodes on Unix domain sockets: the same lock, without a port.
 
-use crate::clients::{SOON, causes, client, client_of, failure, gone_for_good, lasting, take};
+use crate::clients::{SOON, causes, client, client_of, failure, gone_for_good, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::{Cause, Phase, ReleaseOutcome};
@@ -14,17 +14,17 @@ fn a_lock_over_unix_sockets_excludes_and_is_released() {
     let servers = [start(), start(), start()];
     assert!(servers.iter().all(|server| server.url().starts_with("unix://") && server.port() == 0));
     let (mine, theirs) = (client(&servers), client(&servers));
-    let guard = take(&lasting(&mine, "k"));
-    assert!(lasting(&theirs, "k").try_lock().unwrap().is_none());
+    let guard = take(&long_lock(&mine, "k"));
+    assert!(long_lock(&theirs, "k").try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    drop(take(&lasting(&theirs, "k")));
+    drop(take(&long_lock(&theirs, "k")));
     gone_for_good(&servers, "k");
 }
 
 #[test]
 fn sockets_and_ports_mix() {
     let servers = [start(), Server::start().unwrap(), start()];
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     for _ in 0..10 {
         assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
     }
@@ -37,10 +37,10 @@ fn sockets_and_ports_mix() {
 #[test]
 fn a_socket_that_is_not_there_is_refused_until_it_is() {
     let mut server = start();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     let path = server.socket().unwrap();
     server.kill();
-    // A killed server leaves its socket behind, on which nobody listens; a new one finds no file at all.
+    // A killed server leaves its socket behind, on which no process listens; a new one finds no file at all.
     for _ in 0..2 {
         let refused = (format!("unix:{}", path.display()), Phase::Connect, Cause::Refused);
         assert_eq!(causes(&failure(&mutex)), [refused]);
@@ -55,10 +55,10 @@ fn a_database_and_a_password_reach_a_socket_too() {
     let server = Server::plan().unix_socket("node.sock").arguments(&["--requirepass", "hunter2"]).start().unwrap();
     let path = server.socket().unwrap();
     let client = client_of([format!("unix://:hunter2@{}?db=3", path.display())]);
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     assert!(server.info("db3").unwrap().starts_with("keys=1"));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-    let error = failure(&lasting(&client_of([server.url()]), "k"));
+    let error = failure(&long_lock(&client_of([server.url()]), "k"));
     assert_eq!(causes(&error)[0].1, Phase::Handshake);
     assert_eq!(causes(&error)[0].2, Cause::Auth);
 }

@@ -1,4 +1,5 @@
-//! What `unlock` and a dropped guard say of the lock: `Expired`, and that it is lost, only where no quorum can have held it.
+//! What `unlock` and a dropped guard say of the lock: `Expired`, and that it is lost, only where no quorum can have
+//! held it.
 
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::server::Server;
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(10);
-const LASTING: Duration = Duration::from_secs(60);
+const LONG_TTL: Duration = Duration::from_secs(60);
 
 /// Counts losses and releases without an outcome.
 #[derive(Default)]
@@ -51,8 +52,8 @@ fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum held the lock, and may
-/// have held it to the end.
+/// One node deletes, one never had the key because it was down at the acquire, one hangs: a quorum held the lock, and
+/// may have held it to the end.
 #[test]
 fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
     for is_dropped in [false, true] {
@@ -60,24 +61,24 @@ fn a_node_that_never_had_the_key_does_not_make_a_lock_expired() {
         let counter = Arc::new(Counter::default());
         let client = Redlock::builder()
             .nodes(servers.iter().map(Server::url))
-            .max_ttl(LASTING)
+            .max_ttl(LONG_TTL)
             .observer(Arc::clone(&counter))
             .build()
             .unwrap();
         servers[0].kill();
-        let guard = client.mutex("held").ttl(LASTING).lock().unwrap();
+        let guard = client.mutex("held").ttl(LONG_TTL).lock().unwrap();
         servers[0].restart().unwrap();
         let votes = || {
-            let _ = client.mutex("other").ttl(LASTING).try_lock();
+            let _ = client.mutex("other").ttl(LONG_TTL).try_lock();
             client.nodes().unwrap()[0].state() == NodeState::Voting
         };
         assert!(eventually(votes), "{:?}", client.nodes());
         servers[2].pause().unwrap();
-        assert!(guard.remaining() > LASTING / 2);
+        assert!(guard.remaining() > LONG_TTL / 2);
         if is_dropped {
             drop(guard);
             let is_told = || {
-                let _ = client.mutex("other").ttl(LASTING).try_lock();
+                let _ = client.mutex("other").ttl(LONG_TTL).try_lock();
                 counter.failed.load(Ordering::Relaxed) > 0
             };
             assert!(eventually(is_told));

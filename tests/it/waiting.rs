@@ -1,7 +1,7 @@
-//! How long a call waits: never less than it was told, never much more, and not at all when it was told not to.
+//! How long a call waits: never less than its limit, never much more, and not at all when it may not wait.
 
 use crate::clients::{
-    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, lasting, promptly,
+    NODE_TIMEOUT, SLACK, SOON, builder, calls, causes, client, client_of, gone_for_good, long_lock, promptly,
     promptly_from, take,
 };
 use crate::nemesis::clocks;
@@ -23,10 +23,10 @@ const LATE: Duration = Duration::from_millis(60);
 fn a_wait_with_a_limit_ends_no_later_than_its_limit() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
-    let held_here = take(&lasting(&mine, "here"));
+    let held = take(&long_lock(&theirs, "k"));
+    let held_here = take(&long_lock(&mine, "here"));
     for resource in ["k", "here"] {
-        let mutex = lasting(&mine, resource);
+        let mutex = long_lock(&mine, resource);
         for limit in [1, 10, 60, 150].map(Duration::from_millis) {
             let waits: [&dyn Fn() -> quorumlock::Result<Option<MutexGuard>>; 3] =
                 [&|| mutex.lock_timeout(limit), &|| mutex.lock_deadline(Instant::now() + limit), &|| {
@@ -52,13 +52,13 @@ fn a_wait_with_a_limit_ends_no_earlier_than_its_limit() {
         client(&servers),
         builder(&servers).retry_delay(Duration::from_millis(100), Duration::from_millis(200)).build().unwrap(),
     );
-    let _held = take(&lasting(&theirs, "k"));
+    let _held = take(&long_lock(&theirs, "k"));
     for mine in [quick, slow] {
-        let held_here = lasting(&mine, "here").lock().unwrap();
+        let held_here = long_lock(&mine, "here").lock().unwrap();
         for resource in ["k", "here"] {
             for limit in [1, 10, 60, 150].map(Duration::from_millis) {
                 let start = Instant::now();
-                assert!(!matches!(lasting(&mine, resource).lock_timeout(limit), Ok(Some(_))));
+                assert!(!matches!(long_lock(&mine, resource).lock_timeout(limit), Ok(Some(_))));
                 assert!(start.elapsed() >= limit, "{:?} of {limit:?} for {resource}", start.elapsed());
             }
         }
@@ -72,21 +72,21 @@ fn a_lock_that_a_slow_node_says_is_held_is_held() {
     let fake = Fake::setting("$-1\r\n", Duration::from_millis(10));
     let client = client_of([fake.url()]);
     for _ in 0..5 {
-        let outcome = lasting(&client, "k").lock_timeout(Duration::from_millis(150));
+        let outcome = long_lock(&client, "k").lock_timeout(Duration::from_millis(150));
         assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
     }
 }
 
-/// Delays are drawn between the shortest and three times the one before. If chance always gave the least, each would be the
-/// shortest, and there would be hundreds of attempts.
+/// Delays are drawn between the shortest and three times the one before. If chance always gave the least, each would be
+/// the shortest, and there would be hundreds of attempts.
 #[test]
 fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
     let servers = Server::several(1).unwrap();
-    // Nothing tells of releases, and no key ends: the delays alone decide.
+    // No release is published, and no key ends: the delays alone decide.
     let (mine, theirs) = (builder(&servers).release_notifications(false).build().unwrap(), client(&servers));
-    let _held = take(&lasting(&theirs, "k"));
+    let _held = take(&long_lock(&theirs, "k"));
     let before = calls(&servers[0], "set");
-    assert!(lasting(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
+    assert!(long_lock(&mine, "k").lock_timeout(Duration::from_secs(3)).unwrap().is_none());
     let attempts = calls(&servers[0], "set") - before;
     assert!((5..=150).contains(&attempts), "{attempts} attempts in three seconds");
 }
@@ -95,10 +95,10 @@ fn a_lock_that_stays_held_is_asked_for_less_and_less_often() {
 fn one_attempt_never_sleeps() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let _held = take(&lasting(&theirs, "k"));
-    let _held_here = take(&lasting(&mine, "here"));
+    let _held = take(&long_lock(&theirs, "k"));
+    let _held_here = take(&long_lock(&mine, "here"));
     for resource in ["k", "here"] {
-        let mutex = lasting(&mine, resource);
+        let mutex = long_lock(&mine, resource);
         let past = Instant::now();
         let attempts: [&dyn Fn() -> bool; 3] = [
             &|| mutex.try_lock().unwrap().is_none(),
@@ -115,7 +115,7 @@ fn one_attempt_never_sleeps() {
 #[test]
 fn one_attempt_takes_what_is_free() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let past = Instant::now();
     for _ in 0..10 {
         assert_eq!(mutex.lock_timeout(Duration::ZERO).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
@@ -127,10 +127,10 @@ fn one_attempt_takes_what_is_free() {
 fn a_wait_without_limit_ends_with_the_release() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let guard = lasting(&mine, "k").lock().unwrap();
+            let guard = long_lock(&mine, "k").lock().unwrap();
             (Instant::now(), guard)
         });
         thread::sleep(Duration::from_millis(300));
@@ -156,7 +156,7 @@ fn a_wait_without_limit_is_not_for_a_dead_cluster() {
     thread::scope(|scope| {
         let lock = || {
             let start = Instant::now();
-            (lasting(&client, "k").lock().unwrap_err(), start.elapsed())
+            (long_lock(&client, "k").lock().unwrap_err(), start.elapsed())
         };
         for waiting in [scope.spawn(lock), scope.spawn(lock)] {
             let (error, waited) = waiting.join().unwrap();
@@ -180,7 +180,7 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
     let client = client_of([0; 3].map(|_| format!("redis://127.0.0.1:{}", free_port().unwrap())));
     for limit in [30, 120].map(Duration::from_millis) {
         promptly(limit + LATE, || {
-            let error = lasting(&client, "k").lock_timeout(limit).unwrap_err();
+            let error = long_lock(&client, "k").lock_timeout(limit).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
             // What a quorum of refusals decides need not wait for the third.
             assert!(error.causes().len() >= 2, "{error}");
@@ -192,12 +192,12 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
 fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(NODE_TIMEOUT).unavailable_after(SOON).build().unwrap();
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     for server in &servers {
         server.pause().unwrap();
     }
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| lasting(&client, "k").lock());
+        let waiting = scope.spawn(|| long_lock(&client, "k").lock());
         thread::sleep(Duration::from_millis(300));
         assert!(!waiting.is_finished());
         for server in &servers {
@@ -216,7 +216,7 @@ fn a_limit_shorter_than_the_node_timeout_holds_for_hung_nodes_too() {
     }
     let limit = Duration::from_millis(10);
     let client = builder(&servers).node_timeout(SOON).build().unwrap();
-    promptly(limit + SLACK, || assert!(lasting(&client, "k").lock_timeout(limit).is_err()));
+    promptly(limit + SLACK, || assert!(long_lock(&client, "k").lock_timeout(limit).is_err()));
     // The end of the client waits for what the nodes were sent.
     for server in &servers {
         server.resume().unwrap();
@@ -232,10 +232,10 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
     let shutdown = CancelHandle::new();
     let patient = Wait::timeout(SOON).cancelled_by(&shutdown);
     thread::scope(|scope| {
-        scope.spawn(|| assert!(lasting(&client, "k").lock_with(&patient).is_err()));
+        scope.spawn(|| assert!(long_lock(&client, "k").lock_with(&patient).is_err()));
         thread::sleep(LATE);
         let begun = Instant::now();
-        let error = lasting(&client, "k").lock().unwrap_err();
+        let error = long_lock(&client, "k").lock().unwrap_err();
         let took = begun.elapsed();
         shutdown.cancel();
         assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 3));
@@ -244,13 +244,13 @@ fn a_wait_without_limit_behind_one_with_a_long_limit_is_not_for_a_dead_cluster()
 }
 
 #[test]
-fn whoever_waits_behind_others_is_not_told_that_a_lock_is_held_before_any_node_has_answered() {
+fn a_waiter_behind_others_does_not_report_a_held_lock_before_any_node_has_answered() {
     let fake = Fake::silent();
     let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
     thread::scope(|scope| {
-        let head = scope.spawn(|| lasting(&client, "k").lock_timeout(4 * LATE).is_err());
+        let head = scope.spawn(|| long_lock(&client, "k").lock_timeout(4 * LATE).is_err());
         thread::sleep(LATE);
-        let error = lasting(&client, "k").lock_timeout(LATE).expect_err("nobody knows");
+        let error = long_lock(&client, "k").lock_timeout(LATE).expect_err("no node has answered");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(head.join().unwrap());
     });
@@ -268,7 +268,7 @@ fn several_waits_with_one_deadline_end_at_it() {
         let deadline = Instant::now() + LATE;
         thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| assert!(lasting(&client, "k").lock_deadline(deadline).is_err()));
+                scope.spawn(|| assert!(long_lock(&client, "k").lock_deadline(deadline).is_err()));
             }
         });
         thread::sleep(deadline.saturating_duration_since(Instant::now()));
@@ -281,14 +281,14 @@ fn several_waits_with_one_deadline_end_at_it() {
 fn no_patience_with_an_absent_cluster_is_patience_with_one_that_is_there() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).unavailable_after(Duration::ZERO).build().unwrap();
-    drop(take(&lasting(&client, "before")));
+    drop(take(&long_lock(&client, "before")));
     let barrier = Barrier::new(8);
     let errors: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
                     barrier.wait();
-                    lasting(&client, "k").lock().map(drop)
+                    long_lock(&client, "k").lock().map(drop)
                 })
             })
             .collect();
@@ -306,7 +306,7 @@ fn spinning_ends_at_the_deadline() {
     let client = client.build().unwrap();
     let limit = Duration::from_millis(15);
     promptly(limit + Duration::from_millis(5), || {
-        assert!(lasting(&client, "k").lock_timeout(limit).is_err());
+        assert!(long_lock(&client, "k").lock_timeout(limit).is_err());
     });
 }
 
@@ -325,9 +325,9 @@ fn a_guard_that_ended_long_ago_is_no_reason_to_say_that_the_lock_is_held() {
             move || mutex.lock_timeout(Duration::from_millis(600)).is_err()
         });
         thread::sleep(Duration::from_millis(200));
-        let told = mutex.lock_timeout(Duration::from_millis(100));
+        let attempt = mutex.lock_timeout(Duration::from_millis(100));
         assert!(head.join().unwrap());
-        assert_eq!(told.expect_err("nobody knows").kind(), ErrorKind::Unavailable);
+        assert_eq!(attempt.expect_err("no node has answered").kind(), ErrorKind::Unavailable);
     });
     node.resume();
 }
@@ -356,7 +356,8 @@ fn a_wait_without_limit_is_no_longer_than_attempts_last() {
     });
 }
 
-/// In a process whose own wall clock is set forward while it waits. The nodes are in that process and do not go by that clock.
+/// In a process whose own wall clock is set forward while it waits. The nodes are in that process and do not go by that
+/// clock.
 #[test]
 fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
     const FORWARD: Duration = Duration::from_secs(60);
@@ -377,7 +378,7 @@ fn a_wall_clock_set_forward_ends_no_wait_and_shortens_a_lease() {
         let before = SystemTime::now();
         clocks::set(&file, i64::try_from(FORWARD.as_micros()).unwrap());
         assert!(SystemTime::now().duration_since(before).unwrap() >= FORWARD, "the clock was not set");
-        assert!(!waiting.join().unwrap().unwrap(), "nobody has released it");
+        assert!(!waiting.join().unwrap().unwrap(), "it was never released");
         assert!(begun.elapsed() >= PATIENCE, "gave up after {:?} of {PATIENCE:?}", begun.elapsed());
         assert_eq!(guard.remaining(), Duration::ZERO);
     });

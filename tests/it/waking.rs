@@ -1,9 +1,9 @@
-//! Waiting for a lock that another program holds: woken by its release, and in time when no word of it comes.
+//! Waiting for a lock that another program holds: woken by its release, and in time when no notification comes.
 
 mod losses;
 mod many;
 
-use crate::clients::{LASTING, SOON, builder, calls, client, gone_for_good, lasting, take};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
 use crate::support::server::{Answer, Server};
@@ -50,12 +50,12 @@ fn subscribers(server: &Server) -> usize {
     list.lines().count()
 }
 
-/// Waits for a lock that is held, in another thread; `during` happens while it waits. Gives how long it took from the end of
-/// that until it had the lock.
+/// Waits for a lock that is held, in another thread; `during` happens while it waits. Gives how long it took from the
+/// end of that until it had the lock.
 fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let guard = lasting(mine, key).lock_timeout(SOON).unwrap().expect("it was released");
+            let guard = long_lock(mine, key).lock_timeout(SOON).unwrap().expect("it was released");
             let at = Instant::now();
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
             at
@@ -69,11 +69,11 @@ fn time_to_wake(mine: &Redlock, key: &str, during: impl FnOnce()) -> Duration {
 }
 
 #[test]
-fn a_release_wakes_whoever_waits_in_another_program() {
+fn a_release_wakes_a_waiter_in_another_program() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), patient(&servers).build().unwrap());
     for is_dropped in [false, true] {
-        let held = take(&lasting(&theirs, "k"));
+        let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || if is_dropped { drop(held) } else { drop(held.unlock()) });
         assert!(took < PROMPT, "{took:?}");
     }
@@ -82,7 +82,7 @@ fn a_release_wakes_whoever_waits_in_another_program() {
 }
 
 #[test]
-fn every_dialect_tells_of_a_release() {
+fn every_dialect_publishes_a_release() {
     for flavour in [ServerKind::Redis, ServerKind::Redis84, ServerKind::Valkey9] {
         let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(flavour).start().unwrap());
         let client = || {
@@ -92,7 +92,7 @@ fn every_dialect_tells_of_a_release() {
         let (mine, theirs) = (client(), client());
         // The second time, a script is called by its hash.
         for _ in 0..2 {
-            let held = take(&lasting(&theirs, "k"));
+            let held = take(&long_lock(&theirs, "k"));
             let took = time_to_wake(&mine, "k", || drop(held));
             assert!(took < PROMPT, "{flavour:?}: {took:?}");
         }
@@ -108,7 +108,7 @@ fn without_wake_ups_on_either_side_the_delay_decides() {
     };
     for (mine, theirs, is_woken) in [(true, true, true), (true, false, false), (false, true, false)] {
         let (mine, theirs) = (client(mine), client(theirs));
-        let held = take(&lasting(&theirs, "k"));
+        let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || {
             drop(held);
         });
@@ -123,21 +123,21 @@ fn wake_ups_that_are_off_leave_no_trace_at_the_servers() {
     let server = Server::start().unwrap();
     let client = || builder([&server]).release_notifications(false).build().unwrap();
     let (mine, theirs) = (client(), client());
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     time_to_wake(&mine, "k", || drop(held));
     assert_eq!([calls(&server, "subscribe"), calls(&server, "publish"), calls(&server, "pttl")][..2], [0, 0]);
 }
 
 #[test]
-fn a_lock_that_nobody_waits_for_costs_no_subscription_and_no_further_command() {
+fn a_lock_without_waiters_costs_no_subscription_and_no_further_command() {
     let server = Server::start().unwrap();
-    let mutex = lasting(&client([&server]), "k");
+    let mutex = long_lock(&client([&server]), "k");
     let held = take(&mutex);
     for _ in 0..10 {
         assert!(mutex.try_lock().unwrap().is_none());
     }
     thread::scope(|scope| {
-        // A guard of the same program needs no word from the servers.
+        // A guard of the same program needs no notification from the servers.
         let waiting = scope.spawn(|| drop(mutex.lock().unwrap()));
         thread::sleep(ARRIVAL);
         assert_eq!((subscribers(&server), calls(&server, "subscribe")), (0, 0));
@@ -153,11 +153,11 @@ fn a_thread_that_waits_asks_the_servers_seldom() {
     let clients = [true, false]
         .map(|release_notifications| builder([&server]).release_notifications(release_notifications).build().unwrap());
     let theirs = client([&server]);
-    let held = [take(&lasting(&theirs, "0")), take(&lasting(&theirs, "1"))];
+    let held = [take(&long_lock(&theirs, "0")), take(&long_lock(&theirs, "1"))];
     let mut attempts = Vec::new();
     for (number, mine) in clients.iter().enumerate() {
         let before = calls(&server, "set");
-        assert!(lasting(mine, &number.to_string()).lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+        assert!(long_lock(mine, &number.to_string()).lock_timeout(Duration::from_secs(1)).unwrap().is_none());
         attempts.push(calls(&server, "set") - before);
     }
     // 125 ms on average, the last stretch before the limit halved and halved again.
@@ -169,7 +169,7 @@ fn a_thread_that_waits_asks_the_servers_seldom() {
 fn a_wait_is_cancelled_while_it_listens() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     let handle = CancelHandle::new();
     let (sender, receiver) = crossbeam_channel::bounded(1);
     let cancel: [(Wait, &dyn Fn()); 2] = [
@@ -178,7 +178,7 @@ fn a_wait_is_cancelled_while_it_listens() {
     ];
     for (wait, cancel) in cancel {
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| lasting(&mine, "k").lock_with(&wait).unwrap_err().kind());
+            let waiting = scope.spawn(|| long_lock(&mine, "k").lock_with(&wait).unwrap_err().kind());
             assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
             let begun = Instant::now();
             cancel();
@@ -192,16 +192,16 @@ fn a_wait_is_cancelled_while_it_listens() {
 }
 
 #[test]
-fn a_guard_of_the_same_program_that_did_not_queue_wakes_whoever_listens() {
+fn a_guard_of_the_same_program_that_did_not_queue_wakes_all_waiters() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).release_notifications(false).build().unwrap(), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| drop(lasting(&mine, "k").lock().unwrap()));
+        let waiting = scope.spawn(|| drop(long_lock(&mine, "k").lock().unwrap()));
         thread::sleep(ARRIVAL);
-        // Nobody tells: not the others, whose client does, as this one does not listen.
+        // No client publishes: the holder does so only for subscribers, and this client does not subscribe.
         drop(held);
-        let own = take(&lasting(&mine, "k"));
+        let own = take(&long_lock(&mine, "k"));
         thread::sleep(ARRIVAL);
         assert!(!waiting.is_finished());
         let begun = Instant::now();
@@ -232,19 +232,19 @@ fn lateness(servers: &[Server], is_fenced: bool) -> Duration {
     };
     let mut holder = Child::fork(End::Vanish, |parent| {
         let client = client(servers);
-        parent.say("r");
-        parent.listen();
+        parent.send("r");
+        parent.wait();
         let _guard = take(client, ttl);
-        parent.say("h");
-        parent.listen();
+        parent.send("h");
+        parent.wait();
     });
-    assert_eq!(holder.hear(), 'r');
+    assert_eq!(holder.receive(), 'r');
     let begun = Instant::now();
-    holder.tell();
-    assert_eq!(holder.hear(), 'h');
+    holder.let_continue();
+    assert_eq!(holder.receive(), 'h');
     let taken = Instant::now();
     holder.kill();
-    let guard = take(patient(servers).build().unwrap(), LASTING);
+    let guard = take(patient(servers).build().unwrap(), LONG_TTL);
     let had = Instant::now();
     assert!(had >= begun + ttl, "{:?} too early", begun + ttl - had);
     drop(guard);

@@ -1,11 +1,11 @@
-//! Automatic extension: locks that are watched outlive their time to live, whatever befalls a minority of the nodes, for
-//! as long as they are wanted and no longer.
+//! Automatic extension: locks that are watched outlive their time to live, whatever happens to a minority of the nodes,
+//! for as long as they are wanted and no longer.
 //!
-//! What a watchdog has sent is told by the servers' own counts: only an extension runs `PEXPIRE`.
+//! What a watchdog has sent shows in the servers' own counts: only an extension runs `PEXPIRE`.
 
 use crate::clients::{
-    LASTING, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, gone_for_good, hasty_client_of, lasting, left, take,
-    value,
+    LONG_TTL, NODE_TIMEOUT, SLACK, SOON, builder, calls, client, gone_for_good, left, long_lock,
+    short_timeout_client_of, take, value,
 };
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
@@ -36,8 +36,8 @@ fn setting(variable: &str, default: usize) -> usize {
     std::env::var(variable).map_or(default, |value| value.parse().unwrap())
 }
 
-fn hasty(servers: &[Server]) -> Redlock {
-    hasty_client_of(servers.iter().map(Server::url))
+fn short_timeout_client(servers: &[Server]) -> Redlock {
+    short_timeout_client_of(servers.iter().map(Server::url))
 }
 
 fn watched(client: &Redlock, ttl: Duration) -> Mutex {
@@ -66,13 +66,13 @@ fn is_held_for(time: Duration, mutex: &Mutex) -> MutexGuard {
 #[test]
 fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     let mut servers = Server::several(5).unwrap();
-    let (mine, theirs) = (hasty(&servers), client(&servers));
-    assert_eq!(take(&lasting(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+    let (mine, theirs) = (short_timeout_client(&servers), client(&servers));
+    assert_eq!(take(&long_lock(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     servers[0].pause().unwrap();
     servers[1].kill();
     let guard = is_held_for(Duration::from_secs(2), &watched(&mine, TTL));
     assert!(guard.remaining() <= TTL);
-    assert!(lasting(&theirs, KEY).try_lock().unwrap().is_none());
+    assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers[2..], KEY);
 }
@@ -81,7 +81,7 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
 fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() {
     let servers = Server::several(5).unwrap();
     let client = builder(&servers).node_timeout(TTL).build().unwrap();
-    assert_eq!(take(&lasting(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     for hung in &servers[..2] {
         hung.pause().unwrap();
         let guard = is_held_for(TTL * 4, &watched(&client, TTL));
@@ -95,7 +95,7 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     let servers = Server::several(3).unwrap();
     // A batch waits for this long.
     let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
-    let long = take(&lasting(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
+    let long = take(&long_lock(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
     thread::sleep(Duration::from_millis(950));
     servers[0].pause().unwrap();
@@ -110,7 +110,7 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
 #[test]
 fn a_restarted_node_is_repaired_automatically() {
     let mut servers = Server::several(3).unwrap();
-    // It believes restarted nodes; a guard against restarts would lose the lock with the second one.
+    // It counts restarted nodes; with restart protection the lock would be lost with the second one.
     let nodes = servers.iter().map(Server::url);
     let client = Redlock::builder().nodes(nodes).restart_policy(RestartPolicy::Off).build().unwrap();
     let guard = take(&client.mutex(KEY).ttl(Duration::from_secs(3)).watchdog(Watchdog::new()));
@@ -159,15 +159,15 @@ fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
     gone_for_good(&servers, KEY);
 }
 
-/// When the loss was told.
+/// When the loss was reported.
 #[track_caller]
 fn runs_out(guard: &MutexGuard) -> Instant {
     let lost = guard.lost().unwrap();
     assert_eq!(lost.recv_timeout(SOON), Ok(()));
-    let told_at = Instant::now();
-    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "told twice");
-    assert!(guard.remaining().is_zero(), "extended after its loss was told");
-    told_at
+    let reported_at = Instant::now();
+    assert_eq!(lost.recv_timeout(TTL), Err(RecvTimeoutError::Timeout), "reported twice");
+    assert!(guard.remaining().is_zero(), "extended after its loss was reported");
+    reported_at
 }
 
 #[test]
@@ -176,10 +176,10 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     let client = client(&servers);
     let mut guard = take(&watched(&client, TTL));
     // From now on it is extended for this long.
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
-    assert!(guard.remaining() > LASTING / 2);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    assert!(guard.remaining() > LONG_TTL / 2);
     thread::sleep(TTL * 2);
-    assert!(guard.remaining() > LASTING / 2);
+    assert!(guard.remaining() > LONG_TTL / 2);
     // And now for that long. Whenever one looks, it is no longer than asked for last.
     for round in 0..20_u32 {
         let ttl = TTL + TTL * (round * 7 % 20) / 10;
@@ -196,8 +196,8 @@ fn extensions_by_hand_and_by_a_watchdog_get_along() {
     gone_for_good(&servers, KEY);
 }
 
-/// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is asked for by hand, the
-/// nodes go by it, and their answers do not come. When the keys are gone, nobody believes in the lock any more.
+/// A renewal is under way: a majority has agreed, one node is still waited for. A shorter time is asked for by hand,
+/// the nodes go by it, and their answers do not come. When the keys are gone, no node holds the lock any more.
 #[test]
 fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
     // Whether the extension fails before the wait for the renewal is over, or after.
@@ -225,7 +225,7 @@ fn a_shorter_time_by_hand_holds_though_a_renewal_was_under_way() {
         let are_gone = || servers[..4].iter().all(|server| value(server, KEY).is_none());
         assert!(eventually(SOON, are_gone));
         let remaining = guard.remaining();
-        assert!(remaining.is_zero(), "everybody may lock it, and this guard counts on {remaining:?} more");
+        assert!(remaining.is_zero(), "any client may lock it, and this guard counts on {remaining:?} more");
         servers[4].resume().unwrap();
         proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
     }
@@ -281,7 +281,8 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
                     && number < races
                 {
                     let resource = format!("race/{number}");
-                    let mutex = lasting(&client, &resource).watchdog(Watchdog::new().period(Duration::from_micros(1)));
+                    let mutex =
+                        long_lock(&client, &resource).watchdog(Watchdog::new().period(Duration::from_micros(1)));
                     let guard = mutex.lock().unwrap();
                     let extended_at = Instant::now() + SHORTEST_DELAY;
                     servers[number % 3].command(&["DEL", &resource]).unwrap();
@@ -309,7 +310,7 @@ fn no_key_comes_back_when_extensions_and_repairs_race_releases() {
         let is_empty = || server.command(&["DBSIZE"]).unwrap() == Answer::Number(0);
         assert!(eventually(SOON, is_empty), "{:?}", server.command(&["KEYS", "*"]));
     }
-    assert!(start.elapsed() < LASTING, "the first keys may have gone by themselves");
+    assert!(start.elapsed() < LONG_TTL, "the first keys may have gone by themselves");
 }
 
 #[test]
@@ -326,9 +327,9 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
             // Extended every second: a machine that holds the thread up for seconds is no reason to fail. If the thread
             // waited for the hung node at each of the locks, that would be minutes.
             let watchdog = Watchdog::new().period(Duration::from_secs(1));
-            let mutex = client.mutex(&resource).ttl(LASTING / 2).watchdog(watchdog);
+            let mutex = client.mutex(&resource).ttl(LONG_TTL / 2).watchdog(watchdog);
             // Of so many, some attempts come while a batch is answered.
-            mutex.lock_timeout(SOON).unwrap().expect("nobody holds it")
+            mutex.lock_timeout(SOON).unwrap().expect("the lock is free")
         };
         let mut guards: Vec<MutexGuard> = (0..leases / 2).map(take).collect();
         servers[0].pause().unwrap();
@@ -344,8 +345,8 @@ fn thousands_of_locks_are_extended_by_one_thread_while_a_node_hangs() {
         }
         let lost = guards.iter().filter(|guard| guard.lost().unwrap().try_recv().is_ok()).count();
         println!(
-            "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took {:.2?} of a processor; a node \
-             was asked {} times and read {} times",
+            "{leases} locks for {:.1?}: {lost} lost, at least {least:?} left; the thread took {:.2?} of a processor; \
+             a node was asked {} times and read {} times",
             start.elapsed(),
             thread.processor_time() - before.2,
             asked(&servers[1]) - before.0,
@@ -380,9 +381,9 @@ fn reads(server: &Server) -> u64 {
 fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
     alone("watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle", || {
         let servers = Server::several(3).unwrap();
-        let client = hasty(&servers);
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
-        assert!(threads_named(THREAD).is_empty(), "nobody has asked for it");
+        let client = short_timeout_client(&servers);
+        assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+        assert!(threads_named(THREAD).is_empty(), "no watchdog was asked for");
         let guard = take(&watched(&client, TTL));
         assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
         let mutex = watched(&client, TTL);

@@ -1,12 +1,12 @@
-//! The hand-over of driving, model-checked: the library's own `relay` and `rounds`, on locks that a scheduler controls.
+//! The hand-over of driving, model-checked: the library's own driver and rounds, on locks that a scheduler controls.
 //!
-//! The two files are compiled here a second time, with shuttle's locks in place of the standard library's, and driven by
-//! threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is lost
-//! leaves everybody parked, which the scheduler reports as a deadlock. A reply that decides the wrong round shows as a
-//! wrong verdict, because each key tells what its verdict must be.
+//! The two files are compiled here a second time, with shuttle's locks in place of the standard library's, and driven
+//! by threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is
+//! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
+//! shows as a wrong verdict, because each key says what its verdict must be.
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`appoint`
-//! gives nobody), ringing before the decision is stored, a slot used again while replies for it are under way and no
+//! returns none), notifying before the decision is stored, a slot used again while replies for it are under way and no
 //! comparison of generations, no `interrupt` of a poll that began before a connection was opened, an appointed driver
 //! that never counts as having come, a thread that enters, parks, drives or leaves without sending what was begun, and
 //! releases that the wire does not take at once when no thread starts another one to drive for them.
@@ -41,9 +41,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const NODES: usize = 3;
-/// A key whose requests the wire does not take at once: it does when somebody drives.
+/// A key whose requests the wire does not take at once: it does when a thread drives.
 const STUCK_KEY: u8 = 252;
-/// A key that the nodes answer only when everybody else is done: whoever waits for it must drive for all the others.
+/// A key that the nodes answer only when all other threads are done: the thread that waits for it drives for all of
+/// them.
 const PATIENT_KEY: u8 = 254;
 
 /// The wire: requests on their way to the nodes, replies on their way back, and the driver's wake-up.
@@ -253,7 +254,7 @@ fn serve(wire: &Wire) {
     }
 }
 
-/// One round, whose key tells what its verdict must be, in all the ways in which the library makes one.
+/// One round, whose key says what its verdict must be, in all the ways in which the library makes one.
 fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {
@@ -336,14 +337,14 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     }
     wire.to_nodes.notify_all();
     patient.join().unwrap();
-    // The last words of all, with nobody left to say them for us.
+    // The last rounds of all, with no other thread left to send them.
     let last = {
         let relay = Arc::clone(&relay);
         shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Run))
     };
     round(&relay, PATIENT_KEY, Manner::Post);
     last.join().unwrap();
-    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent by somebody"));
+    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     for server in servers {
@@ -351,8 +352,8 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
     }
 }
 
-/// Releases that the wire does not take at once are dropped among other rounds, and the last one when all is quiet. The nodes
-/// get every one of them, and no thread is left.
+/// Releases that the wire does not take at once are dropped among other rounds, and the last one when all is quiet. The
+/// nodes get every one of them, and no thread is left.
 fn leftovers(others: u8) {
     let wire = Arc::new(Wire::default());
     let relay = Driver::new(world_on(&wire));
@@ -394,13 +395,13 @@ fn releases_that_are_left_are_sent_though_no_other_thread_drives() {
 }
 
 #[test]
-fn nobody_is_left_parked_and_every_verdict_is_its_own() {
+fn no_thread_is_left_parked_and_every_verdict_is_its_own() {
     shuttle::check_random(|| scene(3, 3, 0), schedules());
     shuttle::check_pct(|| scene(3, 3, 0), schedules(), 3);
 }
 
 #[test]
-fn whoever_leaves_early_hands_the_driving_on() {
+fn a_driver_that_leaves_early_hands_driving_on() {
     shuttle::check_random(|| scene(4, 2, 2), schedules());
     shuttle::check_pct(|| scene(4, 2, 2), schedules(), 3);
 }

@@ -1,13 +1,15 @@
-//! Waiting for word of a release, model-checked: the library's own `relay`, `rounds` and `listening`, on locks that a scheduler
-//! controls.
+//! Waiting for the notification of a release, model-checked: the library's own driver, rounds and wait registry, on
+//! locks that a scheduler controls.
 //!
-//! The files are compiled here a second time, as in `relay.rs`. Threads wait for a lock that somebody else holds, without any
-//! time limit: word that is lost leaves them asleep, which the scheduler reports as a deadlock. The lock is released node by
-//! node, between any two steps of theirs; other threads drive meanwhile, or nobody does; a wait is cancelled wherever it is.
+//! The files are compiled here a second time, as in `relay.rs`. Threads wait for a lock that another client holds,
+//! without any time limit: a notification that is lost leaves them asleep, which the scheduler reports as a deadlock.
+//! The lock is released node by node, between any two steps of theirs; other threads drive meanwhile, or none does; a
+//! wait is cancelled at any point.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: no word kept while nobody sleeps, no look
-//! at it before the sleep, word thrown away after the attempt and not before, no second look when a release is complete, no
-//! word when enough nodes are heard, an alarm that is not looked at before the sleep.
+//! Faults that were planted in the library to see this test fail, and belong to it: no notification kept while no
+//! thread sleeps, no check of it before the sleep, a notification discarded after the attempt and not before, no second
+//! check when a release is complete, no notification when enough nodes have published, an interrupt that is not checked
+//! before the sleep.
 
 #![allow(
     missing_docs,

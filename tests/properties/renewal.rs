@@ -69,8 +69,8 @@ impl Known {
 }
 
 proptest! {
-    /// In whatever order things happen: nothing is due before its time, beyond its limits, twice or after its removal; an
-    /// end is told once, at the first look at or after it; and nobody who sleeps until `next_at` misses anything.
+    /// In any order of events: nothing is due before its time, beyond its limits, twice or after its removal; an end is
+    /// reported once, at the first check at or after it; and a thread that sleeps until `next_at` misses nothing.
     #[test]
     fn every_life_is_in_order(steps in steps()) {
         let mut renewals = Renewals::new();
@@ -138,7 +138,7 @@ proptest! {
                     let lease = ttl(millis).lease_from(start);
                     let answers = matches!(step, Step::Renewed { .. });
                     let counts = if answers {
-                        // The driver tells of an answer only to what it sent.
+                        // The driver reports an answer only for what it sent.
                         if !known.in_flight { continue }
                         renewals.renewed(known.id, start, lease, now)
                     } else {

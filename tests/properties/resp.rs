@@ -118,8 +118,8 @@ proptest! {
         prop_assert_eq!(told(&out[6..], &[]), (vec![(value, out.len() - 6)], None));
     }
 
-    /// Bytes that are no reply, or one with a few of its bytes changed, mean the same however they are cut; what is accepted
-    /// of them is written in the only way there is.
+    /// Bytes that are no reply, or one with a few of its bytes changed, mean the same however they are cut; what is
+    /// accepted of them is written in the only way there is.
     #[test]
     fn no_bytes_surprise_it(
         values in prop::collection::vec(value(), 0..4),

@@ -132,7 +132,8 @@ impl fmt::Display for Campaign {
         let rate = self.events as f64 / self.took.as_secs_f64().max(0.001);
         write!(
             f,
-            "{} seeds from {}: {} simulated seconds, {} faults, {} attempts, {} locks taken, {} extended by hand, {} events and {} switches in {:.1?} ({:.0} events a second); slowest recovery {}",
+            "{} seeds from {}: {} simulated seconds, {} faults, {} attempts, {} locks taken, {} extended by hand, \
+             {} events and {} switches in {:.1?} ({:.0} events a second); slowest recovery {}",
             self.seeds,
             self.first,
             self.time / u128::from(SECOND),

@@ -6,14 +6,14 @@ use crate::kernel::{self, with};
 use crate::plan::MILLISECOND;
 use std::time::Duration;
 
-/// What the threads of a client do when the storm is over.
+/// What the threads of a client do when the faults have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// They take the lock once more, and go on to use the client.
     GoesOn,
-    /// They keep the client, and ask nothing of it from before the storm is over.
+    /// They keep the client, and call nothing from before the faults have ended.
     Idles,
-    /// They have dropped it before the storm is over.
+    /// They have dropped it before the faults have ended.
     Quits,
 }
 
@@ -22,11 +22,11 @@ const QUIET: u64 = 200 * MILLISECOND;
 
 /// Whether a thread is to stop using its client.
 pub(crate) fn is_quitting() -> bool {
-    with(|world| world.plan.ending != Ending::GoesOn && world.now > world.plan.storm / 4 * 3)
+    with(|world| world.plan.ending != Ending::GoesOn && world.now > world.plan.fault_time / 4 * 3)
 }
 
-/// Called by every thread of a client when it asks for nothing any more. The last of them sees to it that no release is owed,
-/// and no round in flight.
+/// Called by every thread of a client when it asks for nothing any more. The last of them checks that no release is
+/// pending, and no round in flight.
 pub(crate) fn settled(client: &Client) {
     kernel::sleep_until(with(|world| world.plan.end() - QUIET));
     let is_last = with(|world| {
@@ -46,7 +46,7 @@ pub(crate) fn settled(client: &Client) {
         }
         world.saw("a client that ends with nothing in flight");
         if let Err(error) = outcome {
-            world.violate("nothing in flight", format!("client {index} owes releases at the end: {error}"));
+            world.violate("nothing in flight", format!("client {index} has pending releases at the end: {error}"));
         }
         if in_flight > 0 {
             world.violate("nothing in flight", format!("client {index} has {in_flight} rounds in flight at the end"));

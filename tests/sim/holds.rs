@@ -1,19 +1,19 @@
-//! The rules about guards: who says that he holds what, for how long, and whether that can be.
+//! The rules about guards: what each guard says that it holds, for how long, and whether that is possible.
 //!
-//! What a guard says is taken at its word, at the moment when it says it. Two of one resource must never be valid at the
-//! same moment of true time; what else is asked of them stands in [`judge`](crate::judge).
+//! What a guard says counts for the moment at which it says it. Two guards of one resource must never be valid at the
+//! same moment of true time. The other rules stand in [`judge`](crate::judge).
 
 use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
-use crate::listener::MOST_DELIVERED;
 use crate::machine::Node;
+use crate::observer_rules::MOST_DELIVERED;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
 use crate::protocol::fenced;
 use crate::world::World;
 use crate::{kernel, machine, plan};
 use std::time::Duration;
 
-/// What a thread may leave to another one to send, it sends itself after less than this.
+/// A command that a thread leaves to another thread to send, it sends itself after less than this.
 const MOMENT: Duration = Duration::from_millis(6);
 
 /// One guard.
@@ -21,8 +21,8 @@ pub(crate) struct Hold {
     pub(crate) resource: usize,
     pub(crate) client: usize,
     pub(crate) token: usize,
-    /// Which lock it is, of those that an observer was told of.
-    pub(crate) heard_as: Option<usize>,
+    /// Which lock it is, among those that an observer was called for.
+    pub(crate) reported_as: Option<usize>,
     pub(crate) since: u64,
     pub(crate) fence: Option<u64>,
     /// When it was last seen to be valid; never, when it came too late.
@@ -32,7 +32,7 @@ pub(crate) struct Hold {
     pub(crate) is_over: bool,
 }
 
-/// An extension by hand, of a lock that nobody else extends, that is under way.
+/// An extension by hand that is under way, of a lock without a watchdog.
 pub(crate) struct Extending {
     pub(crate) hold: usize,
     pub(crate) old_end: LeaseTime,
@@ -80,7 +80,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
     let (hold, others) = kernel::with(|world| {
         let (task, client, now) = (world.current_task(), world.current_client(), world.now);
         let token = world.judge.latest(task).expect("a guard without a token");
-        let heard_as = world.heard_of_guard();
+        let reported_as = world.reported_guard();
         world.judge.close_attempts(task, now);
         world.judge.tokens[token].state = State::Held;
         world.judge.acquired += 1;
@@ -97,7 +97,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
             resource,
             client,
             token,
-            heard_as,
+            reported_as,
             since: now,
             fence: None,
             valid_at,
@@ -139,7 +139,7 @@ pub(crate) fn still(hold: usize, remaining: Duration, may_shrink: bool) {
     check_exclusion(hold, remaining, &others);
 }
 
-/// A guard is about to be told to end sooner, or has been.
+/// A guard is about to be shortened, or has been.
 pub(crate) fn will_change(hold: usize) {
     kernel::with(|world| world.judge.holds[hold].ends = None);
 }
@@ -239,16 +239,16 @@ impl World {
     /// The guard is about to be released.
     pub(crate) fn gives_back(&mut self, hold: usize, by_dropping: bool) {
         let now = self.now;
-        let Hold { client, token, resource, heard_as, .. } = self.judge.holds[hold];
-        self.heard_leaving(heard_as, by_dropping);
-        self.trace.note_attempt(now, token, || format!("client {client} lets go of r{resource}, attempt {token}"));
+        let Hold { client, token, resource, reported_as, .. } = self.judge.holds[hold];
+        self.reported_leaving(reported_as, by_dropping);
+        self.trace.note_attempt(now, token, || format!("client {client} releases r{resource}, attempt {token}"));
         self.judge.holds[hold].is_over = true;
         self.judge.tokens[token].state = State::Released;
         self.judge.tokens[token].closed_at = now;
     }
 
-    /// A client writes to what the lock protects, having seen a moment ago that its guard was valid. Guards have numbers in
-    /// the order in which they were had, as fencing tokens have.
+    /// A client writes to what the lock protects, having seen a moment ago that its guard was valid. Guards have
+    /// numbers in the order in which they were had, as fencing tokens have.
     pub(crate) fn writes(&mut self, hold: usize) {
         let Hold { resource, client, token, .. } = self.judge.holds[hold];
         let last = self.judge.writers[resource].replace(hold);
@@ -266,12 +266,15 @@ impl World {
         }
     }
 
-    /// A watched guard is not valid any more, and nobody was told.
-    pub(crate) fn was_not_told(&mut self, hold: usize, (begun, pauses): (u64, u64)) {
+    /// A watched guard is no longer valid, and no loss was reported.
+    pub(crate) fn was_not_reported(&mut self, hold: usize, (begun, pauses): (u64, u64)) {
         let Hold { client, token, .. } = self.judge.holds[hold];
         let present = &self.clients[client];
         if present.pauses == pauses && present.delayed_until < begun && !present.is_gone {
-            self.violate("told in time", format!("the lock of attempt {token} has ended, and its holder was not told"));
+            self.violate(
+                "reported in time",
+                format!("the lock of attempt {token} has ended, and no loss was reported"),
+            );
         }
     }
 
@@ -284,8 +287,8 @@ impl World {
         }
     }
 
-    /// A lock was called lost while its lease was in force. So many nodes must have denied it that a quorum cannot hold it:
-    /// a node that never had the key, or one that did not answer, proves nothing.
+    /// A lock was called lost while its lease was in force. So many nodes must have denied it that a quorum cannot hold
+    /// it: a node that never had the key, or one that did not answer, proves nothing.
     pub(crate) fn check_loss(&mut self, token: usize, what: &str) {
         let Token { client, denied_at, .. } = &self.judge.tokens[token];
         let (denied, nodes) = (count(denied_at, 0), self.nodes.len());
@@ -306,7 +309,7 @@ impl World {
 
     /// A call for the lock returned without a guard.
     pub(crate) fn got_nothing(&mut self, said_held: bool, may_be_local: bool) {
-        self.heard_of_none();
+        self.reported_none();
         let task = self.current_task();
         let mine = |token: &&Token| token.task == task && token.state == State::Open;
         let refused = self.judge.tokens.iter().filter(mine).any(|token| token.refused);
@@ -316,7 +319,8 @@ impl World {
         }
     }
 
-    /// A call that may wait for so long has found the lock held. It has not given up before, by its client's steady clock.
+    /// A call that may wait for so long has found the lock held. It has not given up before, by its client's steady
+    /// clock.
     pub(crate) fn gave_up(&mut self, what: &str, begun: u64, patience: u64) {
         let client = &self.clients[self.current_client()];
         // That clock may be fast by as much as the clocks of leases may.
@@ -331,8 +335,8 @@ impl World {
     pub(crate) fn took_time(&mut self, what: &str, begun: u64, allowed: u64, pauses: u64) {
         let client = &self.clients[self.current_client()];
         // A call that waits delivers events after each attempt; the last one may be just before its deadline.
-        let told = u64::from(2 * MOST_DELIVERED) * self.plan.clients[self.current_client()].callback;
-        let slack = 10 * MILLISECOND + 10 * self.plan.lateness + allowed / 50 + told;
+        let deliveries = u64::from(2 * MOST_DELIVERED) * self.plan.clients[self.current_client()].callback;
+        let slack = 10 * MILLISECOND + 10 * self.plan.lateness + allowed / 50 + deliveries;
         let took = self.now - begun;
         if took > allowed + slack && client.pauses == pauses && client.delayed_until < begun && !client.is_gone {
             let (took, allowed) = (plan::seconds(took), plan::seconds(allowed));

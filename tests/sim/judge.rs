@@ -10,14 +10,14 @@
 //! | true refusal | "held by another client" is said only when a node really refused |
 //! | fresh token | a token that was not won with is not sent to a node twice |
 //! | ended for good | a lease that has ended is not extended, and its key is not set again |
-//! | told in time | a watched lock that has ended was told to be lost, unless its client stood still |
+//! | reported in time | the loss of a watched lock that has ended was reported, unless its client stood still |
 //! | valid when given | a guard is valid when it is given, unless its client stood still |
 //! | bounded key | no key lives longer than its time to live |
 //! | no leftover | when the network has healed, no key of a lost attempt or a released lock is left |
-//! | fences grow | no fence is given twice, nor a smaller one to whoever began later: whatever clocks do |
-//! | nothing in flight | a client that asks for nothing any more, when the network has healed, owes no release and has no round in flight |
-//! | progress | when the network has healed, everybody gets the lock in time |
-//! | told once | an observer is told of each loss and of the outcome of each release, once, and as it was |
+//! | fences grow | no fence is given twice, nor a smaller one to an attempt that began later: whatever clocks do |
+//! | nothing in flight | a client that asks for nothing any more, when the network has healed, has no pending release and no round in flight |
+//! | progress | when the network has healed, every client gets the lock in time |
+//! | reported once | an observer gets each loss and the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
 //! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
@@ -87,7 +87,7 @@ pub(crate) struct Judge {
     pub(crate) acquired: u64,
     pub(crate) extended: u64,
     pub(crate) attempts: u64,
-    /// The longest that anybody waited after the end of all faults.
+    /// The longest wait of any thread after the end of all faults.
     pub(crate) longest_recovery: u64,
 }
 
@@ -207,17 +207,17 @@ impl World {
             [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
             [b"INFO", _] => return,
             [b"PTTL", _] => return self.saw("a question for how long a key lives"),
-            [b"PUBLISH", ..] => return self.saw("a hint by a command of its own"),
+            [b"PUBLISH", ..] => return self.saw("a notification by a command of its own"),
             [b"SUBSCRIBE", _] => return self.saw("a subscription"),
             [b"UNSUBSCRIBE", _] => return,
             [b"AUTH", _] => return self.saw("a log-in"),
             _ => {
                 let text = String::from_utf8_lossy(command.words.first().unwrap_or(&&b""[..])).into_owned();
-                return self.violate("protocol", format!("node {node} was sent a {text} that nobody should send"));
+                return self.violate("protocol", format!("node {node} was sent a {text}, which no client may send"));
             }
         };
         let Some(number) = number(token).filter(|&number| number < self.judge.tokens.len()) else {
-            return self.violate("protocol", format!("node {node} was sent a token that nobody drew"));
+            return self.violate("protocol", format!("node {node} was sent a token that no attempt drew"));
         };
         let connection = &self.connections[command.connection];
         let (client, is_stale) = (connection.client, connection.is_closed_by_client);
@@ -227,7 +227,10 @@ impl World {
             let (key, time) = (String::from_utf8_lossy(key), command.words.last().filter(|word| word.len() < 16));
             let time = time.map_or(String::new(), |time| format!(" for {} ms", String::from_utf8_lossy(time)));
             let written = plan::seconds(self.connections[command.connection].command_written_at);
-            format!("client {client} → node {node}: {action:?} {key:?} by attempt {number}{time}, sent at {written}: {text}{late}")
+            format!(
+                "client {client} → node {node}: {action:?} {key:?} by attempt {number}{time}, sent at {written}: \
+                 {text}{late}"
+            )
         });
         let (majority, written_at) = (self.judge.majority, connection.command_written_at);
         self.saw(sight(command.words, reply, is_stale));
@@ -257,7 +260,7 @@ impl World {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, key);
                     }
-                    // Held by somebody else, for so long; `:-2` is no answer to that.
+                    // Held by another client, for so long; `:-2` is no answer to that.
                     b":-2\r\n" => {}
                     b"$-1\r\n" | [b':', b'-', ..] => present.refused = true,
                     _ => {}
@@ -319,7 +322,8 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                // A fenced lock whose time is over is free, as a plain one is whose key is gone. Its value stays for the fence.
+                // A fenced lock whose time is over is free, as a plain one is whose key is gone. Its value stays for
+                // the fence.
                 let value = node.store.value(key, millis);
                 let value = value.filter(|value| held_until(value).is_none_or(|until| until >= millis));
                 let token = value.and_then(attempt_of);
@@ -350,7 +354,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
         _ if words.get(4) == Some(&&b"raise"[..]) => "a fence that is raised",
         _ if words.len() > 6 && words[2] == b"1" => match (words[4], reply) {
             (b"acquire", [b'$', ..]) => "a fence that is given",
-            (b"acquire", [b':', ..]) => "a fenced lock that is somebody else's",
+            (b"acquire", [b':', ..]) => "a fenced lock of another client",
             (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
             _ => "something else of a fenced lock",
         },
@@ -366,7 +370,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
         (b"DELIFEQ", _) => "a release by DELIFEQ",
         (b"EVALSHA", [b'-', ..]) => "a release by a hash that is not known",
         (b"EVALSHA", _) => "a release by EVALSHA",
-        (_, b":-1\r\n") => "an extension of somebody else's key",
+        (_, b":-1\r\n") => "an extension of another client's key",
         (_, [b'-', ..]) => "a script that is answered with an error",
         _ if words[1] == script::EXTEND.as_bytes() && reply == b":0\r\n" => "an extension of a key that is gone",
         _ if words[1] == script::EXTEND.as_bytes() => "an extension by script",

@@ -1,11 +1,11 @@
 //! Simulated time and the coroutines that live in it: one of them runs at a time, and which one, the seed says.
 //!
-//! A task is a thread of a simulated client. It runs until it waits: for a lock, a bell, a poll, a channel, or time. When
-//! nobody can run, time moves on to the next event. Coroutines are shuttle's, which has safe ones; none of its scheduling
-//! is used, because never more than one of them can run.
+//! A task is a thread of a simulated client. It runs until it waits: for a lock, a notification, a poll, a channel, or
+//! time. When no task can run, time moves on to the next event. Coroutines are shuttle's, which has safe ones; none of
+//! its scheduling is used, because never more than one of them can run.
 //!
-//! A client that is paused runs none of its tasks. A client that is gone runs all of them to their end, in a world of its
-//! own: its waits cost no time, and nothing that it sends arrives. So is every client when the run is over.
+//! A client that is paused runs none of its tasks. A client that is gone runs all of them to their end, in a world of
+//! its own: its waits cost no time, and nothing that it sends arrives. So is every client when the run is over.
 
 use crate::world::{Event, World};
 use crossbeam_channel::{Receiver, TryRecvError};
@@ -38,7 +38,7 @@ pub(crate) struct Task {
     pub(crate) client: usize,
     thread: Option<Thread>,
     state: State,
-    /// Tells an old timer from the present one.
+    /// Distinguishes an old timer from the present one.
     generation: u64,
     is_in_callback: bool,
 }
@@ -49,7 +49,7 @@ enum State {
     Waiting { reason: Reason, until: Option<u64> },
 }
 
-/// Tasks, and who of them runs.
+/// Tasks, and which of them runs.
 #[derive(Default)]
 pub(crate) struct Tasks {
     all: Vec<Task>,
@@ -80,7 +80,7 @@ pub(crate) fn run(world: World, begin: fn()) -> Box<World> {
         begin();
         drive();
     });
-    WORLD.take().expect("nobody else takes it")
+    WORLD.take().expect("the world is taken only here")
 }
 
 fn drive() {
@@ -101,7 +101,7 @@ fn drive() {
     }
 }
 
-/// Whether a task of a simulation is running: not so in the unit tests of what the library lends us.
+/// Whether a task of a simulation is running: not so in the unit tests of the library's own files.
 pub(crate) fn is_inside() -> bool {
     WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.tasks.current.is_some()))
 }
@@ -173,14 +173,14 @@ pub(crate) fn wait_for(reason: Reason, time: Duration) -> bool {
     match until {
         Some(until) => wait(reason, Some(until)),
         None => {
-            give_way();
+            yield_now();
             false
         }
     }
 }
 
-/// Lets others run.
-pub(crate) fn give_way() {
+/// Lets other tasks run.
+pub(crate) fn yield_now() {
     let now = with(|world| world.now);
     wait(Reason::Nothing, Some(now));
 }
@@ -224,7 +224,7 @@ impl World {
         self.tasks.all[self.current_task()].client
     }
 
-    /// Picks one of those who can run.
+    /// Picks one of the tasks that can run.
     fn next_task(&mut self) -> Option<Thread> {
         self.tasks.current = None;
         let runnable = |world: &World, task: usize| {
@@ -246,7 +246,7 @@ impl World {
         self.tasks.all[task].thread.clone()
     }
 
-    /// Takes the present task off the processor. Gives whom to leave it to.
+    /// Takes the present task off the processor. Returns the thread that schedules.
     fn suspend(&mut self, reason: Reason, until: Option<u64>) -> Thread {
         let task = self.current_task();
         let present = &mut self.tasks.all[task];
@@ -322,7 +322,7 @@ impl World {
         }
     }
 
-    /// Something happened to a connection: wakes who polls for it.
+    /// Something happened to a connection: wakes the tasks that poll it.
     pub(crate) fn wake_pollers(&mut self, connection: usize) {
         let (readable, writable) = self.readiness(connection);
         for task in 0..self.tasks.all.len() {

@@ -139,7 +139,7 @@ impl World {
 
     /// Whether the running thread loses time here, and until when.
     pub(crate) fn interruption(&mut self) -> Option<u64> {
-        if !self.is_stormy() || self.is_judging {
+        if !self.has_faults() || self.is_judging {
             return None;
         }
         let client = self.current_client();
@@ -200,7 +200,8 @@ impl World {
     }
 }
 
-/// Something that has arrived on a connection: bytes, and when they were written, or nothing, when the client has closed.
+/// Something that has arrived on a connection: bytes, and when they were written, or nothing, when the client has
+/// closed.
 struct Arrival {
     connection: usize,
     content: Option<(Vec<u8>, u64)>,
@@ -379,11 +380,11 @@ impl World {
         if !replies.is_empty() {
             self.send_to_client(index, replies, service);
         }
-        self.hand_out(node_index);
+        self.deliver_messages(node_index);
     }
 
-    /// Lets those who listen hear what was published.
-    fn hand_out(&mut self, node: usize) {
+    /// Delivers what was published to all subscribers.
+    fn deliver_messages(&mut self, node: usize) {
         let (messages, service) = (self.nodes[node].store.take_messages(), self.nodes[node].service);
         if messages.is_empty() {
             return;
@@ -392,7 +393,7 @@ impl World {
             let mut heard = Vec::new();
             messages.iter().for_each(|message| self.connections[index].session.hear(message, &mut heard));
             if !heard.is_empty() {
-                self.saw("a hint that is heard");
+                self.saw("a notification that a subscriber receives");
                 self.send_to_client(index, heard, service);
             }
         }
@@ -407,7 +408,7 @@ impl World {
         connection.life = u64::MAX;
     }
 
-    /// Ends all connections of a node, with a word or without.
+    /// Ends all connections of a node, with notice or without.
     pub(crate) fn hang_up(&mut self, node: usize, silently: bool) {
         if !silently {
             for index in self.live_connections(None, Some(node)) {

@@ -1,11 +1,13 @@
-//! A deterministic simulator: many clients against many nodes, in one thread, on simulated time, under every fault there is.
+//! A deterministic simulator: many clients against many nodes, in one thread, on simulated time, under every fault
+//! there is.
 //!
 //! # What is real
-//! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, relay, fleet,
-//! links, rounds, all of `proto/`. Its files are compiled here a second time, as modules of this crate, and only what
-//! touches the operating system has a stand-in (`os/`): locks and threads, the byte stream, poll, the wake-up, waits,
-//! entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a coroutine. The nodes
-//! are the library's own embedded store, which answers as real servers do (`tests/it/alike.rs`).
+//! The library itself, from `Mutex::lock` down to the bytes: its queues, guards, watchdog thread, engine, driver,
+//! nodes, connections, rounds, all of `protocol/`. Its files are compiled here a second time, as modules of this crate,
+//! and only what touches the operating system has a stand-in (`os/`): locks and threads, the byte stream, poll, the
+//! wake-up, waits, entropy. The lease clock is real as well, and reads simulated clocks. A thread of a client is a
+//! coroutine. The nodes are the library's own embedded store, which answers as real servers do
+//! (`tests/it/embedded_vs_real.rs`).
 //!
 //! Not here: host names, Unix sockets, `fork`, leases that are handed over as text.
 //!
@@ -18,35 +20,36 @@
 //!      ▲           ▲          ▲          ▲
 //!      └───────────┴─ kernel ─┴─ world ──┘◄── nemesis: strikes, heals
 //! ```
-//! 1. [`plan`] draws everything from the seed before anything happens. Whole kinds of faults are off, others rage.
-//! 2. While the storm lasts, [`workload`] takes, holds, extends and releases locks in every way; [`nemesis`] strikes;
-//!    threads are interrupted and processes paused between any two steps that could matter: clock readings, system
-//!    calls, mutexes.
-//! 3. Then all faults end. Everybody must get the lock once more, and nothing may be left behind.
+//! 1. [`plan`] draws everything from the seed before anything happens. Whole kinds of faults are off, others frequent.
+//! 2. While faults happen, [`workload`] takes, holds, extends and releases locks in every way; [`nemesis`] injects
+//!    them; threads are interrupted and processes paused between any two steps that could matter: clock readings,
+//!    system calls, mutexes.
+//! 3. Then all faults end. Every client must get the lock once more, and nothing may be left behind.
 //! 4. [`judge`] and [`holds`] know the specification and what really happened at the nodes, and nothing of how the
 //!    library works. The table of their rules stands in [`judge`].
 //!
 //! # Within the bounds, and beyond
-//! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set back,
-//! nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of memory, load,
-//! turn into replicas, refuse writes, are busy with a script; messages late, lost, cut, blocked in one direction, connections half-open; clients paused, asleep,
-//! killed. There no rule may ever be broken.
-//! Beyond, [`literature`] must find what is known to go wrong. [`mutants`] shows that the rules bite.
+//! Within: clocks that differ by less than `drift_factor`, wall clocks of clients set at will and those of nodes set
+//! back, nodes that crash and keep their data (or, with a strict guard against restarts, do not), hang, run out of
+//! memory, load, turn into replicas, refuse writes, are busy with a script; messages late, lost, cut, blocked in one
+//! direction, connections half-open; clients paused, asleep, killed. There no rule may ever be broken. Beyond,
+//! [`literature`] must find what is known to go wrong. [`planting`] shows that the rules find planted
+//! faults.
 //!
 //! # How to use it
 //! ```text
-//!   cargo test --release -p sim                                            a slice of seeds, another one with each commit
-//!   QUORUMLOCK_SIM_SEED=7 QUORUMLOCK_SIM_SEEDS=1 cargo test … within       that seed again, with its trace if it fails
-//!   QUORUMLOCK_SIM_SEEDS=200000 cargo test … within -- --nocapture         many, with figures
-//!   cargo test … literature -- --nocapture                                 the traces of what must fail
-//!   cargo test … planted -- --ignored --nocapture                          the table of planted faults
+//!   cargo test --release -p sim                                         a slice of seeds, other ones with each commit
+//!   QUORUMLOCK_SIM_SEED=7 QUORUMLOCK_SIM_SEEDS=1 cargo test … within    that seed again, with its trace if it fails
+//!   QUORUMLOCK_SIM_SEEDS=200000 cargo test … within -- --nocapture      many, with figures
+//!   cargo test … literature -- --nocapture                              the traces of what must fail
+//!   cargo test … planted -- --ignored --nocapture                       the table of planted faults
 //! ```
 //!
 //! # When the library changes
-//! The layers above `os/` are included as folders: a new file there is found by itself. A new call to the system goes into
-//! the library's `os/`, and its stand-in here into `os/`, with the names that the layers above use and no more. New arguments
-//! of `Engine`, `Client` and `Settings` are filled in by `open` in [`workload`]. [`judge`] is given new commands in `executed`.
-//! Unit tests of the files that are included run here as well, without a simulation.
+//! The layers above `os/` are included as folders: a new file there is found by itself. A new call to the system goes
+//! into the library's `os/`, and its stand-in here into `os/`, with the names that the layers above use and no more.
+//! New arguments of `Engine`, `Client` and `Settings` are filled in by [`clients`]. [`judge`] is given new
+//! commands in `executed`. Unit tests of the files that are included run here as well, without a simulation.
 
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
@@ -64,17 +67,19 @@ mod events;
 mod os;
 
 mod campaign;
+mod clients;
 mod endings;
 mod fences;
 mod holds;
 mod judge;
 mod kernel;
-mod listener;
 mod literature;
 mod machine;
 mod mutants;
 mod nemesis;
+mod observer_rules;
 mod plan;
+mod planting;
 mod profiles;
 mod random;
 mod recovery;
@@ -88,12 +93,12 @@ mod world;
 use campaign::{Campaign, number_from};
 use plan::{Bounds, Plan};
 
-/// Seeds that are run where nobody says how many: what takes some seconds.
+/// Seeds that are run by default: some seconds.
 const SLICE: u64 = if cfg!(debug_assertions) { 50 } else { 1000 };
 /// Lines of a trace that are shown.
 const PAGE: usize = 120;
 
-/// The heart of it: within its bounds, the library breaks no rule. Which seeds are run depends on the commit.
+/// The main test: within its bounds, the library breaks no rule. Which seeds are run depends on the commit.
 #[test]
 fn within_the_bounds_no_rule_is_broken() {
     let first = number_from("QUORUMLOCK_SIM_SEED").unwrap_or_else(campaign::seed_of_commit);
@@ -134,7 +139,7 @@ fn everything_happens() {
         "a release by a hash that is not known",
         "a repair",
         "a SET that runs after its connection was closed",
-        "an observer is told of a repair",
+        "an observer gets a repair",
         "an attempt that is won too late",
         "fault: a client is killed",
     ];
@@ -144,8 +149,8 @@ fn everything_happens() {
         "a SET that is granted",
         "a SET that is refused",
         "a call that finds the lock held",
-        "a hint by a command of its own",
-        "a hint that is heard",
+        "a notification by a command of its own",
+        "a notification that a subscriber receives",
         "a question for how long a key lives",
         "a subscription",
         "a call that finds too few nodes",
@@ -153,13 +158,13 @@ fn everything_happens() {
         "a check that finds too few nodes",
         "a connection that is made",
         "a fence that is given",
-        "a fenced lock that is somebody else's",
+        "a fenced lock of another client",
         "a fence that is raised",
         "a client that ends with nothing in flight",
         "a connection that is refused",
         "a connection that is reset because replies were left unread",
         "a log-in",
-        "a loss that is told",
+        "a loss that the channel reports",
         "a release by DELEX",
         "a release that is not run",
         "a release by DELIFEQ",
@@ -169,20 +174,20 @@ fn everything_happens() {
         "a wait that is cancelled",
         "a write that must wait",
         "an extension by SET IFEQ",
-        "an observer is told of a failed release",
-        "an observer is told of a loss",
-        "an observer is told of a node that is down",
-        "an observer is told of a node that is up",
-        "an observer is told of a release",
+        "an observer gets a failed release",
+        "an observer gets a loss",
+        "an observer gets a node that is down",
+        "an observer gets a node that is up",
+        "an observer gets a release",
         "an extension by hand that fails",
         "an extension by hand that finds the lock lost",
         "an extension by hand that succeeds",
         "an extension by script",
         "an extension of a key that is gone",
-        "an extension of somebody else's key",
+        "an extension of another client's key",
         "an unlock that finds too few nodes",
         "an unlock that says expired",
-        "an observer is told of a quarantine",
+        "an observer gets a quarantine",
         "an unlock that says released",
         "bytes on a connection that its node does not know",
         "fault: a client is paused",

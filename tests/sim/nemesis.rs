@@ -175,7 +175,7 @@ fn name(kind: &Kind) -> &'static str {
 }
 
 fn describe(kind: &Kind) -> String {
-    let whom = |number: &Option<usize>, word: &str| {
+    let target = |number: &Option<usize>, word: &str| {
         number.map_or(format!("every {word}"), |number| format!("{word} {number}"))
     };
     match kind {
@@ -185,7 +185,7 @@ fn describe(kind: &Kind) -> String {
                 [true, false] => "no request passes from",
                 _ => "no reply passes to",
             };
-            format!("{way} {} and {} for {}", whom(client, "client"), whom(node, "node"), seconds(*time))
+            format!("{way} {} and {} for {}", target(client, "client"), target(node, "node"), seconds(*time))
         }
         Kind::Condition { node, condition, time } => format!("node {node} is {condition:?} for {}", seconds(*time)),
         Kind::Crash { node, time, keeps_data, is_dark } => format!(
@@ -194,7 +194,9 @@ fn describe(kind: &Kind) -> String {
             if *keeps_data { "keeps" } else { "LOSES" },
             seconds(*time)
         ),
-        Kind::Cut { client, node } => format!("the connections of {} to node {node} are reset", whom(client, "client")),
+        Kind::Cut { client, node } => {
+            format!("the connections of {} to node {node} are reset", target(client, "client"))
+        }
         Kind::Evict { node } => format!("node {node} evicts all its keys"),
         Kind::ForgetScripts { node } => format!("node {node} forgets its scripts"),
         Kind::Hang { node, time } => format!("node {node} hangs for {}", seconds(*time)),

@@ -1,7 +1,8 @@
-//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every fault, before it begins.
+//! What a seed stands for: machines, their clocks and ways, what the clients are up to, and every fault, before it
+//! begins.
 //!
-//! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing but
-//! resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
+//! Swarm-style: each seed turns whole kinds of faults off and weighs the others wildly, so that some runs are nothing
+//! but resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
 
 use crate::endings::Ending;
 use crate::profiles;
@@ -19,8 +20,8 @@ pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// What the library promises to stand. That nodes come back without their data is part of it where clients are strict
-    /// about restarts.
+    /// What the library promises to stand. That nodes come back without their data is part of it where clients are
+    /// strict about restarts.
     Kept,
     /// Nodes also come back without their data, and no client minds.
     Amnesia,
@@ -57,12 +58,13 @@ pub(crate) struct Plan {
     /// Times to live, in milliseconds.
     pub(crate) ttls: Vec<u64>,
     pub(crate) node_timeout: u64,
-    /// While faults strike, one packet in so many is lost, and one in so many comes later by up to a span; zero is none.
+    /// While faults strike, one packet in so many is lost, and one in so many comes later by up to a span; zero is
+    /// none.
     pub(crate) loss: u64,
     pub(crate) straggling: u64,
     pub(crate) longest_straggling: u64,
     /// How long faults strike.
-    pub(crate) storm: u64,
+    pub(crate) fault_time: u64,
     /// Bytes that a connection takes before it must wait.
     pub(crate) window: usize,
     /// Longest piece that bytes arrive in; zero is whole.
@@ -112,8 +114,8 @@ pub(crate) struct ClientPlan {
     /// Whether its steady clock goes on while the machine sleeps.
     pub(crate) counts_sleep: bool,
     pub(crate) is_observed: bool,
-    /// How long its observer takes for one event. A client whose observer takes any time has many threads, most of which
-    /// take locks and drop them as fast as they can.
+    /// How long its observer takes for one event. A client whose observer takes any time has many threads, most of
+    /// which take locks and drop them as fast as they can.
     pub(crate) callback: u64,
     pub(crate) threads: usize,
     /// When its program starts.
@@ -216,7 +218,7 @@ impl Plan {
         let guards = [RestartPolicy::Off, RestartPolicy::Off, RestartPolicy::Observed, RestartPolicy::Strict];
         let restart_policy =
             if bounds == Bounds::Kept { Random::new(seed ^ 0x9e37_79b9).pick(&guards) } else { RestartPolicy::Off };
-        let storm = random.magnitude(SECOND / 4, 10 * SECOND);
+        let fault_time = random.magnitude(SECOND / 4, 10 * SECOND);
         let mut plan = Plan {
             seed,
             bounds,
@@ -234,7 +236,7 @@ impl Plan {
             loss: random.pick(&[0, 0, 0, 1000, 100, 20]),
             straggling: random.pick(&[0, 0, 100, 10, 2]),
             longest_straggling: random.magnitude(MILLISECOND, SECOND),
-            storm,
+            fault_time,
             window: random.pick(&[64 * 1024, 64 * 1024, 64 * 1024, 2048, 300, 40]),
             piece: random.pick(&[0, 0, 0, 1, 20, 200]),
             lateness: random.magnitude(1_000, 5 * MILLISECOND),
@@ -271,15 +273,15 @@ impl Plan {
                 draw = draw.saturating_sub(weight);
                 hit
             });
-            let at = random.below(self.storm);
+            let at = random.below(self.fault_time);
             let kind = self.draw_kind(kind.unwrap_or(0), longest, random, wall_steps_back);
             self.faults.push(Fault { at, kind });
         }
         self.faults.sort_by_key(|fault| fault.at);
     }
 
-    /// Nodes refuse requests instead of loading, being replicas, or having no memory. Drawn apart, so that no other number
-    /// changes with it.
+    /// Nodes refuse requests instead of loading, being replicas, or having no memory. Drawn apart, so that no other
+    /// number changes with it.
     fn draw_refusals(&mut self) {
         let random = &mut Random::new(self.seed ^ 0x7265_6675_7361_6c73);
         for fault in &mut self.faults {
@@ -322,7 +324,7 @@ impl Plan {
                 _ => Kind::SetNodeClock { node, by: -(random.magnitude(MILLISECOND, 2 * SECOND) as i64) },
             },
             _ => {
-                // A client that is not strict believes a node that it meets for the first time.
+                // A client that is not strict counts a node to which it connects for the first time.
                 let may_forget = self.bounds == Bounds::Amnesia || self.restart_policy == RestartPolicy::Strict;
                 let keeps_data = !may_forget || random.once_in(3);
                 Kind::Crash { node, time, keeps_data, is_dark: random.once_in(2) }
@@ -341,20 +343,20 @@ impl Plan {
             + set_back.unsigned_abs()
     }
 
-    /// How long after the end of all faults everybody must have had the lock.
-    pub(crate) fn patience(&self) -> u64 {
+    /// How long after the end of all faults every client must have had the lock.
+    pub(crate) fn settling_time(&self) -> u64 {
         let threads: u64 = self.clients.iter().map(|client| client.threads as u64).sum();
         self.longest_ttl() + 16 * SECOND + threads * SECOND
     }
 
     /// When the judge looks for the first time: before keys with a long time to live have gone by themselves.
     pub(crate) fn first_look(&self) -> u64 {
-        self.storm + SETTLED_AFTER
+        self.fault_time + SETTLED_AFTER
     }
 
     /// When the judge looks for the last time.
     pub(crate) fn end(&self) -> u64 {
-        self.storm + self.patience() + 8 * SECOND
+        self.fault_time + self.settling_time() + 8 * SECOND
     }
 
     /// A time to live, in milliseconds, with which a lock can be had in good times.
@@ -367,7 +369,7 @@ impl Plan {
     }
 }
 
-/// A time for people.
+/// A time in readable form.
 pub(crate) fn seconds(nanos: u64) -> String {
     format!("{}.{:03} s", nanos / SECOND, nanos % SECOND / MILLISECOND)
 }

@@ -1,12 +1,12 @@
 //! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
 //!
-//! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is held, and
-//! a release between the two. Five seeds of six are steered: a profile sets such circumstances and leaves the rest of the
-//! plan as drawn. [`mutants`](crate::mutants) shows what each profile is for.
+//! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is
+//! held, and a release between the two. Five seeds of six are steered: a profile sets such circumstances and leaves the
+//! rest of the plan as drawn. [`planting`](crate::planting) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
 //! |---|---|---|
-//! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | debts, dialects |
+//! | absent nodes | releases for nodes without a connection, of keys that live long; scripts that are forgotten | pending releases, dialects |
 //! | slow answers | answers that come after a short lease has ended | a quorum that comes too late |
 //! | unequal clocks | leases used to their end by slow clocks and fast nodes; sleep | drift, a clock that stands still |
 //! | partitions | watched locks that end because one client reaches no node | a renewal from its answer |
@@ -70,7 +70,7 @@ fn paused_writers(plan: &mut Plan, random: &mut Random) {
 fn absent_nodes(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(30_000, 60_000)];
-    plan.storm = random.between(4 * SECOND, 8 * SECOND);
+    plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
     if random.once_in(2) {
         plan.restart_policy = RestartPolicy::Observed;
     }
@@ -96,7 +96,7 @@ fn absent_nodes(plan: &mut Plan, random: &mut Random) {
 fn slow_answers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 2, 3], &[1, 2]);
     plan.ttls = vec![random.between(10, 40)];
-    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, random.between(2 * SECOND, 6 * SECOND));
+    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(2 * SECOND, 6 * SECOND));
     (plan.straggling, plan.longest_straggling) = (2, random.between(20, 60) * MILLISECOND);
     // What has come when a thread wakes up late counts, if it came in time.
     (plan.lateness, plan.idle) = (5 * MILLISECOND, 5 * MILLISECOND);
@@ -105,7 +105,7 @@ fn slow_answers(plan: &mut Plan, random: &mut Random) {
 fn unequal_clocks(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[2, 3]);
     plan.ttls = vec![random.between(600, 3_000)];
-    plan.storm = 10 * SECOND;
+    plan.fault_time = 10 * SECOND;
     plan.clients.iter_mut().for_each(|client| (client.rate, client.counts_sleep) = (-4_950, false));
     plan.nodes.iter_mut().for_each(|node| node.rate = 4_950);
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
@@ -121,7 +121,7 @@ fn partitions(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 3], &[2]);
     plan.clients.iter_mut().for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(300, 500)];
-    (plan.node_timeout, plan.storm) = (400 * MILLISECOND, 10 * SECOND);
+    (plan.node_timeout, plan.fault_time) = (400 * MILLISECOND, 10 * SECOND);
     // Far from one client, near to the others.
     for (index, path) in plan.paths.iter_mut().enumerate() {
         let delay = if index < plan.nodes.len() { 40 * MILLISECOND } else { MILLISECOND / 5 };
@@ -139,7 +139,7 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1], &[2]);
     plan.clients.iter_mut().for_each(|client| client.threads = 1);
     plan.ttls = vec![random.between(60, 100), random.between(2_000, 3_000)];
-    (plan.node_timeout, plan.storm) = (50 * MILLISECOND, 10 * SECOND);
+    (plan.node_timeout, plan.fault_time) = (50 * MILLISECOND, 10 * SECOND);
     plan.paths.fill(PathPlan { delay: 5 * MILLISECOND, jitter: MILLISECOND });
     (plan.straggling, plan.longest_straggling) = (random.between(4, 8), random.between(100, 400) * MILLISECOND);
     (plan.watchdog_rarity, plan.extension_rarity, plan.stride) = (1, 1, random.between(200, 500) * MILLISECOND);
@@ -151,7 +151,7 @@ fn two_extenders(plan: &mut Plan, random: &mut Random) {
 fn lost_keys(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[3, 3, 4, 5], &[2, 3]);
     plan.ttls = vec![random.between(60, 400)];
-    (plan.node_timeout, plan.storm) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
+    (plan.node_timeout, plan.fault_time) = (random.pick(&[50, 200]) * MILLISECOND, 10 * SECOND);
     let is_watched = random.once_in(2);
     (plan.straggling, plan.longest_straggling) = (random.pick(&[0, 4]), random.between(20, 100) * MILLISECOND);
     (plan.watchdog_rarity, plan.extension_rarity) = if is_watched { (1, 0) } else { (0, 1) };
@@ -169,9 +169,10 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 1, 2, 3], &[2, 3, 4]);
     plan.restart_policy = RestartPolicy::Strict;
     plan.ttls = vec![random.between(1_500, 3_000)];
-    (plan.storm, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
+    (plan.fault_time, plan.attention) = (10 * SECOND, 20 * MILLISECOND);
     plan.clients.iter_mut().for_each(|client| client.holds_on = true);
-    // Instead of being restarted, nodes are replicas of an empty master for a while, which who meets them later cannot see.
+    // Instead of being restarted, nodes are replicas of an empty master for a while, which a client that connects later
+    // cannot see.
     let demotes = Random::new(plan.seed ^ 0x6465_6d6f_7465).once_in(3);
     if demotes {
         (plan.is_fenced, plan.idle) = (false, 4 * SECOND);
@@ -201,23 +202,25 @@ fn newcomers(plan: &mut Plan, random: &mut Random) {
     }
 }
 
-/// Nothing fails, so that every release must reach its node. Keys live for longer than the run takes to look for what is left.
+/// Nothing fails, so that every release must reach its node. Keys live for longer than the run takes to look for what
+/// is left.
 fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
-    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
+    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
     plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
     (plan.window, plan.resources) = (random.pick(&[40, 100]), 3);
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
-    // Of a client that is not used, an observer hears nothing more.
+    // A client that is not used delivers no events.
     plan.clients.iter_mut().for_each(|client| client.is_observed = false);
 }
 
-/// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to look for what is left.
+/// Nodes refuse requests for a moment, again and again. Keys live for longer than the run takes to look for what is
+/// left.
 fn refused_releases(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3, 3, 5], &[1, 2]);
     plan.ttls = vec![random.between(40_000, 60_000)];
-    plan.storm = random.between(4 * SECOND, 8 * SECOND);
+    plan.fault_time = random.between(4 * SECOND, 8 * SECOND);
     plan.clients.iter_mut().for_each(|client| client.threads = 2);
     (plan.resources, plan.idle) = (3, 20 * MILLISECOND);
     plan.is_fenced = random.once_in(2);
@@ -239,7 +242,7 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
     (plan.is_fenced, plan.only) = (true, Some("fences grow"));
     plan.nodes.iter_mut().for_each(|node| node.has_scripts = true);
     plan.ttls = vec![random.between(50, 500)];
-    (plan.node_timeout, plan.storm) = (200 * MILLISECOND, 10 * SECOND);
+    (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, 10 * SECOND);
     (plan.straggling, plan.longest_straggling) = (random.between(2, 5), random.between(20, 100) * MILLISECOND);
     plan.idle = 5 * MILLISECOND;
     for client in 0..plan.clients.len() {
@@ -253,14 +256,14 @@ fn close_fences(plan: &mut Plan, random: &mut Random) {
     }
 }
 
-/// The observer is slower than events come: five threads take a lock each and drop it as fast as they can. Not for long, so
-/// that it can catch up afterwards.
+/// The observer is slower than events come: five threads take a lock each and drop it as fast as they can. Not for
+/// long, so that it can catch up afterwards.
 fn slow_observer(plan: &mut Plan, random: &mut Random) {
     reset(plan, random, &[1, 3], &[1, 2]);
     plan.clients.iter_mut().for_each(|client| (client.threads, client.is_observed) = (6, true));
     plan.clients[0].callback = random.magnitude(MILLISECOND, 3 * MILLISECOND);
     // One for each of its threads.
-    (plan.resources, plan.ttls, plan.storm) = (6, vec![random.between(1_000, 5_000)], SECOND / 2);
+    (plan.resources, plan.ttls, plan.fault_time) = (6, vec![random.between(1_000, 5_000)], SECOND / 2);
     plan.is_fenced = false;
 }
 
@@ -284,8 +287,8 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
     plan.idle = plan.idle.min(50 * MILLISECOND);
 }
 
-/// Adds a fault at any time of the storm.
+/// Adds a fault at any time before all faults end.
 fn strike(plan: &mut Plan, random: &mut Random, kind: Kind) {
-    let at = random.below(plan.storm);
+    let at = random.below(plan.fault_time);
     plan.faults.push(Fault { at, kind });
 }

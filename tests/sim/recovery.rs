@@ -1,23 +1,23 @@
 //! How soon a lock can be had when nodes are well again: against the same clients and nodes without any fault.
 //!
-//! A client that is careful with sick nodes must not be careful for ever. Machines that go off in the middle of a request
-//! and come back are the worst case: their old connections are dead, nothing on the wire says so, and only a node that is
-//! asked once more answers with a reset.
+//! A client that asks failing nodes less often must ask them normally again in the end. Machines that are switched off
+//! in the middle of a request and come back are the worst case: their old connections are gone, nothing on the wire
+//! says so, and only a node that is asked once more answers with a reset.
 
 use crate::campaign::run;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
-use crate::{holds, kernel, workload};
+use crate::{clients, holds, kernel};
 use quorumlock::embedded::{Condition, ServerKind};
 use std::time::Duration;
 
 /// Seeds of each kind.
 const SEEDS: u64 = if cfg!(debug_assertions) { 5 } else { 100 };
-/// Longest that a sick node is left alone, one more try, and the answer.
+/// The longest back-off of a failing node, one more try, and the answer.
 const ENOUGH: u64 = 1_500 * MILLISECOND;
 
-/// One thread that locks, so many nodes, and times to live that keep nobody waiting.
+/// One thread that locks, so many nodes, and times to live that delay no waiter.
 fn quiet(seed: u64, nodes: usize) -> Plan {
     let mut plan = Plan::of_seed(seed, Bounds::Kept);
     let mut node = plan.nodes[0].clone();
@@ -31,14 +31,14 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
     (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
     plan.is_fenced = false;
-    (plan.storm, plan.faults) = (5 * SECOND, Vec::new());
+    (plan.fault_time, plan.faults) = (5 * SECOND, Vec::new());
     plan
 }
 
 /// Every node hangs, with requests that it has taken, and then its machine goes off for a moment.
 fn with_machines_that_restart(mut plan: Plan) -> Plan {
     for node in 0..plan.nodes.len() {
-        let at = |time| plan.storm - time;
+        let at = |time| plan.fault_time - time;
         let hang = Kind::Hang { node, time: 10 * SECOND };
         let crash = Kind::Crash { node, time: MILLISECOND / 2, keeps_data: true, is_dark: true };
         let (hang, crash) = (Fault { at: at(3 * SECOND), kind: hang }, Fault { at: at(MILLISECOND), kind: crash });
@@ -79,7 +79,7 @@ fn nodes_whose_machines_went_off_are_soon_found_to_be_back() {
     }
 }
 
-/// What it was owed before is owed still, and is not sent again as fast as the answers come.
+/// Its pending releases stay pending, and are not sent again as fast as the answers come.
 #[test]
 fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
     for seed in 0..SEEDS / 5 {
@@ -96,7 +96,7 @@ fn a_node_that_loads_its_data_is_not_flooded_with_releases() {
 /// The first attempt of a process, and the second, when the connections are there.
 fn two_attempts() {
     kernel::spawn(0, || {
-        let mutex = workload::open(0).mutex("r0").ttl(Duration::from_secs(5));
+        let mutex = clients::open(0).mutex("r0").ttl(Duration::from_secs(5));
         for (what, begun) in [("a cold attempt that wins", (0, 0)), ("a warm attempt that wins", (0, 0))] {
             if let Ok(Some(guard)) = mutex.try_lock() {
                 let hold = holds::took(0, guard.remaining(), begun);
@@ -110,8 +110,8 @@ fn two_attempts() {
     });
 }
 
-/// Connecting takes a round trip, and so does the attempt: each has the node timeout. Only nodes that are farther away than
-/// that cannot be locked on.
+/// Connecting takes a round trip, and so does the attempt: each has the node timeout. Only nodes that are farther away
+/// than that cannot be locked on.
 #[test]
 fn an_attempt_that_has_to_connect_first_has_time_for_that() {
     for (node_timeout, round_trip, wins) in
@@ -131,10 +131,10 @@ fn an_attempt_that_has_to_connect_first_has_time_for_that() {
     }
 }
 
-/// A subscriber connection to a node that is far has nothing to read when it has just been made. That is not its end: what is
-/// released is heard, and connections are made once, not again and again.
+/// A subscriber connection to a node that is far has nothing to read when it has just been made. That is not its end:
+/// releases are received, and connections are made once, not again and again.
 #[test]
-fn nodes_that_are_far_are_heard() {
+fn notifications_of_far_nodes_are_received() {
     for seed in 0..SEEDS / 5 {
         let mut plan = quiet(seed, 3);
         plan.clients = vec![plan.clients[0].clone(); 2];
@@ -143,8 +143,8 @@ fn nodes_that_are_far_are_heard() {
         let world = run(plan, Trace::silent());
         assert!(world.judge.finding.is_none(), "seed {seed}: {:?}", world.judge.finding);
         let times = |what| world.seen.get(what).copied().unwrap_or(0);
-        let (heard, made) = (times("a hint that is heard"), times("a connection that is made"));
-        println!("seed {seed}: {heard} hints heard, {made} connections");
-        assert!(heard > 10, "seed {seed}: {heard} hints were heard, on {made} connections");
+        let (received, made) = (times("a notification that a subscriber receives"), times("a connection that is made"));
+        println!("seed {seed}: {received} notifications received, {made} connections");
+        assert!(received > 10, "seed {seed}: {received} notifications were received, on {made} connections");
     }
 }

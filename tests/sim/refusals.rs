@@ -1,4 +1,5 @@
-//! Conditions in which a server refuses requests and that the embedded store does not know, with the texts of real servers.
+//! Conditions in which a server refuses requests and that the embedded store does not know, with the texts of real
+//! servers.
 
 use quorumlock::embedded::Condition;
 use quorumlock::embedded::ServerKind;
@@ -21,7 +22,7 @@ const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
 impl Refusal {
     pub(crate) const ALL: [Refusal; 3] = [Refusal::Busy, Refusal::Misconf, Refusal::NoReplicas];
 
-    /// The error, in the words of this flavour.
+    /// The error, in the words of this kind of server.
     fn text(self, flavour: ServerKind) -> String {
         let name = if flavour == ServerKind::Valkey9 { "Valkey" } else { "Redis" };
         match self {

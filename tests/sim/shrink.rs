@@ -2,17 +2,17 @@
 //!
 //! Everything random in a run comes from one generator, so whatever is left out shuffles the rest. Each smaller plan is
 //! therefore tried with several seeds. What is left in the end is what it takes: the faults, clients and nodes without
-//! which the rule holds, and of all seeds that were tried the one with the shortest story.
+//! which the rule holds, and of all seeds that were tried the one with the shortest trace.
 
 use crate::campaign;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, Plan};
 
 /// Seeds that each smaller plan is tried with.
 const TRIES: u64 = 40;
-/// Seeds among which the shortest story is looked for.
-const STORIES: u64 = 300;
+/// Seeds among which the shortest trace is looked for.
+const TRACES: u64 = 300;
 
-/// Nodes that are left: with fewer it is another story. Of five, one that forgets is enough.
+/// Nodes that are left: with fewer it is another failure. Of five, one that forgets is enough.
 const FEWEST_NODES: usize = 3;
 
 /// The smallest plan found that breaks the same rule.
@@ -48,7 +48,7 @@ fn size(plan: &Plan) -> u64 {
     let threads: usize = plan.clients.iter().map(|client| client.threads).sum();
     let knobs = [plan.loss, plan.straggling, plan.piece, plan.preemption_rarity, plan.pause_rarity];
     let knobs = knobs.iter().filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
-    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64 + knobs + plan.resources + plan.storm
+    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64 + knobs + plan.resources + plan.fault_time
 }
 
 type Simpler = Box<dyn Fn(&Plan) -> Option<Plan>>;
@@ -66,9 +66,9 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         changed(|plan| plan.resources = 1),
         changed(|plan| plan.lateness = 0),
         changed(|plan| plan.ttls.truncate(1)),
-        changed(|plan| plan.storm /= 2),
+        changed(|plan| plan.fault_time /= 2),
         changed(|plan| {
-            plan.storm /= 2;
+            plan.fault_time /= 2;
             plan.faults.iter_mut().for_each(|fault| fault.at /= 2);
         }),
         changed(|plan| plan.clients.iter_mut().for_each(|client| client.rate = 0)),
@@ -97,7 +97,7 @@ fn changed(change: impl Fn(&mut Plan) + 'static) -> Simpler {
     Box::new(move |plan| {
         let mut other = plan.clone();
         change(&mut other);
-        other.faults.retain(|fault| fault.at < other.storm);
+        other.faults.retain(|fault| fault.at < other.fault_time);
         (format!("{other:?}") != format!("{plan:?}")).then_some(other)
     })
 }
@@ -131,11 +131,11 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
     Some(other)
 }
 
-/// Whom a fault meets; `Some(None)` is everybody, none is nobody.
-type Whom = Option<Option<usize>>;
+/// The client or node that a fault meets: `Some(None)` is all of them, `None` none.
+type Target = Option<Option<usize>>;
 
-fn place_without(whom: Whom, gone: usize) -> Whom {
-    match whom {
+fn place_without(target: Target, gone: usize) -> Target {
+    match target {
         Some(Some(index)) if index == gone => None,
         Some(Some(index)) if index > gone => Some(Some(index - 1)),
         other => other,
@@ -143,7 +143,7 @@ fn place_without(whom: Whom, gone: usize) -> Whom {
 }
 
 /// The faults as they are when clients and nodes have other numbers, without those of clients and nodes that are gone.
-fn renumbered(faults: &[Fault], place: impl Fn((Whom, Whom)) -> (Whom, Whom)) -> Vec<Fault> {
+fn renumbered(faults: &[Fault], place: impl Fn((Target, Target)) -> (Target, Target)) -> Vec<Fault> {
     let moved = |fault: &Fault| {
         let mut fault = fault.clone();
         let fits = match &mut fault.kind {
@@ -199,7 +199,7 @@ fn without_faults(mut plan: Plan, rule: &str) -> Plan {
 }
 
 fn shortest_story(plan: Plan, rule: &str) -> Plan {
-    let stories = (0..STORIES).filter_map(|step| {
+    let stories = (0..TRACES).filter_map(|step| {
         let mut plan = plan.clone();
         plan.seed = plan.seed.wrapping_add(step);
         let world = campaign::replay(plan.clone());

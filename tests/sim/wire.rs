@@ -1,10 +1,10 @@
-//! Connections as TCP gives them: bytes in order, in pieces, late, or never; refused, reset, and dead without a word.
+//! Connections as TCP gives them: bytes in order, in pieces, late, or never; refused, reset, or dead without notice.
 //!
 //! What was written and has not arrived is in a queue per direction; nothing overtakes anything in it. A path that is
 //! blocked delivers nothing until it is free, and a connection whose bytes are not acknowledged for long is given up by
 //! the client's system. A connection that is *void* has been forgotten in between: nothing arrives on it any more, and
-//! neither side is told, until a free path answers the client's bytes with a reset. A client that closes a connection with
-//! unread replies, or before they come, resets it: what its system has not sent is discarded.
+//! neither side notices, until a free path answers the client's bytes with a reset. A client that closes a connection
+//! with unread replies, or before they come, resets it: what its system has not sent is discarded.
 
 mod closing;
 
@@ -314,7 +314,7 @@ impl World {
                 continue;
             }
             match parcel.content {
-                // What a node has written before it learnt of the end comes behind it, and is nobody's.
+                // What a node has written before it learnt of the end comes behind the end, and is discarded.
                 Content::Bytes(_) if connection.inbox_end.is_some() => {}
                 Content::Bytes(_) if connection.is_closed_by_client => {
                     // A connection whose end has arrived has nothing left to discard.
@@ -343,7 +343,7 @@ impl World {
                 continue;
             }
             if connection.is_void || connection.is_closed_by_node || connection.life != self.nodes[node].life {
-                // Nobody there knows this connection.
+                // The node does not know this connection.
                 let is_closed = connection.is_closed_by_client;
                 self.saw("bytes on a connection that its node does not know");
                 if !is_closed {

@@ -1,40 +1,26 @@
-//! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all faults
-//! have ended want the lock once more.
+//! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all
+//! faults have ended want the lock once more.
 
-use crate::algorithm::backoff::Backoff;
-use crate::algorithm::quarantine::Quarantine;
-use crate::api::client::{Client, Settings};
+use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::mutex::Mutex;
 use crate::api::redlock::Redlock;
 use crate::api::wait::CancelHandle;
 use crate::api::watchdog::Watchdog;
+use crate::clients::open_client;
 use crate::endings::{self, Ending};
-use crate::engine::calls::Engine;
 use crate::events::error::ErrorKind;
 use crate::events::extension::ExtendOutcome;
-use crate::events::observer::Observer;
 use crate::events::release::ReleaseOutcome;
-use crate::events::report::Reporter;
 use crate::fences;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
-use crate::listener::Listener;
-use crate::machine::MachineClock;
-use crate::os::fork::ForkEpoch;
 use crate::plan::{MILLISECOND, SECOND};
-use crate::protocol::endpoint::Endpoint;
 use crate::random::Random;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest that a thread holds a lock for its work.
 const LONGEST_HOLD: u64 = 3 * SECOND;
-/// How many threads of a client spin before they sleep: none, as there is but one processor in here.
-const SPIN: Duration = Duration::ZERO;
-
-/// How long nodes keep the keys of fenced locks: longer than any run.
-const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Starts every thread of every client.
 pub(crate) fn begin() {
@@ -46,67 +32,27 @@ pub(crate) fn begin() {
             for place in 0..count {
                 let (handle, redlock) = (handle.clone(), Redlock::new(handle.clone()));
                 let random = with(|world| world.random.fork(2));
-                let is_hasty = place > 0 && with(|world| world.plan.clients[client].callback > 0);
-                let hasty_for = is_hasty.then_some(place as u64);
-                kernel::spawn(client, move || Worker { handle, redlock, random, hasty_for }.run());
+                let is_flooding = place > 0 && with(|world| world.plan.clients[client].callback > 0);
+                let flooding = is_flooding.then_some(place as u64);
+                kernel::spawn(client, move || Worker { handle, redlock, random, flooding }.run());
             }
         });
     }
-}
-
-pub(crate) fn open(client: usize) -> Redlock {
-    Redlock::new(open_client(client))
-}
-
-fn open_client(client: usize) -> Client {
-    let (nodes, node_timeout, clock) = with(|world| {
-        let timeout = Duration::from_nanos(world.plan.node_timeout);
-        (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
-    });
-    let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
-    let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
-    let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
-    // Nothing is asked to last longer.
-    let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
-    let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
-    let endpoints = urls.iter().map(|url| (Endpoint::parse(url).unwrap(), quarantine.clone())).collect();
-    let clock = Arc::new(MachineClock { client, clock });
-    let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
-    let is_observed = with(|world| world.plan.clients[client].is_observed);
-    let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
-    let observers = observer.into_iter().collect();
-    // Some tell nobody, and listen to nobody.
-    let release_notifications = client % 3 != 2;
-    let report = Reporter::new(observers, &names, "");
-    let engine =
-        Engine::new(endpoints, node_timeout, SPIN, clock, report.event_queue(), release_notifications, RETENTION)
-            .unwrap();
-    let settings = Settings {
-        durable: vec![false; names.len()],
-        nodes: names,
-        prefix: String::new(),
-        node_timeout,
-        drift_factor,
-        backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
-        unavailable_after: Duration::from_secs(3),
-        max_ttl,
-    };
-    Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }
 
 struct Worker {
     handle: Client,
     redlock: Redlock,
     random: Random,
-    /// It makes events: takes this lock and drops it as fast as it can.
-    hasty_for: Option<u64>,
+    /// Takes this lock and drops it as fast as it can, so that there are many events.
+    flooding: Option<u64>,
 }
 
 impl Worker {
     fn run(mut self) {
-        while is_stormy() && !endings::is_quitting() {
+        while has_faults() && !endings::is_quitting() {
             self.turn();
-            let idle = if self.hasty_for.is_some() { MILLISECOND / 5 } else { with(|world| world.plan.idle) };
+            let idle = if self.flooding.is_some() { MILLISECOND / 5 } else { with(|world| world.plan.idle) };
             let until = with(|world| world.now) + self.random.magnitude(10_000, idle);
             self.rest(until);
         }
@@ -119,9 +65,9 @@ impl Worker {
     }
 
     fn rest(&self, until: u64) {
-        let storm = with(|world| world.plan.storm);
-        if is_stormy() {
-            sleep_until(until.min(storm));
+        let fault_time = with(|world| world.plan.fault_time);
+        if has_faults() {
+            sleep_until(until.min(fault_time));
         }
     }
 
@@ -132,10 +78,10 @@ impl Worker {
             (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
         });
         let is_fenced = with(|world| world.plan.is_fenced);
-        if self.hasty_for.is_none() && self.random.once_in(30) {
+        if self.flooding.is_none() && self.random.once_in(30) {
             self.connect();
         }
-        let resource = self.hasty_for.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
+        let resource = self.flooding.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
         let ttl = self.random.pick(&ttls);
         let mut mutex = fenced(self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl)));
         let is_watched = self.random.once_in(watchdog_rarity);
@@ -147,7 +93,7 @@ impl Worker {
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let mut patience = None;
         let delivered = with(|world| world.delivered());
-        let way = if self.hasty_for.is_some() { 0 } else { self.random.below(4) };
+        let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
         let (what, allowed, result) = match way {
             // Connections may have to be made first, and a fence may take a second round trip.
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
@@ -209,7 +155,7 @@ impl Worker {
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
         let length = match self.random.once_in(3) {
-            _ if self.hasty_for.is_some() => 0,
+            _ if self.flooding.is_some() => 0,
             _ if holds_on => LONGEST_HOLD,
             true => 0,
             false => self.random.magnitude(1_000, longest.min(LONGEST_HOLD)),
@@ -219,7 +165,7 @@ impl Worker {
             with(|world| (world.plan.extension_rarity, world.plan.node_timeout, world.plan.stride));
         let mut was_extended = false;
         let mut lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
-        while is_stormy() && with(|world| world.now) < until {
+        while has_faults() && with(|world| world.now) < until {
             let step = match stride {
                 0 => self.random.magnitude(100_000, length.max(200_000)),
                 stride => self.random.between(stride / 2, stride),
@@ -244,7 +190,7 @@ impl Worker {
             if self.random.once_in(extension_rarity) {
                 was_extended = true;
                 let is_lost = self.extend(hold, &mut guard, is_watched);
-                // Some want to hear of a loss that they know of.
+                // Some ask for the channel of a loss that they know of.
                 if is_lost && lost.is_none() && self.random.once_in(2) {
                     lost = guard.lost().ok();
                 }
@@ -253,11 +199,11 @@ impl Worker {
         let remaining = remaining(&guard);
         holds::still(hold, remaining, true);
         if let Some(lost) = lost {
-            let is_told = lost.try_recv().is_ok();
+            let is_reported = lost.try_recv().is_ok();
             with(|world| {
-                if is_told {
-                    world.heard_channel(world.judge.holds[hold].heard_as);
-                    world.saw("a loss that is told");
+                if is_reported {
+                    world.reported_by_channel(world.judge.holds[hold].reported_as);
+                    world.saw("a loss that the channel reports");
                 } else if remaining.is_zero()
                     && is_watched
                     && !was_extended
@@ -265,12 +211,12 @@ impl Worker {
                     && at_first.as_nanos() > 2 * u128::from(world.plan.node_timeout)
                 {
                     // The watchdog's thread may wait for the answers about another lock, for the node timeout.
-                    // Without a watchdog it is told at the very end, and the thread that tells it may be woken late.
-                    world.was_not_told(hold, begun);
+                    // Without a watchdog the loss is reported at the very end, by a thread that may be woken late.
+                    world.was_not_reported(hold, begun);
                 }
             });
         }
-        let by_dropping = self.hasty_for.is_some() || self.random.once_in(2);
+        let by_dropping = self.flooding.is_some() || self.random.once_in(2);
         with(|world| world.gives_back(hold, by_dropping));
         let delivered = with(|world| world.delivered());
         if by_dropping {
@@ -281,13 +227,13 @@ impl Worker {
         let (begun, pauses) = moment();
         let end = holds::end_of(remaining);
         let outcome = guard.unlock();
-        // With a watchdog, the loss may have been told meanwhile, before the end by the clock.
+        // With a watchdog, the loss may have been reported meanwhile, before the end by the clock.
         let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
             if is_in_force && matches!(outcome, Ok(ReleaseOutcome::Expired)) {
                 world.check_loss(world.judge.holds[hold].token, "was released as expired");
             }
-            world.heard_unlock(world.judge.holds[hold].heard_as, outcome.as_ref().ok().copied());
+            world.reported_unlock(world.judge.holds[hold].reported_as, outcome.as_ref().ok().copied());
             match outcome {
                 Ok(ReleaseOutcome::Released) => {
                     world.saw("an unlock that says released");
@@ -340,8 +286,8 @@ impl Worker {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client} extends by hand for {ttl} ms"));
         });
-        let heard_as = with(|world| world.judge.holds[hold].heard_as);
-        let heard = with(|world| world.heard_of_extensions(heard_as));
+        let reported_as = with(|world| world.judge.holds[hold].reported_as);
+        let reported = with(|world| world.reported_extensions(reported_as));
         let (begun, pauses) = moment();
         let watch = old_end.map(|old_end| holds::Extending { hold, old_end, begun, pauses });
         holds::begins_to_extend(watch);
@@ -351,7 +297,7 @@ impl Worker {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
             if let Ok(outcome) = &outcome {
-                world.heard_extend(heard_as, heard, outcome);
+                world.reported_extend(reported_as, reported, outcome);
             }
             match &outcome {
                 Ok(ExtendOutcome::Extended) => {
@@ -377,14 +323,14 @@ impl Worker {
         matches!(outcome, Ok(ExtendOutcome::Lost))
     }
 
-    /// After the storm: everybody gets the lock, and goes on to use the client for a while.
+    /// After all faults: every thread gets the lock, and goes on to use the client for a while.
     fn settle(&mut self) {
-        let (storm, patience, end, ttl) = with(|world| {
+        let (fault_time, patience, end, ttl) = with(|world| {
             let plan = &world.plan;
-            (plan.storm, plan.patience(), plan.end(), plan.settling_ttl())
+            (plan.fault_time, plan.settling_time(), plan.end(), plan.settling_ttl())
         });
-        sleep_until(storm);
-        let deadline = storm + patience;
+        sleep_until(fault_time);
+        let deadline = fault_time + patience;
         let mutex = || fenced(self.redlock.mutex("r0").ttl(Duration::from_millis(ttl)));
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
@@ -397,7 +343,7 @@ impl Worker {
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
                     with(|world| {
-                        let took = world.now - world.plan.storm;
+                        let took = world.now - world.plan.fault_time;
                         world.judge.longest_recovery = world.judge.longest_recovery.max(took);
                     });
                     break;
@@ -418,8 +364,8 @@ impl Worker {
                 return;
             }
         }
-        // The releases that are owed to nodes go out with what is asked of them.
-        let soon = (1..15).map(|second| storm + second * SECOND);
+        // The next requests to nodes send their pending releases.
+        let soon = (1..15).map(|second| fault_time + second * SECOND);
         for time in soon.chain([end - 3 * SECOND, end - SECOND]) {
             sleep_until(time + self.random.below(100 * MILLISECOND));
             if is_gone() {
@@ -433,7 +379,7 @@ impl Worker {
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
                     let outcome = guard.unlock().ok();
-                    with(|world| world.heard_unlock(world.judge.holds[hold].heard_as, outcome));
+                    with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome));
                 }
                 Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),
             }
@@ -446,8 +392,8 @@ fn fenced(mutex: Mutex) -> Mutex {
     if with(|world| world.plan.is_fenced) { mutex.fenced().into() } else { mutex }
 }
 
-/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the clock,
-/// and its thread may stand still before it has said so.
+/// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the
+/// clock, and its thread may stand still before it has said so.
 fn remaining(guard: &MutexGuard) -> Duration {
     loop {
         let before = moment().0;
@@ -458,8 +404,8 @@ fn remaining(guard: &MutexGuard) -> Duration {
     }
 }
 
-fn is_stormy() -> bool {
-    with(|world| world.is_stormy() && !world.clients[world.current_client()].is_gone)
+fn has_faults() -> bool {
+    with(|world| world.has_faults() && !world.clients[world.current_client()].is_gone)
 }
 
 fn is_gone() -> bool {

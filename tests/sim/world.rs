@@ -2,8 +2,8 @@
 
 use crate::judge::Judge;
 use crate::kernel::Tasks;
-use crate::listener::Hearsay;
 use crate::machine::{Client, Node};
+use crate::observer_rules::Reports;
 use crate::plan::{Fault, Plan};
 use crate::random::Random;
 use crate::trace::Trace;
@@ -79,13 +79,13 @@ pub(crate) struct World {
     pub(crate) paths: Vec<Path>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) judge: Judge,
-    pub(crate) hearsay: Hearsay,
+    pub(crate) reports: Reports,
     pub(crate) trace: Trace,
     pub(crate) tasks: Tasks,
     pub(crate) events: u64,
     /// What has happened at least once, and how often.
     pub(crate) seen: BTreeMap<&'static str, u64>,
-    /// The judge reads a clock: nobody loses time by it.
+    /// The judge reads a clock: no task loses time by it.
     pub(crate) is_judging: bool,
     calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
     serial: u64,
@@ -106,7 +106,7 @@ impl World {
             paths,
             connections: Vec::new(),
             judge: Judge::new(&plan),
-            hearsay: Hearsay::default(),
+            reports: Reports::default(),
             trace,
             tasks: Tasks::default(),
             events: 0,
@@ -120,7 +120,7 @@ impl World {
             world.schedule(world.plan.faults[index].at, Event::Strike(index));
         }
         world.introduce();
-        world.schedule(world.plan.storm, Event::Heal);
+        world.schedule(world.plan.fault_time, Event::Heal);
         world.schedule(world.plan.first_look(), Event::Look { is_last: false });
         world.schedule(world.plan.end(), Event::Look { is_last: true });
         world
@@ -145,7 +145,7 @@ impl World {
         self.phase == Phase::Over
     }
 
-    pub(crate) fn is_stormy(&self) -> bool {
+    pub(crate) fn has_faults(&self) -> bool {
         self.phase == Phase::Stormy
     }
 
@@ -166,7 +166,7 @@ impl World {
             Event::Look { is_last } => {
                 self.look_for_leftovers();
                 if is_last {
-                    self.look_for_untold();
+                    self.look_for_unreported();
                     self.finish();
                 }
             }
@@ -174,7 +174,7 @@ impl World {
             Event::Resume { client } => self.resume(client),
             Event::Strike(index) => {
                 let Fault { kind, .. } = self.plan.faults[index].clone();
-                if self.is_stormy() {
+                if self.has_faults() {
                     self.strike(&kind);
                 }
             }

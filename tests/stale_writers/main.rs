@@ -1,7 +1,8 @@
 //! The holder that was stopped, and went on when its lease had ended: refused by the fence, and by nothing else.
 //!
-//! A process takes a lock and is stopped by SIGSTOP before it writes. Its lease ends, somebody else takes the lock and writes to
-//! the same row of a database. Then the process goes on, and writes: it had looked whether the lock was its own, before.
+//! A process takes a lock and is stopped by SIGSTOP before it writes. Its lease ends, another process takes the lock
+//! and writes to the same row of a database. Then the process continues, and writes: its check of the lock was before
+//! the stop.
 
 #![allow(missing_docs, clippy::expect_used, clippy::unwrap_used, reason = "a test")]
 
@@ -49,7 +50,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         kill(holder.pid(), Signal::SIGSTOP).unwrap();
         let urls = servers.iter().map(Server::url);
         let mutex = client(urls).mutex(RESOURCE).ttl(TTL).fenced();
-        let guard = mutex.lock_timeout(SOON).unwrap().expect("the lease of who is stopped ends");
+        let guard = mutex.lock_timeout(SOON).unwrap().expect("the lease of the stopped process ends");
         let token = guard.fencing_token().unwrap().get() as i64;
         assert!(token > stale);
         assert_eq!(write(&database, "second", is_fenced.then_some(token)), 1);
@@ -62,7 +63,7 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         let state: String = database.query_row("SELECT state FROM account WHERE id = 1", (), |row| row.get(0)).unwrap();
         if is_fenced {
             assert_eq!((changed.as_str(), state.as_str()), ("0", "second"), "the late write is refused");
-            assert_eq!(write(&database, "third", Some(token)), 1, "whoever holds the lock may write again");
+            assert_eq!(write(&database, "third", Some(token)), 1, "the holder of the lock may write again");
         } else {
             assert_eq!(
                 (changed.as_str(), state.as_str()),

@@ -33,7 +33,7 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
     assert_eq!(exported, declared);
 }
 
-/// Not a rule: how large they are, for whoever runs the tests with `--nocapture`.
+/// Not a rule: prints the sizes, with `--nocapture`.
 #[test]
 #[allow(clippy::print_stdout)]
 fn sizes_are_shown() {

@@ -1,6 +1,6 @@
 /*
- * A program as it may be that embeds the library: it handles no SIGPIPE, is interrupted by a timer all the time, forks, and
- * its servers hang and die meanwhile.
+ * A program that embeds the library: it handles no SIGPIPE, a timer interrupts it all the time, it forks, and its
+ * servers hang and end meanwhile.
  *
  *     host URL...      says "ready", waits for a line, which comes when a server hangs and another is dead, and goes on
  */
@@ -104,7 +104,7 @@ typedef struct inherited {
     quorumlock_cancel_handle *cancel;
 } inherited;
 
-/* What a child is told about all that it has inherited, and what it can do by itself. */
+/* The results of calls in a child with all that it has inherited, and what it can do by itself. */
 static void live_as_a_child(inherited *of)
 {
     quorumlock_guard *guard = NULL;

@@ -1,7 +1,7 @@
 //! Builds the library as a C program links it, and compiles and runs such programs.
 //!
-//! What is missing on the machine is named, and fails the test: a compiler, an interpreter, valgrind. `tests/run` installs
-//! them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
+//! What is missing on the machine is named, and fails the test: a compiler, an interpreter, valgrind. `tests/run`
+//! installs them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
 
 use crate::support::process::eventually;
 use std::ffi::OsStr;
@@ -36,7 +36,7 @@ impl Ending {
     }
 }
 
-/// A program that runs, and is ended when it takes too long or nobody waits for it.
+/// A program that runs, and is ended when it takes too long or no test waits for it.
 pub(crate) struct Running {
     pub(crate) child: Child,
     pipes: [Pipe; 2],

@@ -1,7 +1,7 @@
 /*
- * A program that loads the library, uses it in two threads, closes it, and goes on: again and again. In the end nothing is
- * left of it, no thread and no descriptor, and threads that used it end well after it was closed; so does a child. One
- * node is named by a name whose look-up is still running when the library is closed.
+ * A program that loads the library, uses it in two threads, closes it, and goes on: again and again. In the end
+ * nothing is left of it, no thread and no descriptor, and threads that used it end well after it was closed; so does a
+ * child. One node is named by a name whose look-up is still running when the library is closed.
  *
  *     loader LIBRARY TIMES URL...
  *
@@ -185,7 +185,7 @@ int main(int count, char **arguments)
     }
     for (round = 0; round < ROUNDS; round++) {
         one_round(arguments[1], arguments + 3, count - 3);
-        /* Whoever asked to be called in children is called, or was forgotten with the library. */
+        /* A function that was registered for children is called, or was unregistered with the library. */
         child = fork();
         if (child == 0) {
             _exit(7);

@@ -21,7 +21,7 @@ static void sleep_ms(long millis)
     }
 }
 
-/* Called from elsewhere: what was told so far. Its mutex also makes ThreadSanitizer see the order. */
+/* Called from other threads: the events so far. Its mutex also makes ThreadSanitizer see the order. */
 typedef struct journal {
     pthread_mutex_t mutex;
     int calls, releases, events[32];
@@ -95,18 +95,18 @@ static void handles_go_in_any_order(void)
     {
         quorumlock_error *error = NULL;
         int descriptor = -7, again;
-        journal told;
-        journal_init(&told);
+        journal record;
+        journal_init(&record);
         for (again = 0; again < 2; again++) {
             CHECK(quorumlock_guard_unlock(guard, &error) == QUORUMLOCK_NOT_HELD);
             CHECK(quorumlock_guard_extend(guard, 1000, &error) == QUORUMLOCK_NOT_HELD);
             CHECK(quorumlock_guard_detach(guard, &lease, &error) == QUORUMLOCK_NOT_HELD && lease == NULL);
             CHECK(quorumlock_guard_lost_fd(guard, &descriptor, &error) == QUORUMLOCK_NOT_HELD && descriptor == -7);
-            CHECK(quorumlock_guard_on_lost(guard, on_call, &told, on_release, &error) == QUORUMLOCK_NOT_HELD);
+            CHECK(quorumlock_guard_on_lost(guard, on_call, &record, on_release, &error) == QUORUMLOCK_NOT_HELD);
             CHECK(quorumlock_guard_ensure(guard, 0, &error) == QUORUMLOCK_NOT_HELD);
             CHECK(quorumlock_guard_remaining_ms(guard) == 0 && error == NULL);
         }
-        CHECK(told.calls == 0 && told.releases == 2);
+        CHECK(record.calls == 0 && record.releases == 2);
     }
     quorumlock_guard_free(guard);
 }
@@ -145,7 +145,7 @@ static void a_config_is_used_again(void)
     quorumlock_client_free(other);
 }
 
-/* -- names ---------------------------------------------------------------------------------------------------------- */
+/* -- names --------------------------------------------------------------------------------------------------------- */
 
 static quorumlock_result lock_named(quorumlock_client *client, const char *name, size_t length, quorumlock_guard **guard)
 {
@@ -195,7 +195,7 @@ static void names_of_every_kind(void)
     quorumlock_client_free(client);
 }
 
-/* -- outputs --------------------------------------------------------------------------------------------------------- */
+/* -- outputs ------------------------------------------------------------------------------------------------------- */
 
 /* Nothing is written but by a call that succeeds, whatever else it gives. */
 static void outputs_are_left_alone(void)
@@ -229,7 +229,7 @@ static void outputs_are_left_alone(void)
     quorumlock_config_free(empty);
 }
 
-/* -- errors --------------------------------------------------------------------------------------------------------- */
+/* -- errors -------------------------------------------------------------------------------------------------------- */
 
 static void settings_that_cannot_be_used(void)
 {
@@ -246,7 +246,7 @@ static void settings_that_cannot_be_used(void)
     CHECK(contains(quorumlock_error_message(error), "drift_factor"));
     CHECK(!contains(quorumlock_error_message(error), "hunter2"));
     quorumlock_error_free(error);
-    /* Nobody has to take the error. */
+    /* The caller need not take the error. */
     CHECK(quorumlock_client_new(config, &client, NULL) == QUORUMLOCK_CONFIG && client == NULL);
     quorumlock_config_free(config);
 }
@@ -276,7 +276,7 @@ static void every_node_has_its_cause(void)
     CHECK(quorumlock_version_number() / 65536 == QUORUMLOCK_VERSION_MAJOR);
 }
 
-/* -- waiting -------------------------------------------------------------------------------------------------------- */
+/* -- waiting ------------------------------------------------------------------------------------------------------- */
 
 static quorumlock_cancel_handle *cancel;
 static quorumlock_mutex *waited_for;
@@ -345,7 +345,7 @@ static void handles_outlive_the_calls_that_use_them(void)
     quorumlock_guard_free(other);
 }
 
-/* -- time ----------------------------------------------------------------------------------------------------------- */
+/* -- time ---------------------------------------------------------------------------------------------------------- */
 
 static void a_watchdog_is_switched_on_and_off(void)
 {
@@ -398,23 +398,23 @@ static void a_loss_is_told_to_event_loops_and_callbacks(void)
     quorumlock_mutex *mutex = mutex_of(client, "lost");
     quorumlock_guard *guard;
     int descriptor = -1, same = -1;
-    journal told;
-    journal_init(&told);
+    journal record;
+    journal_init(&record);
     CHECK(quorumlock_mutex_set_ttl_ms(mutex, 150) == QUORUMLOCK_OK);
     guard = take(mutex);
     MUST(quorumlock_guard_lost_fd(guard, &descriptor, &error));
     MUST(quorumlock_guard_lost_fd(guard, &same, &error));
     CHECK(descriptor >= 0 && descriptor == same && (fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0);
-    MUST(quorumlock_guard_on_lost(guard, on_call, &told, on_release, &error));
-    MUST(quorumlock_guard_on_lost(guard, on_call, &told, NULL, &error));
+    MUST(quorumlock_guard_on_lost(guard, on_call, &record, on_release, &error));
+    MUST(quorumlock_guard_on_lost(guard, on_call, &record, NULL, &error));
     CHECK(!is_readable(descriptor, 0));
     CHECK(is_readable(descriptor, 10000) && quorumlock_guard_remaining_ms(guard) == 0);
-    eventually(&told, &told.calls, 2);
-    eventually(&told, &told.releases, 1);
+    eventually(&record, &record.calls, 2);
+    eventually(&record, &record.releases, 1);
     CHECK(is_readable(descriptor, 0));
-    /* Whoever comes late is called here. */
-    MUST(quorumlock_guard_on_lost(guard, on_call, &told, on_release, &error));
-    CHECK(told.calls == 3 && told.releases == 2);
+    /* A callback that is registered late is called here. */
+    MUST(quorumlock_guard_on_lost(guard, on_call, &record, on_release, &error));
+    CHECK(record.calls == 3 && record.releases == 2);
     quorumlock_guard_free(guard);
     CHECK(fcntl(descriptor, F_GETFD) == -1 && errno == EBADF);
 
@@ -422,17 +422,17 @@ static void a_loss_is_told_to_event_loops_and_callbacks(void)
     CHECK(quorumlock_mutex_set_ttl_ms(mutex, 60000) == QUORUMLOCK_OK);
     guard = take(mutex);
     MUST(quorumlock_guard_lost_fd(guard, &descriptor, &error));
-    MUST(quorumlock_guard_on_lost(guard, on_call, &told, on_release, &error));
+    MUST(quorumlock_guard_on_lost(guard, on_call, &record, on_release, &error));
     MUST(quorumlock_guard_unlock(guard, &error));
     CHECK(!is_readable(descriptor, 50));
-    eventually(&told, &told.releases, 3);
-    CHECK(told.calls == 3);
+    eventually(&record, &record.releases, 3);
+    CHECK(record.calls == 3);
     quorumlock_guard_free(guard);
     quorumlock_mutex_free(mutex);
     quorumlock_client_free(client);
 }
 
-/* -- fencing --------------------------------------------------------------------------------------------------------- */
+/* -- fencing ------------------------------------------------------------------------------------------------------- */
 
 static void numbers_grow_and_stay_known(void)
 {
@@ -489,7 +489,7 @@ static void numbers_grow_and_stay_known(void)
     quorumlock_client_free(client);
 }
 
-/* -- handing over --------------------------------------------------------------------------------------------------- */
+/* -- handing over -------------------------------------------------------------------------------------------------- */
 
 static void a_lock_goes_to_another_client(void)
 {
@@ -547,7 +547,7 @@ static void a_lock_goes_to_another_client(void)
     quorumlock_client_free(another);
 }
 
-/* -- observers ------------------------------------------------------------------------------------------------------ */
+/* -- observers ----------------------------------------------------------------------------------------------------- */
 
 static void on_event(void *userdata, const quorumlock_event *event)
 {
@@ -597,8 +597,8 @@ static void observers_are_called_and_released(void)
     quorumlock_client *client = NULL;
     quorumlock_mutex *mutex;
     quorumlock_guard *guard, *other = NULL;
-    journal told, first;
-    journal_init(&told);
+    journal record, first;
+    journal_init(&record);
     journal_init(&first);
     memcpy(with_dead, urls, (size_t)url_count * sizeof *urls);
     with_dead[url_count] = (char *)"redis://127.0.0.1:1";
@@ -606,7 +606,7 @@ static void observers_are_called_and_released(void)
     CHECK(quorumlock_config_add_observer(config, NULL, &first, on_release) == QUORUMLOCK_NULL_POINTER);
     CHECK(first.releases == 1);
     CHECK(quorumlock_config_add_observer(config, on_first_event, &first, on_release) == QUORUMLOCK_OK);
-    CHECK(quorumlock_config_add_observer(config, on_event, &told, on_release) == QUORUMLOCK_OK);
+    CHECK(quorumlock_config_add_observer(config, on_event, &record, on_release) == QUORUMLOCK_OK);
     CHECK(first.releases == 1);
     MUST(quorumlock_client_new(config, &client, &error));
     quorumlock_config_free(config);
@@ -616,24 +616,24 @@ static void observers_are_called_and_released(void)
     MUST(quorumlock_guard_extend(guard, 20000, &error));
     MUST(quorumlock_guard_unlock(guard, &error));
     quorumlock_guard_free(guard);
-    CHECK(told.events[QUORUMLOCK_EVENT_ACQUIRED] == 1 && told.events[QUORUMLOCK_EVENT_ATTEMPT_LOST] == 1);
-    CHECK(told.events[QUORUMLOCK_EVENT_EXTENDED] == 1 && told.events[QUORUMLOCK_EVENT_RELEASED] == 1);
-    CHECK(told.events[QUORUMLOCK_EVENT_NODE_DOWN] == 1 && told.events[QUORUMLOCK_EVENT_NODE_UP] == url_count);
+    CHECK(record.events[QUORUMLOCK_EVENT_ACQUIRED] == 1 && record.events[QUORUMLOCK_EVENT_ATTEMPT_LOST] == 1);
+    CHECK(record.events[QUORUMLOCK_EVENT_EXTENDED] == 1 && record.events[QUORUMLOCK_EVENT_RELEASED] == 1);
+    CHECK(record.events[QUORUMLOCK_EVENT_NODE_DOWN] == 1 && record.events[QUORUMLOCK_EVENT_NODE_UP] == url_count);
 
     /* A callback frees the guard in whose call it runs. The lock goes when that call is over. */
-    told.guard = take(mutex);
-    MUST(quorumlock_guard_extend(told.guard, 20000, &error));
-    CHECK(told.result == QUORUMLOCK_BUSY && told.remaining == 0);
+    record.guard = take(mutex);
+    MUST(quorumlock_guard_extend(record.guard, 20000, &error));
+    CHECK(record.result == QUORUMLOCK_BUSY && record.remaining == 0);
     MUST(quorumlock_mutex_lock_timeout(mutex, 10000, NULL, &other, &error));
-    CHECK(told.events[QUORUMLOCK_EVENT_RELEASED] == 2);
-    told.guard = NULL;
+    CHECK(record.events[QUORUMLOCK_EVENT_RELEASED] == 2);
+    record.guard = NULL;
     MUST(quorumlock_guard_unlock(other, &error));
     quorumlock_guard_free(other);
     quorumlock_mutex_free(mutex);
-    CHECK(told.releases == 0 && first.releases == 1);
+    CHECK(record.releases == 0 && first.releases == 1);
     quorumlock_client_free(client);
-    CHECK(told.releases == 1 && first.releases == 2);
-    CHECK(memcmp(told.events, first.events, sizeof told.events) == 0);
+    CHECK(record.releases == 1 && first.releases == 2);
+    CHECK(memcmp(record.events, first.events, sizeof record.events) == 0);
 }
 
 /* The last handle goes in a callback, on the client's own thread. */
@@ -648,16 +648,16 @@ static void a_callback_lets_the_last_handle_go(void)
 {
     quorumlock_client *client = client_of(urls, url_count);
     quorumlock_mutex *mutex = mutex_of(client, "last");
-    journal told;
-    journal_init(&told);
-    told.other_result = -1;
+    journal record;
+    journal_init(&record);
+    record.other_result = -1;
     CHECK(quorumlock_mutex_set_ttl_ms(mutex, 200) == QUORUMLOCK_OK);
-    told.guard = take(mutex);
+    record.guard = take(mutex);
     quorumlock_mutex_free(mutex);
     quorumlock_client_free(client);
-    MUST(quorumlock_guard_on_lost(told.guard, free_guard, &told, on_release, &error));
-    eventually(&told, &told.releases, 1);
-    CHECK(told.other_result == QUORUMLOCK_EXPIRED);
+    MUST(quorumlock_guard_on_lost(record.guard, free_guard, &record, on_release, &error));
+    eventually(&record, &record.releases, 1);
+    CHECK(record.other_result == QUORUMLOCK_EXPIRED);
     /* The thread ends by itself. */
     sleep_ms(100);
 }

@@ -1,7 +1,7 @@
 /*
- * What is told of nodes, when one of them is restarted without its data in the middle.
+ * The events about nodes and their status, when one of them is restarted without its data in the middle.
  *
- *     nodes URL...     says "ready" when it has met them, waits for a line, locks again, and says what it was told
+ *     nodes URL...     says "ready" once connected, waits for a line, locks again, and prints the events
  *
  * The last URL is of a node that is not there; the one before it is declared durable.
  */
@@ -33,7 +33,7 @@ static quorumlock_nodes *nodes_of(quorumlock_client *client)
     return nodes;
 }
 
-/* Nobody waits for nodes that a majority does not need: so it may take a few locks until all that are there are met. */
+/* No call waits for nodes that a majority does not need: it may take a few locks until all running ones are met. */
 static int are_met_again(const quorumlock_nodes *nodes, size_t last)
 {
     size_t index;

@@ -1,7 +1,7 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the header
-//! says, and a library that is closed stays in memory; there, leaks are not looked for.
+//! What each does stands at its top: `misuse.c`, `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the
+//! header says, and a library that is closed stays in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, run};
 use crate::support::process::eventually;
@@ -93,7 +93,8 @@ fn a_library_that_is_closed_leaves_nothing() {
     let servers = Server::several(3).unwrap();
     let path = library().join("libquorumlock.so").display().to_string();
     let mut urls: Vec<String> = servers.iter().map(Server::url).collect();
-    // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes longer.
+    // By its name, which has to be looked up. Not the first: only that one is used for a moment, and a look-up takes
+    // longer.
     urls[2] = urls[2].replace("127.0.0.1", "localhost");
     let said = run(&program, [path.as_str(), MOMENTS].into_iter().chain(urls.iter().map(String::as_str))).success();
     assert_eq!(said, "nothing is left\n");
@@ -103,7 +104,7 @@ fn a_library_that_is_closed_leaves_nothing() {
 }
 
 #[test]
-fn restarts_of_nodes_are_told() {
+fn restarts_of_nodes_are_reported() {
     let program = compile("nodes", "tests/it/capi/nodes.c", &["-std=c99"]);
     let mut servers = Server::several(3).unwrap();
     servers.push(Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());

@@ -1,9 +1,9 @@
 //! The library and its programs under ThreadSanitizer: every access of every thread, on both sides of the interface.
 //!
-//! A race detector that does not see the library's own synchronisation finds races where there are none. So the library is
-//! built for it, Rust's own included. That takes a nightly compiler with its source (`rustup component add rust-src
-//! --toolchain nightly`) and minutes, so it is done when it is asked for:
-//! `cargo test --all-features --test it capi::threads -- --ignored`.
+//! A race detector that does not see the library's own synchronisation finds races where there are none. So the library
+//! is built for it, Rust's own included. That takes a nightly compiler with its source (`rustup component add rust-src
+//! --toolchain nightly`) and minutes, so it is done when it is asked for: `cargo test --all-features --test it
+//! capi::threads -- --ignored`.
 
 use super::library::{Running, STRICT, has_sanitizer, library, root};
 use crate::support::server::Server;
@@ -22,7 +22,7 @@ fn build() -> PathBuf {
     command.args(["+nightly", "rustc", "-Zbuild-std", "--release", "--lib", "--features", "capi"]);
     command.args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"]).arg(&target);
     command.env("RUSTFLAGS", "-Zsanitizer=thread").current_dir(root()).stdin(Stdio::null());
-    // This process runs under a stable cargo, which tells those that it starts to do so too.
+    // This process runs under a stable cargo, which makes its children use the same toolchain.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC");
     Running::start(&mut command).end(LIMIT).success();
     target.join(TARGET).join("release")

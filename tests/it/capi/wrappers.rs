@@ -86,7 +86,7 @@ fn every_wrapper_in_cpp_works() {
 
 #[test]
 fn every_wrapper_in_python_works() {
-    // Python writes what it has compiled beside a module, unless told not to.
+    // Python writes what it has compiled beside a module by default.
     let [code, wrapper] =
         ["tests/it/capi/wrappers.py", "examples/c"].map(|path| root().join(path).display().to_string());
     let library = library().join("libquorumlock.so").display().to_string();

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// In the server's directory, where it runs.
 const FILE: &str = "clock";
 
-/// What tells the [`library`] which file that is.
+/// The variable that names this file to the [`library`].
 pub(crate) const VARIABLE: &str = "QUORUMLOCK_NEMESIS_CLOCK";
 
 /// How far the clock of each server is off, in microseconds.

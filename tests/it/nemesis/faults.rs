@@ -1,9 +1,9 @@
-//! What is done to servers, wires and clients, and how it ends again.
+//! The faults that are injected into servers, connections and clients, and how each ends.
 //!
-//! Clients reach each server through a proxy, so that a wire can fail while its server is well. A strike makes one
-//! thing happen and waits for its end; in a third of them, another server hangs from before it until after it. All
-//! that can happen happens in an order drawn at random, then again in another. Most of the time at most a minority is
-//! sick, so that the lock can be had. What keeps a strike within the bounds stands in [`super`].
+//! Clients reach each server through a proxy, so that a connection can fail while its server works. A strike injects
+//! one fault and waits for its end; in a third of the strikes, another server hangs from before it until after it. All
+//! kinds of faults happen in an order drawn at random, then again in another. Most of the time at most a minority is
+//! impaired, so that the lock can be had. [`super`] says what keeps a strike within the bounds.
 
 use super::clients::Clients;
 use super::clocks::Clocks;
@@ -26,7 +26,7 @@ const FORGOTTEN: Duration = worker::TTL.saturating_add(Duration::from_millis(200
 /// once.
 const SMALL_STEP: Duration = Duration::from_millis(9);
 
-/// Servers, wires and clients, and the one who breaks them.
+/// Servers, proxies and clients, and the faults that are injected into them.
 pub(crate) struct Nemesis {
     /// First, to be ended first.
     clients: Clients,
@@ -106,7 +106,7 @@ impl Nemesis {
             history: Vec::new(),
             flood_answers: 0,
         };
-        // Nobody counts on a server that has not been up for that long; servers tell it in whole seconds.
+        // No client counts a server that has not been up for that long; servers report their uptime in whole seconds.
         thread::sleep(FORGOTTEN + Duration::from_secs(1));
         for _ in 0..workers {
             nemesis.clients.start();
@@ -177,7 +177,7 @@ impl Nemesis {
         self.packets.as_ref().map_or(0, Packets::dropped)
     }
 
-    /// How many commands the strangers had answered that flooded servers.
+    /// How many commands of the flooding clients were answered.
     pub(crate) fn flood_answers(&self) -> usize {
         self.flood_answers
     }
@@ -243,7 +243,7 @@ impl Nemesis {
         self.servers[victim].restart().unwrap();
     }
 
-    /// Whoever holds the lock holds it at three servers. One of them forgets it, and there are three without it.
+    /// The holder has the lock at three servers. One of them forgets it, and there are three without it.
     fn forget_what_is_needed(&mut self) {
         let victims = self.some(3);
         for &index in &victims[..2] {
@@ -274,7 +274,7 @@ impl Nemesis {
         let victim = self.one();
         let tell = |words: &[&str]| self.servers[victim].command(words).unwrap();
         tell(&["REPLICAOF", "127.0.0.1", "1"]);
-        // Those who are connected are refused as they write, those who come anew as they greet.
+        // Connected clients are refused as they write, new ones in the handshake.
         if self.random.below(2) == 0 {
             tell(&["CLIENT", "KILL", "TYPE", "normal"]);
         }

@@ -1,4 +1,4 @@
-//! Strangers who keep a server busy: they send more than it can do, in pipelines, until their time is over.
+//! Other clients that keep a server busy: they send more than it can do, in pipelines, until their time is over.
 //!
 //! Each waits for the answers to one batch before it sends the next, so that the flood ends when it is to end and does
 //! not run on from what has piled up.
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const STRANGERS: usize = 4;
+const CLIENTS: usize = 4;
 /// Commands of a batch: scripts that only take time, and values that only take space, and that for a moment.
 const SCRIPTS: usize = 10;
 const VALUES: usize = 100;
@@ -17,8 +17,8 @@ const VALUES: usize = 100;
 pub(crate) fn flood(port: u16, time: Duration) -> usize {
     let until = Instant::now() + time;
     thread::scope(|scope| {
-        let strangers: Vec<_> = (0..STRANGERS).map(|_| scope.spawn(move || send(port, until).unwrap_or(0))).collect();
-        strangers.into_iter().map(|stranger| stranger.join().unwrap()).sum()
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(move || send(port, until).unwrap_or(0))).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
     })
 }
 

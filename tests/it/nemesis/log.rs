@@ -1,6 +1,6 @@
 //! What client processes write down, line by line and at once: what a killed process did until then is known.
 //!
-//! A line `done START END VALUE` is a time during which somebody relied on the lock, in nanoseconds of the monotonic
+//! A line `done START END VALUE` is a time during which a client relied on the lock, in nanoseconds of the monotonic
 //! clock, and the number that was written meanwhile. Every other line is something that happened, in words, to be
 //! counted.
 
@@ -79,7 +79,7 @@ impl Story {
     }
 }
 
-/// Nanoseconds of the clock that all processes of the machine share and nobody can set.
+/// Nanoseconds of the clock that all processes of the machine share and that cannot be set.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -29,19 +29,19 @@ use std::time::Duration;
 pub(crate) const RESOURCE: &str = "the number";
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 pub(crate) const THREADS: usize = 3;
-/// Whoever has less time left does not write: far more than a write takes on a machine that is busy, or a process that
-/// is paused for as long as [`SHORT_PAUSE`] says.
+/// A thread with less time left does not write: far more than a write takes on a busy machine, or in a process that is
+/// paused for [`SHORT_PAUSE`].
 const NEEDED: Duration = Duration::from_millis(700);
 /// The longest pause that can be survived between a look at the time and the write.
 pub(crate) const SHORT_PAUSE: Duration = Duration::from_millis(250);
-/// How late a loss may be told, on a machine that is busy and a process that was paused.
-const TOLD: Duration = Duration::from_secs(5);
+/// How late a loss may be reported, on a machine that is busy and in a process that was paused.
+const REPORT_DELAY: Duration = Duration::from_secs(5);
 
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 const VARIABLE: &str = "QUORUMLOCK_NEMESIS_WORKER";
 /// When this file is there, workers end.
 const STOP: &str = "stop";
-/// Who took the lock last: the number of a process.
+/// The number of the process that took the lock last.
 const HOLDER: &str = "holder";
 
 /// Starts one more process.
@@ -72,7 +72,7 @@ pub(crate) fn holder(directory: &Path) -> Option<usize> {
     text(&directory.join(HOLDER)).parse().ok()
 }
 
-/// The number, zero when nobody has written it.
+/// The number, zero when it was never written.
 pub(crate) fn counter(directory: &Path) -> u64 {
     match text(&directory.join("counter")).as_str() {
         "" => 0,
@@ -255,7 +255,7 @@ impl Thread<'_> {
                 }
             }
             2..30 => {
-                // What comes of it, the guard says, and the observer is told.
+                // The guard and the observer say how it ended.
                 let _ = guard.extend(TTL).unwrap();
             }
             30..50 => {
@@ -292,15 +292,15 @@ impl Thread<'_> {
         if guard.remaining().is_zero() {
             // Without a thread that watches there is no channel.
             if let Ok(lost) = guard.lost() {
-                assert!(lost.recv_timeout(TOLD).is_ok(), "a lease has ended, and nobody was told");
-                self.log.say("given up: the loss was told by the guard's channel");
+                assert!(lost.recv_timeout(REPORT_DELAY).is_ok(), "a lease has ended, and no loss was reported");
+                self.log.say("given up: the guard's channel reported the loss");
             }
             assert!(guard.remaining().is_zero(), "a lease that had ended goes on");
         }
     }
 }
 
-/// Writes down what the clients of this process tell.
+/// Records the events of the clients of this process.
 struct Journal(Log);
 
 impl Observer for Journal {
@@ -311,8 +311,8 @@ impl Observer for Journal {
             Event::Extended(event) if event.is_automatic() => "extended by the watchdog",
             Event::Extended(_) => "extended by hand",
             Event::ExtensionFailed(_) => "extension failed",
-            Event::Lost(event) if event.reason() == LossReason::KeyGone => "loss told: the key is gone",
-            Event::Lost(_) => "loss told: the lease ended",
+            Event::Lost(event) if event.reason() == LossReason::KeyGone => "loss reported: the key is gone",
+            Event::Lost(_) => "loss reported: the lease ended",
             Event::NodeDown(_) => "node down",
             Event::NodeQuarantined(_) => "node quarantined",
             Event::NodeUp(_) => "node up",

@@ -1,7 +1,7 @@
 //! What callbacks may do: use the client, panic, take their time.
 
 use super::{KEY, Recorder, TTL, brief, delete, everywhere, observed, observed_by, words};
-use crate::clients::{LASTING, SOON, builder, client, gone_for_good, lasting, promptly, take};
+use crate::clients::{LONG_TTL, SOON, builder, client, gone_for_good, long_lock, promptly, take};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -11,29 +11,29 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Believes a node that was restarted.
-fn trusting(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
+/// A client without restart protection.
+fn unprotected(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
     observed_by(builder(servers).restart_policy(RestartPolicy::Off), recorder)
 }
 
-/// Goes through everything that can be told of a client that believes restarted nodes, and sees that each call gives what it should.
+/// Causes every event that a client without restart protection can report, and checks the result of each call.
 fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
-    // Held by somebody else.
-    let theirs = take(&lasting(&super::client(&*servers), KEY));
+    // Held by another client.
+    let theirs = take(&long_lock(&super::client(&*servers), KEY));
     everywhere(servers, KEY);
     assert!(client.mutex(KEY).try_lock().unwrap().is_none());
     assert_eq!(theirs.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&*servers, KEY);
     // Taken, extended and repaired by hand, released.
-    let mut guard = take(&lasting(client, KEY));
+    let mut guard = take(&long_lock(client, KEY));
     everywhere(servers, KEY);
     delete(&servers[..1], KEY);
-    assert_eq!(guard.extend(LASTING).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     // Dropped.
-    drop(take(&lasting(client, "dropped")));
+    drop(take(&long_lock(client, "dropped")));
     assert!(eventually(SOON, || {
-        take(&lasting(client, "another")).unlock().unwrap();
+        take(&long_lock(client, "another")).unlock().unwrap();
         recorder.count("released dropped") == 1
     }));
     // Watched, for longer than it lives, and then lost.
@@ -45,10 +45,10 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
     assert!(eventually(SOON, || recorder.count("lost watched") == 1));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired);
     // Two of three nodes go, and come back.
-    let mut guard = take(&lasting(client, KEY));
+    let mut guard = take(&long_lock(client, KEY));
     servers[1].kill();
     servers[2].kill();
-    assert!(matches!(guard.extend(LASTING).unwrap(), ExtendOutcome::Failed(_)));
+    assert!(matches!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Failed(_)));
     assert!(guard.unlock().is_err());
     assert!(client.mutex("another").try_lock().is_err());
     servers[1].restart().unwrap();
@@ -67,7 +67,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
         "released",
         "repaired",
     ] {
-        assert!(recorder.count(kind) > 0, "{kind} was not told");
+        assert!(recorder.count(kind) > 0, "{kind} was not reported");
     }
 }
 
@@ -75,7 +75,7 @@ fn everything(servers: &mut [Server], client: &Redlock, recorder: &Recorder) {
 fn a_panic_in_every_callback_changes_nothing() {
     let mut servers = Server::several(3).unwrap();
     let recorder = Recorder::acting(|event| panic!("on purpose: {}", words(event)));
-    let client = trusting(&servers, &recorder);
+    let client = unprotected(&servers, &recorder);
     everything(&mut servers, &client, &recorder);
     // A guard that another panic drops, which is not made a worse one.
     let guard = brief(&client, "short");
@@ -102,8 +102,8 @@ fn each_observer_gets_every_event_in_order_whatever_another_does() {
     });
     let observed = builder(&servers).observer(Arc::clone(&recorders[0])).observer(Arc::clone(&recorders[1]));
     let client = observed_by(observed, &recorders[2]);
-    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
-    drop(take(&lasting(&client, "dropped")));
+    assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    drop(take(&long_lock(&client, "dropped")));
     servers[1].kill();
     servers[2].kill();
     assert!(client.mutex(KEY).try_lock().is_err());
@@ -132,13 +132,13 @@ fn what_a_callback_throws_may_throw_again_when_it_goes() {
     let recorder = Recorder::acting(|_| std::panic::panic_any(Bomb));
     let client = observed(&servers, &recorder);
     for _ in 0..3 {
-        assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
     }
     assert_eq!(recorder.count("released"), 3);
 }
 
-/// Every callback locks, unlocks, drops and extends with the client that it is told of, waits for a lock, and builds and
-/// drops another client. None of it is told, as there would be no end to it.
+/// Every callback locks, unlocks, drops and extends with the client of the event, waits for a lock, and builds and
+/// drops another client. None of it is reported, as there would be no end to it.
 #[test]
 fn a_callback_may_use_the_client() {
     let mut servers = Server::several(3).unwrap();
@@ -151,7 +151,7 @@ fn a_callback_may_use_the_client() {
             let resource = format!("inner/{:?}", thread::current().id());
             for _ in 0..2 {
                 if let Ok(Some(mut guard)) = client.mutex(&resource).ttl(TTL).try_lock() {
-                    let _ = guard.extend(LASTING).unwrap();
+                    let _ = guard.extend(LONG_TTL).unwrap();
                     let _ = guard.unlock();
                 }
                 drop(client.mutex(&resource).ttl(TTL).lock_timeout(Duration::from_millis(20)));
@@ -162,7 +162,7 @@ fn a_callback_may_use_the_client() {
         }
     });
     let urls = servers.iter().map(Server::url).collect();
-    assert!(client.set((trusting(&servers, &recorder), urls)).is_ok());
+    assert!(client.set((unprotected(&servers, &recorder), urls)).is_ok());
     let (observed, _) = client.get().unwrap();
     everything(&mut servers, observed, &recorder);
     assert_eq!(recorder.words().iter().filter(|words| words.contains("inner")).count(), 0);
@@ -183,7 +183,7 @@ fn a_callback_on_the_watchdogs_thread_may_drop_the_last_handle() {
             }
         });
         let client = observed(&servers, &recorder);
-        let guard = take(&lasting(&client, KEY).watchdog(Watchdog::new().period(TTL)));
+        let guard = take(&long_lock(&client, KEY).watchdog(Watchdog::new().period(TTL)));
         assert!(eventually(SOON, || threads_named(THREAD).len() == 1));
         everywhere(&servers, KEY);
         *handles.lock().unwrap() = Some((client, guard));
@@ -208,14 +208,14 @@ fn a_slow_callback_does_not_delay_other_threads() {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let start = Instant::now();
-            let guard = take(&lasting(&client, "slow"));
+            let guard = take(&long_lock(&client, "slow"));
             assert!(start.elapsed() >= slow);
             guard
         });
         assert!(eventually(SOON, || recorder.count("acquired slow") == 1));
         promptly(slow / 4, || {
             for _ in 0..10 {
-                assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+                assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
             }
         });
         assert!(!waiting.is_finished());
@@ -223,10 +223,10 @@ fn a_slow_callback_does_not_delay_other_threads() {
     });
 }
 
-/// A thread that is slow to hear of nodes and releases does not keep others from locking; they leave theirs to it, and it
-/// hears of all of them.
+/// A thread whose observer is slow does not keep others from locking; they leave their events to it, and it delivers
+/// all of them.
 #[test]
-fn what_others_find_while_one_is_told_is_told_by_that_one() {
+fn events_that_others_find_during_a_delivery_are_delivered_by_the_same_thread() {
     let servers = Server::several(3).unwrap();
     let told_by: Arc<Mutex<Vec<_>>> = Arc::default();
     let recorder = Recorder::acting({
@@ -241,20 +241,20 @@ fn what_others_find_while_one_is_told_is_told_by_that_one() {
         }
     });
     let client = observed(&servers, &recorder);
-    drop(take(&lasting(&client, "first")));
+    drop(take(&long_lock(&client, "first")));
     thread::scope(|scope| {
         let slow = scope.spawn(|| {
             while recorder.count("released first") == 0 {
-                take(&lasting(&client, "another")).unlock().unwrap();
+                take(&long_lock(&client, "another")).unlock().unwrap();
             }
             thread::current().id()
         });
         assert!(eventually(SOON, || recorder.count("released first") == 1));
         for _ in 0..20 {
-            drop(take(&lasting(&client, KEY)));
-            take(&lasting(&client, KEY)).unlock().unwrap();
+            drop(take(&long_lock(&client, KEY)));
+            take(&long_lock(&client, KEY)).unlock().unwrap();
         }
-        assert_eq!(recorder.count("released k Released dropped"), 0, "told beside another");
+        assert_eq!(recorder.count("released k Released dropped"), 0, "reported during another");
         let slow = slow.join().unwrap();
         assert_eq!(recorder.count("released k Released dropped"), 20);
         assert!(told_by.lock().unwrap().iter().all(|thread| *thread == slow));
@@ -265,7 +265,7 @@ fn what_others_find_while_one_is_told_is_told_by_that_one() {
 fn clients_without_an_observer_are_as_they_were() {
     let servers = Server::several(3).unwrap();
     let client = client(&servers);
-    drop(take(&lasting(&client, KEY)));
+    drop(take(&long_lock(&client, KEY)));
     gone_for_good(&servers, KEY);
-    assert_eq!(take(&lasting(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
 }

@@ -1,7 +1,7 @@
 //! How many events one call delivers, and what becomes of those that it leaves.
 
 use super::{KEY, Recorder, observed, words};
-use crate::clients::{SOON, lasting, take};
+use crate::clients::{SOON, long_lock, take};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -27,22 +27,23 @@ fn counted<R>(call: impl FnOnce() -> R) -> (R, usize) {
     (result, DELIVERED.get() - before)
 }
 
-/// Many threads drop guards, and each event takes a millisecond: more happens than one thread can deliver. No call delivers
-/// more than its share, watched locks stay held, and when all calls have returned, what is left is delivered all the same.
+/// Many threads drop guards, and each event takes a millisecond: more happens than one thread can deliver. No call
+/// delivers more than its share, watched locks stay held, and when all calls have returned, what is left is delivered
+/// all the same.
 #[test]
 fn a_slow_observer_captures_no_thread() {
     const THREADS: usize = 6;
     const WATCHED: usize = 3;
     let servers = Server::several(3).unwrap();
-    let told = Arc::new(AtomicUsize::new(0));
+    let delivered = Arc::new(AtomicUsize::new(0));
     let recorder = Recorder::acting({
-        let told = Arc::clone(&told);
+        let delivered = Arc::clone(&delivered);
         move |event| {
             DELIVERED.set(DELIVERED.get() + 1);
             thread::sleep(Duration::from_millis(1));
             let words = words(event);
             let is_end = words.starts_with("released busy") || words.starts_with("release failed busy");
-            told.fetch_add(usize::from(is_end), Ordering::Relaxed);
+            delivered.fetch_add(usize::from(is_end), Ordering::Relaxed);
         }
     });
     let client = observed(&servers, &recorder);
@@ -60,7 +61,7 @@ fn a_slow_observer_captures_no_thread() {
         for index in 0..THREADS {
             let (client, note, dropped, is_over) = (&client, &note, &dropped, &is_over);
             scope.spawn(move || {
-                let mutex = lasting(client, &format!("busy {index}"));
+                let mutex = long_lock(client, &format!("busy {index}"));
                 while !is_over.load(Ordering::Relaxed) {
                     let (guard, delivered) = counted(|| mutex.try_lock());
                     note(delivered, "try_lock");
@@ -84,38 +85,39 @@ fn a_slow_observer_captures_no_thread() {
 
     // No call comes any more. Each release has one outcome: it was confirmed, or it was not.
     let dropped = dropped.load(Ordering::Relaxed);
-    let told = || told.load(Ordering::Relaxed);
-    assert!(eventually(SOON * 3, || told() == dropped), "{} of {dropped} releases were told", told());
+    let delivered = || delivered.load(Ordering::Relaxed);
+    assert!(eventually(SOON * 3, || delivered() == dropped), "{} of {dropped} releases were reported", delivered());
 }
 
-/// How many guards of one name are dropped for a backlog: more than two calls deliver, one that takes a lock and one that drops it.
+/// How many guards of one name are dropped for a backlog: more than two calls deliver, one that takes a lock and one
+/// that drops it.
 const DROPPED: usize = 2 * MOST + 20;
 
-/// A client that knows the outcomes of releases that it has not delivered; and how many guards were dropped in all. Of one of
-/// those the outcome may not be known.
+/// A client that knows the outcomes of releases that it has not delivered; and how many guards were dropped in all. Of
+/// one of those the outcome may not be known.
 fn with_a_backlog(servers: &[Server], recorder: &Arc<Recorder>, is_stopped: &AtomicBool) -> (Redlock, usize) {
     let firsts = AtomicUsize::new(1);
     let client = observed(servers, recorder);
     is_stopped.store(true, Ordering::SeqCst);
     thread::scope(|scope| {
         // The first thread that delivers is stopped in the middle of it, and the others return at once.
-        drop(take(&lasting(&client, "first")));
+        drop(take(&long_lock(&client, "first")));
         scope.spawn(|| {
             while recorder.count("released first") == 0 {
-                drop(take(&lasting(&client, "first")));
+                drop(take(&long_lock(&client, "first")));
                 firsts.fetch_add(1, Ordering::Relaxed);
             }
         });
         assert!(eventually(SOON, || recorder.count("released first") == 1));
         for _ in 0..DROPPED {
-            drop(take(&lasting(&client, KEY)));
+            drop(take(&long_lock(&client, KEY)));
         }
         // With an answer to this one, all of them are answered.
-        take(&lasting(&client, KEY)).unlock().unwrap();
+        take(&long_lock(&client, KEY)).unlock().unwrap();
         is_stopped.store(false, Ordering::SeqCst);
     });
-    let told = recorder.count("released k Released dropped");
-    assert!(told < DROPPED, "one call delivered all");
+    let delivered = recorder.count("released k Released dropped");
+    assert!(delivered < DROPPED, "one call delivered all");
     (client, DROPPED + firsts.into_inner())
 }
 
@@ -132,9 +134,9 @@ fn the_end_of_a_client_delivers_what_is_left() {
         }
     });
     let (client, _) = with_a_backlog(&servers, &recorder, &is_stopped);
-    let told = recorder.count("released k Released dropped");
+    let delivered = recorder.count("released k Released dropped");
     drop(client);
-    assert_eq!(recorder.count("released k Released dropped"), DROPPED, "{told} before the end");
+    assert_eq!(recorder.count("released k Released dropped"), DROPPED, "{delivered} before the end");
     assert!(!recorder.events().iter().any(|event| matches!(event, Event::EventsDropped(_))));
 }
 
@@ -156,15 +158,15 @@ fn the_end_of_a_client_does_not_wait_for_ever_for_its_observer() {
         }
     });
     let (client, all) = with_a_backlog(&servers, &recorder, &is_stopped);
-    let told =
+    let delivered =
         || recorder.events().iter().filter(|event| matches!(event, Event::Released(end) if end.is_dropped())).count();
-    let before = told();
+    let before = delivered();
     is_slow.store(true, Ordering::SeqCst);
     drop(client);
-    let after = told();
-    assert!((1..=2).contains(&(after - before)), "{before} events were told before, and {after} after");
+    let after = delivered();
+    assert!((1..=2).contains(&(after - before)), "{before} events were delivered before, and {after} after");
     let events = recorder.events();
     let Some(Event::EventsDropped(dropped)) = events.last() else { panic!("{:?}", events.last()) };
     let counted = after + usize::try_from(dropped.count()).unwrap();
-    assert!(counted == all || counted + 1 == all, "{after} told, {dropped:?}, {all} in all");
+    assert!(counted == all || counted + 1 == all, "{after} delivered, {dropped:?}, {all} in all");
 }

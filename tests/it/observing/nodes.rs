@@ -1,7 +1,7 @@
-//! Nodes that go and come, and the outcome of releases that nobody waits for.
+//! Nodes that fail and come back, and the outcome of releases that no call waits for.
 
 use super::{KEY, Recorder, TTL, delete, everywhere, is_about_a_node, observed, observed_by};
-use crate::clients::{SOON, builder, gone_for_good, lasting, take, value};
+use crate::clients::{SOON, builder, gone_for_good, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Time for a node to answer: soon over, and still enough for one that is well, on a busy machine.
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 
-fn hasty(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
+fn short_timeout_client(servers: &[Server], recorder: &Arc<Recorder>) -> Redlock {
     observed_by(builder(servers).node_timeout(NODE_TIMEOUT), recorder)
 }
 
@@ -47,7 +47,7 @@ fn all_up(client: &Redlock, servers: &[Server], recorder: &Recorder) {
 }
 
 #[test]
-fn nodes_that_were_never_there_are_told_once_and_once_when_they_come() {
+fn nodes_that_were_never_there_are_reported_once_and_once_when_they_come() {
     let recorder = Recorder::new();
     let ports = [0; 3].map(|_| free_port().unwrap());
     let urls = ports.map(|port| format!("redis://127.0.0.1:{port}"));
@@ -93,7 +93,7 @@ fn a_node_that_is_killed_and_restarted_goes_down_once_and_comes_up_once() {
 #[test]
 fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let client = hasty(&servers, &recorder);
+    let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
     let address = servers[2].address();
     servers[2].pause().unwrap();
@@ -110,14 +110,14 @@ fn a_node_that_hangs_goes_down_once_and_comes_up_once() {
 
 /// Whose answers are read only with the next call, because the others were quicker.
 #[test]
-fn a_node_whose_answers_nobody_waits_for_is_up_as_well() {
+fn a_node_whose_answers_no_call_waits_for_is_up_as_well() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let slow = Proxy::before(servers[2].port());
     let nodes = Redlock::builder().node(servers[0].url()).node(servers[1].url()).node(slow.url());
     let client = observed_by(nodes.node_timeout(NODE_TIMEOUT), &recorder);
     for _ in 0..4 {
         slow.stall(Direction::ToClient);
-        drop(take(&lasting(&client, KEY)));
+        drop(take(&long_lock(&client, KEY)));
         slow.flow(Direction::ToClient);
         thread::sleep(NODE_TIMEOUT * 2);
     }
@@ -156,7 +156,7 @@ fn idle_connections_that_servers_close_are_no_news() {
             assert!(eventually(SOON, || server.info("connected_clients").unwrap() == "1"));
         }
         thread::sleep(Duration::from_millis(20));
-        let guard = take(&lasting(&client, KEY));
+        let guard = take(&long_lock(&client, KEY));
         everywhere(&servers, KEY);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         // What is closed next has answered everything.
@@ -166,11 +166,11 @@ fn idle_connections_that_servers_close_are_no_news() {
 }
 
 #[test]
-fn a_dropped_guard_is_told_to_be_released_when_the_client_is_used_again() {
+fn a_dropped_guard_is_reported_released_when_the_client_is_used_again() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
     for _ in 0..10 {
-        drop(take(&lasting(&client, KEY)));
+        drop(take(&long_lock(&client, KEY)));
         assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_none())));
         assert!(client.mutex("another").try_lock().unwrap().is_some());
         let told = recorder.count("released k Released dropped");
@@ -183,28 +183,28 @@ fn a_dropped_guard_is_told_to_be_released_when_the_client_is_used_again() {
 fn a_dropped_guard_whose_keys_are_gone_is_lost_and_expired() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let client = observed(&servers, &recorder);
-    let guard = take(&lasting(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     delete(&servers[1..], KEY);
     drop(guard);
-    let another = lasting(&client, "another");
+    let another = long_lock(&client, "another");
     assert!(eventually(SOON, || another.try_lock().is_ok() && recorder.count("released k") == 1));
     let words: Vec<String> = recorder.words().into_iter().filter(|words| words.contains(" k ")).collect();
     assert_eq!(words, ["lost k KeyGone", "released k Expired dropped"]);
 }
 
-/// Nobody waits for the release; whoever comes next finds that its time is up.
+/// No call waits for the release; the next call finds that its time is up.
 #[test]
-fn a_dropped_guard_whose_nodes_hang_is_told_as_a_failed_release() {
+fn a_dropped_guard_whose_nodes_hang_is_reported_as_a_failed_release() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let client = hasty(&servers, &recorder);
+    let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
-    let guard = take(&lasting(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     everywhere(&servers, KEY);
     servers[1..].iter().for_each(|server| server.pause().unwrap());
     drop(guard);
     thread::sleep(NODE_TIMEOUT * 2);
-    assert_eq!(recorder.count("release failed"), 0, "who should have found out?");
+    assert_eq!(recorder.count("release failed"), 0, "no call could have found out");
     let _ = client.mutex("another").try_lock();
     let failed = recorder.events().into_iter().find_map(|event| match event {
         Event::ReleaseFailed(event) => Some(event),
@@ -224,11 +224,11 @@ fn a_dropped_guard_whose_nodes_hang_is_told_as_a_failed_release() {
 }
 
 #[test]
-fn a_dropped_guard_whose_nodes_are_killed_is_told_as_a_failed_release() {
+fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
     let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
-    let client = hasty(&servers, &recorder);
+    let client = short_timeout_client(&servers, &recorder);
     all_up(&client, &servers, &recorder);
-    let guard = take(&lasting(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     servers.iter_mut().for_each(Server::kill);
     drop(guard);
     busy_until(&client, &recorder, || recorder.count("release failed k dropped") == 1);
@@ -238,14 +238,14 @@ fn a_dropped_guard_whose_nodes_are_killed_is_told_as_a_failed_release() {
     assert_eq!(recorder.count("down"), 3);
 }
 
-/// The answers came while nobody looked, and later than they should: they count all the same.
+/// The answers came while no thread polled, and later than they should: they count all the same.
 #[test]
-fn answers_that_came_while_nobody_looked_are_counted_before_the_time_is_said_to_be_up() {
+fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
     let nodes = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(NODE_TIMEOUT);
     let client = observed_by(nodes, &recorder);
-    let guard = take(&lasting(&client, KEY));
+    let guard = take(&long_lock(&client, KEY));
     proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
     drop(guard);
     thread::sleep(NODE_TIMEOUT * 2);
@@ -256,7 +256,7 @@ fn answers_that_came_while_nobody_looked_are_counted_before_the_time_is_said_to_
 }
 
 #[test]
-fn every_dropped_guard_of_many_threads_is_told_once() {
+fn every_dropped_guard_of_many_threads_is_reported_once() {
     const THREADS: usize = 8;
     const PAIRS: usize = 100;
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
@@ -266,7 +266,7 @@ fn every_dropped_guard_of_many_threads_is_told_once() {
             let client = &client;
             scope.spawn(move || {
                 for _ in 0..PAIRS {
-                    drop(lasting(client, &format!("many/{thread}")).lock().unwrap());
+                    drop(long_lock(client, &format!("many/{thread}")).lock().unwrap());
                 }
             });
         }

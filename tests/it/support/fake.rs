@@ -1,6 +1,6 @@
 //! A fake node on loopback that answers what its script says, when its script says so.
 //!
-//! A script is told what happens on a connection ([`Event`]) and says what to do about it (a list of [`Act`]s). One
+//! A script gets what happens on a connection ([`Event`]) and returns what to do about it (a list of [`Act`]s). One
 //! thread per connection reads a command, asks the script, does the acts, and only then reads on: like a real server,
 //! a fake that takes its time over one command keeps those behind it waiting. Scripts for the usual misdeeds have
 //! names: [`Fake::http`], [`Fake::flooding`], and so on. [`healthy`] is what a well-behaved, empty master would say,
@@ -126,7 +126,7 @@ impl Fake {
         Fake::on_command(move |_| vec![say(page), Act::Close])
     }
 
-    /// Gives every right answer, and after that of a SET another `+OK` that nobody asked for.
+    /// Gives every right answer, and after that of a SET another `+OK` that no request asked for.
     pub(crate) fn talkative() -> Fake {
         Fake::on_command(|command| {
             let mut acts = vec![Act::Say(healthy(command))];

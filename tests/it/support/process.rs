@@ -39,7 +39,7 @@ pub(crate) struct Socket {
     pub(crate) state: SocketState,
 }
 
-/// Of the kernel's states those that a leak test tells apart.
+/// The states of the kernel that a leak test distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketState {
     /// The other side has closed and we have not.

@@ -77,9 +77,9 @@ impl Proxy {
         self.shared.state().gate(direction).pause = Some(pause);
     }
 
-    /// Delays everything that goes either way from now on, on new connections: half of a round trip each way. Nothing waits for
-    /// what went before, as on a long wire. No more than [`IN_FLIGHT`] pieces are on the way: what the wire does not take
-    /// stays with its sender.
+    /// Delays everything that goes either way from now on, on new connections: half of a round trip each way. Nothing
+    /// waits for what went before, as on a long wire. No more than [`IN_FLIGHT`] pieces are on the way: what the wire
+    /// does not take stays with its sender.
     pub(crate) fn delay(&self, round_trip: Duration) {
         self.shared.state().delay = round_trip / 2;
     }
@@ -176,7 +176,7 @@ struct Connection {
 }
 
 /// The two sockets of a connection and how it is to end. Only the pumps own it, so that the sockets close when both
-/// have returned: a socket sends its RST when its last owner lets go.
+/// have returned: a socket sends its RST when its last owner closes it.
 struct Wire {
     client: TcpStream,
     server: TcpStream,
@@ -198,7 +198,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the connections and returns when both sides have been told.
+    /// Ends the connections and returns when both sides have been closed.
     fn end(&self, connections: Vec<Connection>, ending: Ending) {
         for connection in &connections {
             if let Some(wire) = connection.wire.upgrade() {
@@ -339,8 +339,8 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
     }
 }
 
-/// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends both ways at once, and loses what
-/// is on the way.
+/// Moves bytes that are on the way for so long, and the end of the stream as well. A reset ends both ways at once, and
+/// loses what is on the way.
 fn pump_late(wire: &Wire, direction: Direction, delay: Duration, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let (sender, arrivals) = mpsc::sync_channel::<(Instant, Vec<u8>)>(IN_FLIGHT);

@@ -1,8 +1,8 @@
 //! A real `redis-server` or `valkey-server` process as a value.
 //!
-//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its own. What can befall a
-//! server befalls it by method: [`pause`](Server::pause) (it hangs, its connections stay open),
-//! [`kill`](Server::kill) (it is gone in mid-sentence) and [`restart`](Server::restart) (it is back on the same
+//! `Server::start()` gives an empty server on a free port of 127.0.0.1, with a directory of its own. Faults are
+//! methods: [`pause`](Server::pause) (it hangs, its connections stay open),
+//! [`kill`](Server::kill) (it ends at once) and [`restart`](Server::restart) (it runs again on the same
 //! address, empty unless its arguments say otherwise). Dropping the value ends the process and removes the directory.
 //!
 //! A server never outlives the program that started it, even one that is itself killed: each has a keeper, a shell
@@ -11,7 +11,7 @@
 //! that a Ctrl-C in the terminal reaches neither: it ends the program, and the keepers do the rest.
 //!
 //! Only what this file started is signalled, by its process id, and only while that id cannot have been given to
-//! another process: until this process has waited for it, it is the server's, dead or alive.
+//! another process: until this process has waited for it, it is the server's, running or ended.
 //!
 //! This file needs nothing but `std` and `nix`, so that an example can include it as it is.
 
@@ -150,7 +150,7 @@ impl Server {
     pub fn wait_ready(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            // The log and not a PING: a PING can be answered by a stranger who took the port.
+            // The log and not a PING: a PING can be answered by another program that took the port.
             if self.log().to_ascii_lowercase().contains("ready to accept connections") {
                 return Ok(());
             }
@@ -344,7 +344,7 @@ pub fn choose_binary(named: Option<OsString>, path: Option<OsString>) -> io::Res
     )))
 }
 
-/// A port of 127.0.0.1 that nobody uses at this moment.
+/// A port of 127.0.0.1 that no program uses at this moment.
 pub fn free_port() -> io::Result<u16> {
     loop {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
@@ -388,7 +388,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The keeper first: once the server has been waited for, its process id may belong to somebody else.
+        // The keeper first: once the server has been waited for, its process id may belong to another process.
         if let Some(keeper) = &mut self.keeper {
             end(keeper);
         }

@@ -148,7 +148,9 @@ fn a_rule_without_a_test_is_found() {
                  *Tests:* `it::waiting`, `sim`.";
     assert_eq!(found(sound), "");
     assert!(found("**1.1** A `rule`.").contains("1.1 names no test"));
-    for absent in ["lib::helper", "lib::waits_end", "it::waiting::votes_count", "it::owed", "votes_count", "it"] {
+    for absent in
+        ["lib::helper", "lib::waits_end", "it::waiting::votes_count", "it::pending_releases", "votes_count", "it"]
+    {
         let expected = absent != "it";
         assert_eq!(
             found(&format!("**1.1** A rule. *Tests:* `{absent}`.")).contains("no such test"),

@@ -1,7 +1,8 @@
-//! Word that does not come: connections cut, commands denied, nodes hung. Everybody gets the lock all the same.
+//! Notifications that do not come: connections cut, commands denied, nodes hung. Every waiter gets the lock all the
+//! same.
 
 use super::{ARRIVAL, LONG, PROMPT, listeners, patient, subscribers, time_to_wake};
-use crate::clients::{SOON, builder, client, gone_for_good, lasting, take};
+use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The longest delay between attempts by default, an attempt, and time for a busy machine.
 const BOUND: Duration = Duration::from_millis(250 + 50 + 500);
 
-/// What was refused: which side, by whom, and why.
+/// What was refused: which side, by which node, and why.
 #[derive(Default)]
 struct Refusals(Mutex<Vec<(bool, String, Cause)>>);
 
@@ -36,7 +37,7 @@ fn urls<'s>(servers: &'s [Server], user: &str) -> impl Iterator<Item = String> +
 fn connections_that_are_cut_are_made_again() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         for _ in 0..3 {
             for server in &servers {
@@ -50,7 +51,7 @@ fn connections_that_are_cut_are_made_again() {
 }
 
 #[test]
-fn a_node_that_closes_them_each_time_is_not_stormed() {
+fn a_node_that_closes_them_each_time_is_not_flooded() {
     let node = Fake::on_command(|command| match &*command[0] {
         "SUBSCRIBE" => {
             let channel = &command[1];
@@ -62,7 +63,7 @@ fn a_node_that_closes_them_each_time_is_not_stormed() {
         _ => vec![Act::Say(healthy(command))],
     });
     let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG).build().unwrap();
-    assert!(lasting(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
+    assert!(long_lock(&client, "k").lock_timeout(Duration::from_secs(1)).unwrap().is_none());
     // 10 ms, 20 ms, and so on, less a quarter at most.
     let (connections, commands) = (node.connections(), node.commands().len());
     assert!(connections > 3, "it is tried again");
@@ -74,9 +75,9 @@ fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_bac
     let servers = Server::several(3).unwrap();
     let (mine, theirs) =
         (patient(&servers).build().unwrap(), builder(&servers).release_notifications(false).build().unwrap());
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
-        // Nobody tells of this release.
+        // No node publishes this release.
         assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
         thread::sleep(ARRIVAL);
         for server in &servers {
@@ -87,7 +88,7 @@ fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_bac
 }
 
 #[test]
-fn a_user_who_may_not_subscribe_waits_by_the_clock_and_is_told_once() {
+fn a_user_that_may_not_subscribe_waits_by_the_clock_and_is_reported_once() {
     let servers = Server::several(3).unwrap();
     for server in &servers {
         server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe"]).unwrap();
@@ -97,25 +98,25 @@ fn a_user_who_may_not_subscribe_waits_by_the_clock_and_is_told_once() {
     let mine = mine.node_timeout(Duration::from_secs(1)).build().unwrap();
     let theirs = client(&servers);
     for _ in 0..3 {
-        let held = take(&lasting(&theirs, "k"));
+        let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || drop(held));
         assert!(took < BOUND, "{took:?}");
-        // What has been kept for whoever comes back is closed with this.
+        // This closes the connections that were kept for a waiter that comes back.
         thread::sleep(ARRIVAL + ARRIVAL / 2);
-        drop(take(&lasting(&mine, "k")));
+        drop(take(&long_lock(&mine, "k")));
     }
     assert!(servers.iter().all(|server| subscribers(server) == 0));
-    // A server that does not let us listen is left alone for longer than a wait.
+    // A server that denies SUBSCRIBE is not asked again for longer than a wait.
     for server in &servers {
         let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
         let line = statistics.lines().find(|line| line.starts_with("cmdstat_subscribe:")).unwrap();
         assert!(line.contains("rejected_calls=1,"), "{line}");
     }
-    told_once(&refusals, &servers, false);
+    reported_once(&refusals, &servers, false);
 }
 
 #[test]
-fn a_user_who_may_not_publish_releases_as_well_and_is_told_once() {
+fn a_user_that_may_not_publish_releases_as_well_and_is_reported_once() {
     let servers = Server::several(3).unwrap();
     for server in &servers {
         server.command(&["ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all"]).unwrap();
@@ -125,17 +126,17 @@ fn a_user_who_may_not_publish_releases_as_well_and_is_told_once() {
     let theirs = theirs.node_timeout(Duration::from_secs(1)).build().unwrap();
     let mine = client(&servers);
     for _ in 0..3 {
-        let held = take(&lasting(&theirs, "k"));
+        let held = take(&long_lock(&theirs, "k"));
         let took = time_to_wake(&mine, "k", || assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released));
         assert!(took < BOUND, "{took:?}");
     }
     // Whatever the third node said, it has said by now.
-    drop(take(&lasting(&theirs, "other")).unlock());
-    told_once(&refusals, &servers, true);
+    drop(take(&long_lock(&theirs, "other")).unlock());
+    reported_once(&refusals, &servers, true);
 }
 
 #[track_caller]
-fn told_once(refusals: &Refusals, servers: &[Server], is_publishing: bool) {
+fn reported_once(refusals: &Refusals, servers: &[Server], is_publishing: bool) {
     let mut told = refusals.0.lock().unwrap().clone();
     told.sort_by(|one, other| one.1.cmp(&other.1));
     let mut expected: Vec<_> =
@@ -145,16 +146,16 @@ fn told_once(refusals: &Refusals, servers: &[Server], is_publishing: bool) {
 }
 
 #[test]
-fn a_node_that_hangs_keeps_nobody_from_being_woken() {
+fn a_node_that_hangs_does_not_prevent_a_wake_up() {
     for hung in 0..3 {
         let servers = Server::several(3).unwrap();
-        let hasty = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
-        let (mine, theirs) = (hasty().build().unwrap(), hasty().build().unwrap());
+        let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+        let (mine, theirs) = (slow_retries().build().unwrap(), slow_retries().build().unwrap());
         for (client, name) in [(&mine, "a"), (&theirs, "b")] {
-            drop(take(&lasting(client, name)));
+            drop(take(&long_lock(client, name)));
         }
         servers[hung].pause().unwrap();
-        let held = lasting(&theirs, "k").lock().unwrap();
+        let held = long_lock(&theirs, "k").lock().unwrap();
         let took = time_to_wake(&mine, "k", || drop(held));
         assert!(took < PROMPT, "node {hung}: {took:?}");
         servers[hung].resume().unwrap();
@@ -162,11 +163,11 @@ fn a_node_that_hangs_keeps_nobody_from_being_woken() {
 }
 
 #[test]
-fn a_node_that_hangs_while_somebody_listens_keeps_nobody_from_being_woken() {
+fn a_node_that_hangs_during_a_subscription_does_not_prevent_a_wake_up() {
     let servers = Server::several(5).unwrap();
-    let hasty = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
-    let (mine, theirs) = (hasty().build().unwrap(), hasty().build().unwrap());
-    let held = take(&lasting(&theirs, "k"));
+    let slow_retries = || Redlock::builder().nodes(servers.iter().map(Server::url)).retry_delay(LONG, LONG);
+    let (mine, theirs) = (slow_retries().build().unwrap(), slow_retries().build().unwrap());
+    let held = take(&long_lock(&theirs, "k"));
     let took = time_to_wake(&mine, "k", || {
         servers[0].pause().unwrap();
         servers[3].pause().unwrap();
@@ -178,10 +179,10 @@ fn a_node_that_hangs_while_somebody_listens_keeps_nobody_from_being_woken() {
     gone_for_good(&servers, "k");
 }
 
-/// The release falls into every moment there is around the beginning of a wait: before the first attempt, between it and the
-/// subscription, before and after the confirmation. A release that is slept through would be waited for until the limit.
+/// The release falls into every moment there is around the beginning of a wait: before the first attempt, between it
+/// and the subscription, before and after the confirmation. A missed release would be waited for until the limit.
 #[test]
-fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
+fn a_release_between_a_lost_attempt_and_the_subscription_is_not_missed() {
     const ROUNDS: u32 = 1000;
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
@@ -189,7 +190,7 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
     let waited = thread::scope(|scope| {
         let holder = scope.spawn(|| {
             for round in 0..ROUNDS {
-                let held = lasting(&theirs, "k").lock().unwrap();
+                let held = long_lock(&theirs, "k").lock().unwrap();
                 barrier.wait();
                 // 0 to 1.5 ms: an attempt, a connection and a confirmation take about as long.
                 let begun = Instant::now();
@@ -204,7 +205,7 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
         for round in 0..ROUNDS {
             barrier.wait();
             let begun = Instant::now();
-            let guard = lasting(&mine, "k").lock_timeout(SOON).unwrap().expect("nobody is lost");
+            let guard = long_lock(&mine, "k").lock_timeout(SOON).unwrap().expect("every waiter gets the lock");
             waited += u32::from(begun.elapsed() > Duration::from_micros(500));
             assert!(begun.elapsed() < PROMPT, "round {round}: {:?}", begun.elapsed());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -213,5 +214,5 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_missed_by_nobody() {
         holder.join().unwrap();
         waited
     });
-    assert!(waited > ROUNDS / 20, "in {waited} of {ROUNDS} rounds somebody waited at all");
+    assert!(waited > ROUNDS / 20, "in {waited} of {ROUNDS} rounds a thread waited at all");
 }

@@ -1,7 +1,7 @@
-//! Many who wait: programs that take turns, and a thousand locks at once.
+//! Many waiters: programs that take turns, and a thousand locks at once.
 
 use super::{channels, client, listeners, patient, subscribers};
-use crate::clients::{SOON, builder, gone_for_good, lasting, take};
+use crate::clients::{SOON, builder, gone_for_good, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::ReleaseOutcome;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long rivals play.
+/// How long the programs compete.
 const GAME: Duration = Duration::from_secs(2);
 
 /// Waits are counted in the turns of others, which a machine that is busy with other things does not make longer.
 #[test]
-fn eight_programs_get_equal_shares_and_nobody_waits_for_long() {
+fn eight_programs_get_equal_shares_and_none_waits_for_long() {
     let servers = Server::several(3).unwrap();
     let clients: Vec<_> = (0..8).map(|_| client(&servers)).collect();
     let mut seen = Vec::new();
@@ -28,7 +28,7 @@ fn eight_programs_get_equal_shares_and_nobody_waits_for_long() {
                     let mut waits = Vec::new();
                     while Instant::now() < end {
                         let wanted = turns.load(Ordering::Relaxed);
-                        let guard = lasting(client, "k").lock().unwrap();
+                        let guard = long_lock(client, "k").lock().unwrap();
                         waits.push(turns.fetch_add(1, Ordering::Relaxed) - wanted);
                         thread::sleep(Duration::from_millis(1));
                         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -60,7 +60,7 @@ fn a_program_of_many_threads_lets_another_one_in() {
         for _ in 0..4 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    drop(lasting(&crowd, "k").lock().unwrap());
+                    drop(long_lock(&crowd, "k").lock().unwrap());
                     theirs.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -68,7 +68,7 @@ fn a_program_of_many_threads_lets_another_one_in() {
         let begun = Instant::now();
         let mut turns = 0;
         while begun.elapsed() < GAME / 2 {
-            if let Some(guard) = lasting(&single, "k").lock_timeout(GAME / 2).unwrap() {
+            if let Some(guard) = long_lock(&single, "k").lock_timeout(GAME / 2).unwrap() {
                 turns += 1;
                 drop(guard);
             }
@@ -87,11 +87,11 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
         let servers = Server::several(3).unwrap();
         let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
         let name = |number: usize| format!("k{number}");
-        let held: Vec<_> = (0..LOCKS).map(|number| take(&lasting(&theirs, &name(number)))).collect();
+        let held: Vec<_> = (0..LOCKS).map(|number| take(&long_lock(&theirs, &name(number)))).collect();
         thread::scope(|scope| {
             let waiting: Vec<_> = (0..LOCKS)
                 .map(|number| {
-                    let mutex = lasting(&mine, &name(number));
+                    let mutex = long_lock(&mine, &name(number));
                     let thread = thread::Builder::new().stack_size(256 * 1024);
                     thread.spawn_scoped(scope, move || drop(mutex.lock_timeout(SOON * 6).unwrap().unwrap())).unwrap()
                 })
@@ -105,20 +105,20 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
         });
         assert!(eventually(SOON, || servers.iter().all(|server| channels(server) == 0)), "a subscription stays");
         thread::sleep(Duration::from_millis(150));
-        // The next call closes what was kept for whoever comes back.
-        drop(take(&lasting(&mine, "other")));
+        // The next call closes what was kept for a waiter that comes back.
+        drop(take(&long_lock(&mine, "other")));
         assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)), "a connection stays");
     });
 }
 
 #[test]
-fn whoever_gives_up_leaves_no_subscription_and_no_connection() {
+fn a_waiter_that_gives_up_leaves_no_subscription_and_no_connection() {
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (client(&servers), builder(&servers).build().unwrap());
-    let held = take(&lasting(&theirs, "k"));
+    let held = take(&long_lock(&theirs, "k"));
     for _ in 0..20 {
         // On a busy machine it may not find out in so short a time.
-        assert!(!matches!(lasting(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
+        assert!(!matches!(long_lock(&mine, "k").lock_timeout(Duration::from_millis(20)), Ok(Some(_))));
     }
     assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)));
     assert!(servers.iter().all(|server| listeners(server, "k") == 0));

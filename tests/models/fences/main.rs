@@ -1,18 +1,18 @@
 //! The rule of fencing, searched through: all states that three nodes and two or three attempts can come to.
 //!
-//! The rule is the library's own, `proto::fence`; around it is a world without time, in which every message arrives whenever
-//! it likes, in any order, or never ([`world`]). What must hold in every state that [`search`] reaches:
+//! The rule is the library's own, `algorithm::fence`; around it is a world without time, in which every message arrives
+//! at any time, in any order, or never ([`world`]). What must hold in every state that [`search`] reaches:
 //! 1. No two attempts are won with the same fence.
 //! 2. An attempt that began when another had been won is won with a greater one.
 //! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node has such a fence.
 //!
-//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest story there is. Two that
-//! are not weaker hold: that replies which come late may join, if they are not above the fence, and that a winner's key is
-//! set again on nodes that had lost it.
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is. Two
+//! that are not weaker hold: that replies which come late may join, if they are not above the fence, and that a
+//! winner's key is set again on nodes that had lost it.
 //!
 //! ```text
-//!   cargo test --release -p models --test fences -- --nocapture                                figures and stories
-//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture    three attempts with every floor
+//!   cargo test --release -p models --test fences -- --nocapture                               figures and traces
+//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture   three attempts
 //! ```
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
@@ -31,22 +31,22 @@ fn holds(rule: Rule, scope: Scope) {
     match search(rule, scope, false) {
         Found::Nothing { states, wins, raised } => {
             println!(
-                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win, {raised} of them by a raise \
-                 ({:.1} s)",
+                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win, {raised} of \
+                 them by a raise ({:.1} s)",
                 begun.elapsed().as_secs_f64()
             );
             // It does not hold for lack of winners.
             assert!(wins > 100 && raised > 10, "nothing happens");
         }
-        Found::Broken { story, .. } => panic!("{rule:?}, {scope}, is broken:\n{story}"),
+        Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
     }
 }
 
-/// Finds a story in which the rule gives out a wrong fence.
+/// Finds a trace in which the rule gives out a wrong fence.
 fn is_refuted(rule: Rule, scope: Scope) {
     match search(rule, scope, true) {
         Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
-        Found::Broken { story, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{story}"),
+        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
     }
 }
 
@@ -97,8 +97,8 @@ fn the_plain_maximum_is_refuted() {
 }
 
 #[test]
-fn raising_whoever_was_not_counted_is_refuted() {
-    is_refuted(Rule::RaiseAnybody, TWO);
+fn raising_nodes_that_were_not_counted_is_refuted() {
+    is_refuted(Rule::RaiseUncounted, TWO);
 }
 
 #[test]

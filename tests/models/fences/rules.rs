@@ -19,10 +19,10 @@ pub(crate) enum Rule {
     /// The library's.
     Proved,
     /// The raise goes to nodes as well whose reply was not counted, and their acknowledgement counts.
-    RaiseAnybody,
-    /// Nobody waits for the acknowledgement.
+    RaiseUncounted,
+    /// The attempt does not wait for the acknowledgement.
     RaiseUnacknowledged,
-    /// The raise is done whoever has the key.
+    /// The raise is done whichever attempt has the key.
     RaiseUnseen,
     /// A release takes the fence along.
     ReleaseForgets,
@@ -63,7 +63,7 @@ impl Rule {
     pub(crate) fn raises(self, agreement: &Agreement, nodes: usize) -> NodeSet {
         match self {
             Rule::PlainMaximum => NodeSet::EMPTY,
-            Rule::RaiseAnybody => NodeSet::first(nodes).without(agreement.settled()),
+            Rule::RaiseUncounted => NodeSet::first(nodes).without(agreement.settled()),
             _ => agreement.behind(),
         }
     }
@@ -79,7 +79,7 @@ impl Rule {
         agreement.acknowledged(acknowledged);
         match self {
             Rule::PlainMaximum | Rule::RaiseUnacknowledged => true,
-            Rule::RaiseAnybody => agreement.settled().union(acknowledged).len() >= quorum,
+            Rule::RaiseUncounted => agreement.settled().union(acknowledged).len() >= quorum,
             Rule::AheadAcknowledges => {
                 let ahead = those(&|node| node.is_counted && node.granted >= Some(AHEAD));
                 agreement.settled().union(ahead).len() >= quorum

@@ -1,7 +1,7 @@
 //! The search: breadth first, every state once, none left out.
 //!
-//! To tell a story, the way to each state is kept, and nodes keep their names; that takes more memory, and is done where a
-//! story is expected.
+//! For a trace, the way to each state is kept, and nodes keep their names; that takes more memory, and is done
+//! where a trace is expected.
 
 use crate::rules::Rule;
 use crate::world::{Scope, Step, World};
@@ -14,12 +14,12 @@ const LIMIT: usize = 40_000_000;
 
 /// What a search has found.
 pub(crate) enum Found {
-    Broken { story: String, states: usize },
+    Broken { trace: String, states: usize },
     Nothing { states: usize, wins: usize, raised: usize },
 }
 
 /// Searches all that can happen.
-pub(crate) fn search(rule: Rule, scope: Scope, tells: bool) -> Found {
+pub(crate) fn search(rule: Rule, scope: Scope, keeps_trace: bool) -> Found {
     let first = World::first(scope);
     let mut seen: HashSet<World, BuildHasherDefault<Quick>> = HashSet::default();
     seen.insert(first);
@@ -34,7 +34,7 @@ pub(crate) fn search(rule: Rule, scope: Scope, tells: bool) -> Found {
                     Ok(after) => after,
                     Err(wrong) => {
                         return Found::Broken {
-                            story: story((rule, scope), &ways, world, step, &wrong.0),
+                            trace: trace((rule, scope), &ways, world, step, &wrong.0),
                             states: seen.len(),
                         };
                     }
@@ -43,10 +43,10 @@ pub(crate) fn search(rule: Rule, scope: Scope, tells: bool) -> Found {
                     wins += 1;
                     raised += usize::from(won.has_raised);
                 }
-                let after = if tells { after.world } else { after.world.nameless() };
+                let after = if keeps_trace { after.world } else { after.world.nameless() };
                 if seen.insert(after) {
                     assert!(seen.len() < LIMIT, "too many states");
-                    if tells {
+                    if keeps_trace {
                         ways.insert(after, (world, step));
                     }
                     next.push(after);
@@ -59,28 +59,28 @@ pub(crate) fn search(rule: Rule, scope: Scope, tells: bool) -> Found {
 }
 
 /// How it came to that. Each line shows the nodes as they were afterwards: fence and owner.
-fn story(
+fn trace(
     (rule, scope): (Rule, Scope),
     ways: &HashMap<World, (World, Step)>,
     last: World,
     step: Step,
     wrong: &str,
 ) -> String {
-    let mut lines = vec![format!("{}: {wrong}", last.tell(step))];
+    let mut lines = vec![format!("{}: {wrong}", last.describe(step))];
     let mut world = last;
     while let Some((before, step)) = ways.get(&world) {
         let won = before.after(*step, rule, scope).ok().and_then(|after| after.won);
         let won = won.map_or_else(String::new, |won| format!("; {won}"));
-        lines.push(format!("{:<60} {world}", before.tell(*step) + &won));
+        lines.push(format!("{:<60} {world}", before.describe(*step) + &won));
         world = *before;
     }
-    lines.iter().rev().enumerate().fold(String::new(), |mut story, (number, line)| {
-        let _ = writeln!(story, "  {:>2}. {line}", number + 1);
-        story
+    lines.iter().rev().enumerate().fold(String::new(), |mut trace, (number, line)| {
+        let _ = writeln!(trace, "  {:>2}. {line}", number + 1);
+        trace
     })
 }
 
-/// FNV, a byte or a word at a time: what is hashed is small, and nobody chooses it.
+/// FNV, a byte or a word at a time: what is hashed is small, and no input from outside.
 struct Quick(u64);
 
 impl Default for Quick {

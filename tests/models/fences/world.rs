@@ -1,12 +1,14 @@
 //! The world: nodes as the script leaves them, attempts, and messages that arrive at any time or not at all.
 //!
-//! It has as few steps as say everything:
-//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing anywhere.
-//! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from anybody. That an attempt gives
-//!    up, or a holder lets go, adds nothing to that: it goes on with nothing, and its key may be taken.
-//! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was late.
+//! It has no more steps than are needed:
+//! 1. A message that is lost is one that never arrives. So is one that is refused, as a refusal changes nothing
+//!    anywhere.
+//! 2. Leases end at any time, by whatever clock. So an acquire that arrives may take the key from any attempt. That an
+//!    attempt gives up, or a holder releases, adds nothing to that: it does nothing more, and its key may be taken.
+//! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was
+//!    late.
 //! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
-//! 5. What nobody will ask about any more is forgotten, and nodes have no names: a state and its mirror image are one.
+//! 5. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
 use std::fmt;
@@ -56,7 +58,7 @@ enum Message {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Node {
     fence: u8,
-    /// The attempt whose token is there, counted from 1; 0 is nobody's.
+    /// The attempt whose token is there, counted from 1; 0 is none.
     owner: u8,
     traffic: [Traffic; ATTEMPTS],
 }
@@ -345,8 +347,8 @@ impl fmt::Display for World {
 }
 
 impl World {
-    /// What a step is, told to somebody who sees the nodes as they were before.
-    pub(crate) fn tell(&self, step: Step) -> String {
+    /// What a step is, in words, given the nodes as they were before it.
+    pub(crate) fn describe(&self, step: Step) -> String {
         let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
             Some(before) => format!(", where {}'s lease has ended", name(before)),
             None => String::new(),

@@ -1,18 +1,19 @@
-//! Automatic extension against release, model-checked: the library's own `keeper` and `guard`, on locks and threads that a
-//! scheduler controls, in a time that it controls too.
+//! Automatic extension against release, model-checked: the library's own watchdog thread and guard, on locks and
+//! threads that a scheduler controls, in a time that it controls too.
 //!
-//! The files are compiled here a second time, with shuttle's locks in place of the standard library's, [`time`] in place
-//! of the clock and [`engine`](net::engine) in place of the network. What must hold, whatever the scheduler does:
+//! The files are compiled here a second time, with shuttle's locks in place of the standard library's, [`time`] in
+//! place of the clock and [`engine`](net::engine) in place of the network. What must hold, whatever the scheduler does:
 //! 1. Nothing is queued for a lock behind its release, and no key is there when all has been answered.
 //! 2. While a guard relies on its lock, a majority of the nodes has its key, and for at least as long.
-//! 3. A loss is told at the margin before the end, once, and not when the owner has left.
+//! 3. A loss is reported at the margin before the end, once, and not after the owner has left.
 //! 4. Locks that the nodes extend are never lost, and the thread ends with the client.
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: a repair without a look whether the
-//! owner has left, or without the lock's state held, or that is not noted; leaving without the schedule, without saying so,
-//! or after the release; a loss told without being taken out of the schedule, or when that is free again; a batch sent when
-//! the schedule is free, a lease renewed then, an extension by hand announced without it; no margin, no second try, a wait
-//! past the end of a lease; each of the three notifications left out; a renewal in the middle of an extension by hand.
+//! owner has left, or without the lock's state held, or that is not noted; leaving without the schedule, without saying
+//! so, or after the release; a loss reported without being taken out of the schedule, or after that is unlocked; a
+//! batch sent when the schedule is free, a lease renewed then, an extension by hand announced without it; no margin, no
+//! second try, a wait past the end of a lease; each of the three notifications left out; a renewal in the middle of an
+//! extension by hand.
 
 #![allow(
     missing_docs,
@@ -79,10 +80,10 @@ use std::time::Duration;
 const TTL: Duration = Duration::from_millis(300);
 const PERIOD: Duration = Duration::from_millis(100);
 const MARGIN: Duration = Duration::from_millis(40);
-/// More than time passes by being looked at.
+/// More than the time that passes by reading the clock.
 const NOISE: Duration = Duration::from_micros(1);
 
-/// A client and its nodes, and somebody who looks whether all is well and lets the time go on.
+/// A client and its nodes, and a thread that checks the rules and lets time pass.
 struct Scene {
     pace_of_owners: Pace,
     stage: Arc<Stage>,
@@ -190,7 +191,7 @@ impl Scene {
         }));
     }
 
-    /// Waits for the owners, and looks at what is left. Time stands still from then on: whoever was to be rung, is.
+    /// Waits for the owners, and checks what is left. Time stands still from then on: all due notifications were made.
     fn end(self) {
         let Scene { stage, client, nodes, observer, owners, .. } = self;
         owners.into_iter().for_each(|owner| owner.join().unwrap());
@@ -200,7 +201,7 @@ impl Scene {
         drop(client);
         stage.network.close();
         nodes.into_iter().for_each(|node| node.join().unwrap());
-        stage.locks.lock().unwrap().iter().for_each(|lock| _ = stage.network.hear(&lock.name));
+        stage.locks.lock().unwrap().iter().for_each(|lock| _ = stage.network.is_lost(&lock.name));
         assert_eq!(stage.network.come_back(), 0, "a key came back");
         REPAIRS.fetch_add(stage.network.repairs(), Ordering::Relaxed);
     }
@@ -211,40 +212,44 @@ impl Stage {
         while !self.is_over.load(Ordering::Relaxed) {
             let locks = self.locks.lock().unwrap().clone();
             for lock in &locks {
-                self.network.hear(&lock.name);
-                self.see_that_it_is_told_in_time(lock);
+                self.network.is_lost(&lock.name);
+                self.check_reported_in_time(lock);
                 if self.keys_stay {
-                    self.see_that_it_is_held(lock);
+                    self.check_held(lock);
                 }
             }
             time::tick();
         }
     }
 
-    fn see_that_it_is_told_in_time(&self, lock: &Lock) {
+    fn check_reported_in_time(&self, lock: &Lock) {
         let was_quiet = time::is_quiet();
         let end = lock.watched.lease().end().before(lock.margin).after(NOISE);
         let is_late = time::lease_now() >= end && !lock.watched.is_over();
-        // Nobody has been woken meanwhile, who might be about to tell it.
-        assert!(!(was_quiet && is_late && time::is_quiet()), "{}: {end:?} is over, and nobody was told", lock.name);
+        // No thread has been woken meanwhile that might be about to report it.
+        assert!(
+            !(was_quiet && is_late && time::is_quiet()),
+            "{}: {end:?} is over, and no loss was reported",
+            lock.name
+        );
     }
 
-    fn see_that_it_is_held(&self, lock: &Lock) {
+    fn check_held(&self, lock: &Lock) {
         let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::lease_now());
         let lease = lock.watched.lease();
-        let lasting = self.network.lasting(&lock.name, lock.token, lease.end());
+        let lasting = self.network.count_lasting(&lock.name, lock.token, lease.end());
         let still = is_relied_on() && lock.watched.lease() == lease;
         assert!(lasting > NODES / 2 || !still, "{}: {lease:?} counts, and {lasting} keys last so long", lock.name);
     }
 
     fn wait_for_loss(&self, lock: &Lock) {
         for _ in 0..100 {
-            if self.network.hear(&lock.name) {
+            if self.network.is_lost(&lock.name) {
                 return;
             }
             time::sleep_until(time::now().after(Duration::from_millis(10)));
         }
-        panic!("{}: never told", lock.name);
+        panic!("{}: never reported", lock.name);
     }
 }
 
@@ -265,7 +270,7 @@ fn any_node() -> usize {
     thread_rng().gen_range(0..NODES)
 }
 
-/// Lets go of a lock in one of three ways. What came of it is not the question here.
+/// Releases a lock in one of three ways, whatever the outcome.
 fn release(stage: &Stage, lock: &Lock, guard: MutexGuard) {
     match thread_rng().gen_range(0..3) {
         0 => drop(guard),
@@ -325,7 +330,7 @@ fn extensions_by_hand_and_by_the_thread_agree_with_the_nodes() {
 }
 
 #[test]
-fn a_loss_is_told_once_and_in_time_when_nodes_hang() {
+fn a_loss_is_reported_once_and_in_time_when_nodes_hang() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Any, true);
         let hung = thread_rng().gen_range(2..=NODES);
@@ -346,7 +351,7 @@ fn a_loss_is_told_once_and_in_time_when_nodes_hang() {
 }
 
 #[test]
-fn a_loss_is_told_once_when_nodes_have_lost_the_key() {
+fn a_loss_is_reported_once_when_nodes_have_lost_the_key() {
     check(|| {
         let mut scene = Scene::new(Pace::Any, Pace::Any, false);
         for waits in [true, false] {
@@ -381,7 +386,7 @@ fn locks_that_nodes_extend_are_never_lost() {
                 time::sleep_until(Timestamp::ORIGIN.after(PERIOD * 2));
                 (0..2).for_each(|node| stage.network.hang(node, false));
                 time::sleep_until(Timestamp::ORIGIN.after(TTL * 3));
-                assert!(!stage.network.hear(&lock.name), "{} was lost", lock.name);
+                assert!(!stage.network.is_lost(&lock.name), "{} was lost", lock.name);
                 release(stage, lock, guard);
             });
         }

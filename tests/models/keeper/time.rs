@@ -1,13 +1,13 @@
 //! Time as the model has it: it stands still while the watchdog's thread has something to do, and jumps when it sleeps.
 //!
-//! Threads sleep on the [`Condvar`] below until they are rung or their moment comes. Whoever plays the clock calls
-//! [`tick`] again and again; the time moves on to the first moment that somebody sleeps for. *Punctual* threads, which are
-//! those that the library starts, are never late: while one of them is awake, no time passes. So what such a thread does
-//! too late, it does too late because it slept, and slept because nobody rang. All other threads are as slow as the
-//! scheduler wants them to be.
+//! Threads sleep on the [`Condvar`] below until they are notified or their time comes. The observing thread calls
+//! [`tick`] again and again; time moves on to the first moment for which a thread sleeps. *Punctual* threads, which are
+//! those that the library starts, are never late: while one of them is awake, no time passes. So what such a thread
+//! does too late, it does too late because it slept, and it slept because no notification came. All other threads are
+//! as slow as the scheduler makes them.
 //!
-//! All threads of a model share one thread of the operating system, and change places only where shuttle's own types are
-//! called. So a thread-local variable is what they all see, and nobody comes between while it is borrowed.
+//! All threads of a model share one thread of the operating system, and switch only where shuttle's own types are
+//! called. So all of them see the same thread-local variable, and no other thread runs while it is borrowed.
 
 use quorumlock::algorithm::time::{LeaseTime, Readings, Timestamp};
 use shuttle::sync::{Mutex, MutexGuard};
@@ -35,13 +35,13 @@ struct Time {
 struct Sleeper {
     id: u64,
     until: Timestamp,
-    bell: Arc<shuttle::sync::Condvar>,
+    condvar: Arc<shuttle::sync::Condvar>,
     is_punctual: bool,
-    /// It has been rung, and has not come yet.
-    is_rung: bool,
+    /// It has been notified, and has not woken yet.
+    is_notified: bool,
 }
 
-/// What to call before a model begins: each begins at the origin, with nobody asleep.
+/// What to call before a model begins: each begins at the origin, with no thread asleep.
 pub(crate) fn begin() {
     TIME.with(|time| *time.borrow_mut() = Time::default());
 }
@@ -61,7 +61,8 @@ pub(crate) fn readings(now: Timestamp) -> Readings {
     Readings { steady: now, lease: LeaseTime::from_nanos(now.as_nanos()) }
 }
 
-/// The present time, which is never the same again, as with a clock of nanoseconds: of two readings, one is the earlier.
+/// The present time, which is never the same again, as with a clock of nanoseconds: of two readings, one is the
+/// earlier.
 pub(crate) fn moment() -> Timestamp {
     TIME.with(|time| {
         let time = &mut *time.borrow_mut();
@@ -70,7 +71,7 @@ pub(crate) fn moment() -> Timestamp {
     })
 }
 
-/// Whether nothing happens any more before time goes on: all punctual threads sleep, and nobody has rung them.
+/// Whether nothing happens any more before time goes on: all punctual threads sleep, and none has been notified.
 pub(crate) fn is_quiet() -> bool {
     TIME.with(|time| time.borrow().is_quiet())
 }
@@ -89,9 +90,9 @@ impl Drop for Still {
     }
 }
 
-/// Lets the time move on to the first moment that somebody sleeps for, if it may.
+/// Lets time move on to the first moment for which a thread sleeps, if it may.
 pub(crate) fn tick() {
-    let bells: Vec<_> = TIME.with(|time| {
+    let condvars: Vec<_> = TIME.with(|time| {
         let time = &mut *time.borrow_mut();
         if time.is_quiet()
             && let Some(next) = time.sleepers.iter().map(|sleeper| sleeper.until).min()
@@ -99,12 +100,12 @@ pub(crate) fn tick() {
         {
             time.now = time.now.max(next);
             let due = time.sleepers.iter_mut().filter(|sleeper| sleeper.until <= next);
-            due.for_each(|sleeper| sleeper.is_rung = true);
+            due.for_each(|sleeper| sleeper.is_notified = true);
         }
-        // Also those who were rung on their way to sleep: they cannot have heard it, and look again.
-        time.sleepers.iter().filter(|sleeper| sleeper.is_rung).map(|sleeper| Arc::clone(&sleeper.bell)).collect()
+        // Also the threads that were notified on their way to sleep: they missed it, and check again.
+        time.sleepers.iter().filter(|sleeper| sleeper.is_notified).map(|sleeper| Arc::clone(&sleeper.condvar)).collect()
     });
-    bells.iter().for_each(|bell| bell.notify_all());
+    condvars.iter().for_each(|condvar| condvar.notify_all());
     shuttle::thread::yield_now();
 }
 
@@ -119,7 +120,7 @@ pub(crate) fn sleep_until(until: Timestamp) {
 
 impl Time {
     fn is_quiet(&self) -> bool {
-        let asleep = self.sleepers.iter().filter(|sleeper| sleeper.is_punctual && !sleeper.is_rung).count();
+        let asleep = self.sleepers.iter().filter(|sleeper| sleeper.is_punctual && !sleeper.is_notified).count();
         self.still == 0 && asleep == self.punctual.len()
     }
 }
@@ -133,13 +134,13 @@ impl Condvar {
     }
 
     pub(crate) fn notify_all(&self) {
-        self.note_rung();
+        self.note_notified();
         self.0.notify_all();
     }
 
-    /// At most one thread ever sleeps on what the library rings for one.
+    /// At most one thread ever sleeps on what the library notifies once.
     pub(crate) fn notify_one(&self) {
-        assert!(self.note_rung() <= 1);
+        assert!(self.note_notified() <= 1);
         self.0.notify_one();
     }
 
@@ -158,22 +159,22 @@ impl Condvar {
             all.sleepers.push(Sleeper {
                 id: all.last_id,
                 until: all.now.after(time),
-                bell: Arc::clone(&self.0),
+                condvar: Arc::clone(&self.0),
                 is_punctual: all.punctual.contains(&me),
-                is_rung: false,
+                is_notified: false,
             });
             all.last_id
         });
         let guard = self.0.wait(guard);
         TIME.with(|all| all.borrow_mut().sleepers.retain(|sleeper| sleeper.id != id));
-        guard.map(|guard| (guard, ())).map_err(|_| unreachable!("nobody panics and goes on"))
+        guard.map(|guard| (guard, ())).map_err(|_| unreachable!("no thread goes on after a panic"))
     }
 
-    fn note_rung(&self) -> usize {
+    fn note_notified(&self) -> usize {
         TIME.with(|time| {
             let sleepers = &mut time.borrow_mut().sleepers;
-            let here = sleepers.iter_mut().filter(|sleeper| Arc::ptr_eq(&sleeper.bell, &self.0));
-            here.map(|sleeper| sleeper.is_rung = true).count()
+            let here = sleepers.iter_mut().filter(|sleeper| Arc::ptr_eq(&sleeper.condvar, &self.0));
+            here.map(|sleeper| sleeper.is_notified = true).count()
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What stands in for the operating system, under the names of the library's own `os/`. The clock and the detection of forks
-//! are the library's: the clock reads simulated readings, and nothing forks.
+//! What stands in for the operating system, under the names of the library's own `os/`. The clock and the detection of
+//! forks are the library's: the clock reads simulated readings, and nothing forks.
 
 pub(crate) mod channel;
 #[path = "../../../src/os/clock.rs"]

@@ -14,7 +14,7 @@ pub(crate) struct Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// For those who do not wait.
+    /// For callers that do not wait.
     pub(crate) fn try_lock(&self) -> Result<MutexGuard<'_, T>, ()> {
         let inner = self.inner.try_lock().map_err(|_| ())?;
         Ok(MutexGuard { mutex: self, inner: Some(inner) })
@@ -91,7 +91,7 @@ impl Condvar {
         time: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, bool)> {
         let mutex = guard.mutex;
-        // Nobody else runs between here and the wait.
+        // No other task runs between here and the wait.
         guard.inner = None;
         kernel::wake(&Reason::Mutex(mutex.place()), usize::MAX);
         let rung = kernel::wait_for(Reason::Condvar(self.place()), time);
@@ -122,7 +122,7 @@ pub(crate) fn set_in_callback(is_in_callback: bool) {
 }
 
 pub(crate) fn yield_now() {
-    kernel::give_way();
+    kernel::yield_now();
 }
 
 pub(crate) struct JoinHandle<T> {
@@ -149,7 +149,7 @@ pub(crate) fn is_current<T>(thread: &JoinHandle<T>) -> bool {
     kernel::is_inside() && kernel::with(|world| world.current_task()) == thread.task
 }
 
-/// Nobody else runs inside anyway.
+/// Never contended: no other task runs inside.
 pub(crate) struct ForkSafeSpinLock;
 
 impl ForkSafeSpinLock {

@@ -1,8 +1,9 @@
-//! What the keeper and its guards see of the network, in place of the engine: nodes that answer one command after the other,
-//! as late as the scheduler wants, on one connection each, in order.
+//! What the watchdog thread and the guards see of the network, in place of the engine: nodes that answer one command
+//! after the other, as late as the scheduler wants, on one connection each, in order.
 //!
-//! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It knows
-//! the names and rounds of the engine, and keeps an eye on what is queued: nothing may follow the release of a lock.
+//! Like the engine, it queues a command on all connections under one mutex, under which it also reads the time. It
+//! knows the names and rounds of the engine, and checks what is queued: nothing may follow the release of a
+//! lock.
 
 use super::driver::WaitSlots;
 pub(crate) use super::rounds::RoundResult;
@@ -169,7 +170,7 @@ struct State {
     is_closed: bool,
 }
 
-/// What was told of a lock's loss.
+/// What was reported of a lock's loss.
 struct Loss {
     lost: Receiver<()>,
     taken: usize,
@@ -229,18 +230,18 @@ impl Network {
         AttemptRecord { token, t0, reached: nodes, fence: Fencing::default() }
     }
 
-    /// Counts from now on what is told of a lock's loss.
+    /// Counts from now on the reports of a lock's loss.
     pub(crate) fn listen(&self, key: &str, lost: Receiver<()>) {
         lock(&self.state).losses.insert(key.into(), Loss { lost, taken: 0, at_release: None });
     }
 
-    /// Takes the messages that have come. Says of a lock whether it was told to be lost.
-    pub(crate) fn hear(&self, key: &str) -> bool {
+    /// Takes the messages that have come. Whether the loss of a lock was reported.
+    pub(crate) fn is_lost(&self, key: &str) -> bool {
         let mut state = lock(&self.state);
         let loss = state.losses.get_mut(key.as_bytes()).unwrap();
         loss.taken += loss.lost.try_iter().count();
-        assert!(loss.taken <= 1, "{key}: told twice");
-        assert!(loss.at_release.is_none_or(|told| told == loss.taken), "{key}: told when its owner had left");
+        assert!(loss.taken <= 1, "{key}: reported twice");
+        assert!(loss.at_release.is_none_or(|before| before == loss.taken), "{key}: reported after its owner had left");
         loss.taken > 0
     }
 
@@ -250,7 +251,7 @@ impl Network {
         nodes.into_iter().for_each(|node| _ = state.nodes[node].keys.remove(key.as_bytes()));
     }
 
-    /// The owner has let go, be it without a release.
+    /// The owner has given up the lock, be it without a release.
     pub(crate) fn has_left(&self, key: &str) {
         lock(&self.state).left.push(key.into());
     }
@@ -287,7 +288,7 @@ impl Network {
     }
 
     /// On how many nodes a key of this token lasts at least so long.
-    pub(crate) fn lasting(&self, key: &str, token: OwnerToken, end: LeaseTime) -> usize {
+    pub(crate) fn count_lasting(&self, key: &str, token: OwnerToken, end: LeaseTime) -> usize {
         let state = lock(&self.state);
         let keys = state.nodes.iter().filter_map(|node| node.keys.get(key.as_bytes()));
         keys.filter(|key| key.token == token && key.end >= end).count()

@@ -1,4 +1,4 @@
-//! The local queue. Nobody waits for a lock here.
+//! The local queue. No thread waits for a lock here.
 
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::NodeSet;

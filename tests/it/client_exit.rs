@@ -1,9 +1,9 @@
-//! What is on its way when a program goes on to other things, or ends: every release arrives.
+//! Releases that are on their way when a client is dropped or its program ends: all of them arrive.
 //!
-//! Closing a socket on which replies are unread resets the connection, and throws away what was not sent. What a socket does
-//! not take at once is sent by a thread of its own while no call is under way.
+//! Closing a socket on which replies are unread resets the connection, and throws away what was not sent. What a socket
+//! does not take at once is sent by a thread of its own while no call is under way.
 
-use crate::clients::{SOON, builder, client_of, lasting, take};
+use crate::clients::{SOON, builder, client_of, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::fake::Fake;
 use crate::support::process::{alone, eventually, threads_named};
@@ -24,7 +24,7 @@ fn a_release_survives_the_end_of_its_client() {
     let servers = Server::several(5).unwrap();
     for round in 0..100 {
         let redlock = Redlock::builder().nodes(servers.iter().map(Server::url)).build().unwrap();
-        let resource = format!("leaving/{round}");
+        let resource = format!("client-exit/{round}");
         let guard = redlock.mutex(&resource).ttl(Duration::from_secs(60)).lock().unwrap();
         drop(redlock);
         // The last handle of the client: its connections are closed when this returns.
@@ -39,7 +39,7 @@ fn a_release_survives_the_end_of_its_client() {
 /// A Unix socket holds a number of writes, however small.
 #[test]
 fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle() {
-    alone("leaving::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle", || {
+    alone("client_exit::many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle", || {
         let directory = std::env::temp_dir().join(format!("quorumlock-leaving-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let socket = |number: usize| directory.join(format!("{number}.sock"));
@@ -61,11 +61,11 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
 
 #[test]
 fn a_guard_that_is_dropped_and_released_at_once_starts_no_thread() {
-    alone("leaving::a_guard_that_is_dropped_and_released_at_once_starts_no_thread", || {
+    alone("client_exit::a_guard_that_is_dropped_and_released_at_once_starts_no_thread", || {
         let servers = Server::several(3).unwrap();
         let client = builder(&servers).build().unwrap();
         for _ in 0..200 {
-            drop(take(&lasting(&client, "k")));
+            drop(take(&long_lock(&client, "k")));
             assert!(threads_named(HELPER).is_empty());
             while keys(&servers) != [0; 3] {}
         }
@@ -86,8 +86,8 @@ fn guards_that_are_dropped_are_released_by_far_nodes_while_the_process_is_idle()
 }
 
 #[test]
-fn what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle() {
-    alone("leaving::what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle", || {
+fn a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle() {
+    alone("client_exit::a_node_that_was_down_gets_its_pending_releases_while_the_process_is_idle", || {
         let is_down = Arc::new(AtomicBool::new(false));
         let fake = Fake::closing_while(&is_down);
         let client = client_of([fake.url()]);
@@ -95,7 +95,7 @@ fn what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle() {
             let is_release = |c: &&Vec<String>| c[0].starts_with("EVAL") && c.get(3).is_some_and(|word| word == key);
             fake.commands().iter().filter(is_release).count()
         };
-        let guard = take(&lasting(&client, "k"));
+        let guard = take(&long_lock(&client, "k"));
         let short = take(&client.mutex("short").ttl(Duration::from_secs(1)));
         is_down.store(true, Ordering::SeqCst);
         assert!(guard.unlock().is_err());
@@ -111,7 +111,7 @@ fn what_a_node_that_is_down_is_owed_it_gets_while_the_process_is_idle() {
 
 #[test]
 fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
-    alone("leaving::a_program_that_ends_with_releases_on_their_way_leaves_no_key", || {
+    alone("client_exit::a_program_that_ends_with_releases_on_their_way_leaves_no_key", || {
         let servers = Server::several(3).unwrap();
         let proxies = far(&servers);
         for guards in [1, 500] {
@@ -129,7 +129,7 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
 
 #[test]
 fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
-    alone("leaving::a_program_that_exits_without_a_drop_can_wait_for_its_releases", || {
+    alone("client_exit::a_program_that_exits_without_a_drop_can_wait_for_its_releases", || {
         let servers = Server::several(3).unwrap();
         let proxies = far(&servers);
         let program = Child::fork(End::Exit, |_| {
@@ -148,7 +148,7 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
     client.close(Duration::ZERO).unwrap();
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     client.close(SOON).unwrap();
     servers[1].pause().unwrap();
     drop(guard);
@@ -159,7 +159,7 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     servers[1].resume().unwrap();
     client.close(SOON).unwrap();
     assert_eq!(keys(&servers), [0; 3]);
-    assert_eq!(take(&lasting(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
+    assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
 }
 
 /// It is decided by a quorum.
@@ -167,9 +167,9 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
 fn an_unlock_does_not_wait_for_a_node_that_hangs() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
-    drop(take(&lasting(&client, "before")));
+    drop(take(&long_lock(&client, "before")));
     client.close(SOON).unwrap();
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     servers[2].pause().unwrap();
     let begun = Instant::now();
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -182,7 +182,7 @@ fn an_unlock_does_not_wait_for_a_node_that_hangs() {
 fn a_node_that_hangs_on_an_open_connection_is_spared() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).node_timeout(Duration::from_millis(100)).build().unwrap();
-    let mutex = lasting(&client, "k");
+    let mutex = long_lock(&client, "k");
     let pair = || mutex.try_lock().ok().flatten().is_some_and(|guard| guard.unlock().is_ok());
     assert!(eventually(SOON, || pair() && crate::clients::calls(&servers[2], "set") > 0));
     client.close(SOON).unwrap();
@@ -214,7 +214,7 @@ fn many(client: &Redlock, count: usize) -> Vec<MutexGuard> {
     thread::scope(|scope| {
         let take_some = |thread: usize| {
             let numbers = (0..count).filter(move |number| number % 20 == thread);
-            numbers.map(|number| lasting(client, &format!("m{number:0500}")).lock().unwrap()).collect::<Vec<_>>()
+            numbers.map(|number| long_lock(client, &format!("m{number:0500}")).lock().unwrap()).collect::<Vec<_>>()
         };
         let threads: Vec<_> = (0..20).map(|thread| scope.spawn(move || take_some(thread))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()

@@ -1,9 +1,9 @@
-//! Contenders in turns, and what their times say about each other.
+//! Contenders measured in turns, and the comparison of their times.
 //!
-//! A machine is never quiet, and what disturbs it comes and goes within seconds. So the contenders take turns of a few
-//! dozen operations; many turns are a round. Times are compared within a round only, where all contenders met the same
-//! weather, and of the ratios the median counts. Every other round goes through the contenders backwards, so that none of
-//! them always follows the same one.
+//! Other load on a machine changes within seconds. So the contenders take turns of a few dozen operations; many turns
+//! are a round. Times are compared within a round only, where all contenders ran under the same load, and of the ratios
+//! the median counts. Every other round goes through the contenders backwards, so that none of them always follows the
+//! same one.
 
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ pub(crate) fn repeat<R>(times: usize, mut operation: impl FnMut() -> R) {
     }
 }
 
-/// Who takes turns in which order.
+/// The order of turns in a round.
 fn order(round: usize, contenders: usize) -> Vec<usize> {
     if round.is_multiple_of(2) { (0..contenders).collect() } else { (0..contenders).rev().collect() }
 }

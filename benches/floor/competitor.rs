@@ -1,7 +1,7 @@
-//! A rival, as a child of this program: does what it was told to, and writes down when it had the lock.
+//! A competitor, as a child of this program: runs the workload of its arguments and records when it had the lock.
 
-use crate::bare::Bare;
-use crate::ours;
+use crate::bare_handoff::Bare;
+use crate::library;
 use quorumlock::event::Event;
 use quorumlock::{Mutex, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The first argument of a rival.
-pub(crate) const MARK: &str = "--rival";
+/// The first argument of a competitor.
+pub(crate) const MARK: &str = "--competitor";
 
-/// Between two starts at the same instant, for each rival: all of them have had the lock by then.
+/// Between two starts at the same instant, for each competitor: all of them have had the lock by then.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How they learn that the lock is free.
+/// How a competitor learns that the lock is free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
     WakeUps,
@@ -40,10 +40,10 @@ impl Means {
 
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
-    let [kind, length, rivals, index, means, held, addresses @ ..] = order else {
-        panic!("--rival kind length rivals index means held …")
+    let [kind, length, competitors, index, means, held, addresses @ ..] = order else {
+        panic!("--competitor kind length competitors index means held …")
     };
-    let period = PERIOD * rivals.parse().expect("a number");
+    let period = PERIOD * competitors.parse().expect("a number");
     let held = Duration::from_micros(held.parse().expect("a number"));
     let length: u64 = length.parse().expect("a number");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
@@ -51,7 +51,7 @@ pub(crate) fn run(order: &[&str]) {
     match Means::named(means) {
         Means::Bare => {
             let index: u8 = index.parse().expect("a number");
-            let mut bare = Bare::connect(&addresses, "rivals/bare", index);
+            let mut bare = Bare::connect(&addresses, "contention/bare", index);
             let end = wait_for_start() + length * 1_000_000;
             let mut is_next = index == 0;
             while now() < end {
@@ -63,17 +63,17 @@ pub(crate) fn run(order: &[&str]) {
             }
         }
         means => {
-            let mut rival = Rival::new(&addresses, means == Means::WakeUps);
+            let mut competitor = Competitor::new(&addresses, means == Means::WakeUps);
             let start = wait_for_start();
             if *kind == "rounds" {
                 for round in 0..length {
                     let at = start + round * period.as_nanos() as u64;
                     wait_until(at);
-                    turns.extend(rival.turn(at, held));
+                    turns.extend(competitor.turn(at, held));
                 }
             } else {
                 while now() < start + length * 1_000_000 {
-                    turns.extend(rival.turn(now(), held));
+                    turns.extend(competitor.turn(now(), held));
                 }
             }
         }
@@ -85,14 +85,14 @@ pub(crate) fn run(order: &[&str]) {
     print!("{text}");
 }
 
-/// One who uses the library.
-struct Rival {
+/// A competitor that uses the library.
+struct Competitor {
     mutex: Mutex,
     attempts: Arc<Attempts>,
 }
 
-impl Rival {
-    fn new(addresses: &[SocketAddr], release_notifications: bool) -> Rival {
+impl Competitor {
+    fn new(addresses: &[SocketAddr], release_notifications: bool) -> Competitor {
         let attempts = Arc::new(Attempts::default());
         let client = Redlock::builder()
             .nodes(addresses.iter().map(|address| format!("redis://{address}")))
@@ -101,9 +101,9 @@ impl Rival {
             .observer(Arc::clone(&attempts))
             .build()
             .expect("a client");
-        // The connections are made before it begins.
-        drop(client.mutex(format!("rivals/warm-up/{}", std::process::id())).lock());
-        Rival { mutex: ours::mutex(&client, "rivals"), attempts }
+        // The connections are made before the measurement begins.
+        drop(client.mutex(format!("contention/warm-up/{}", std::process::id())).lock());
+        Competitor { mutex: library::mutex(&client, "contention"), attempts }
     }
 
     fn turn(&mut self, wanted: u64, held: Duration) -> Option<[u64; 4]> {
@@ -126,7 +126,7 @@ impl Observer for Attempts {
     }
 }
 
-/// Holds the lock for so long, and gives when everything was.
+/// Holds the lock for so long. Returns the times of each step.
 fn hold([wanted, had]: [u64; 2], held: Duration, release: impl FnOnce(), attempts: u32) -> [u64; 4] {
     if !held.is_zero() {
         thread::sleep(held);
@@ -136,7 +136,7 @@ fn hold([wanted, had]: [u64; 2], held: Duration, release: impl FnOnce(), attempt
     [wanted, had, released, attempts.into()]
 }
 
-/// Says that it is ready, and begins when it is told to.
+/// Reports that it is ready, reads the start time and waits for it.
 fn wait_for_start() -> u64 {
     println!("ready");
     let mut line = String::new();

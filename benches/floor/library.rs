@@ -1,6 +1,6 @@
 //! The library as a contender: as a user has it, with its default settings.
 
-use crate::contest::{Pair, timed};
+use crate::comparison::{Pair, timed};
 use quorumlock::{Mutex, MutexGuard, Redlock};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

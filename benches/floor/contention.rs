@@ -1,16 +1,17 @@
-//! Rivals: several programs want one lock, each with a client of its own.
+//! Contention: several programs want one lock, each with a client of its own.
 //!
-//! Each rival is this program again, as a child. The children share the client's core, as programs of one machine do. They
-//! write down when they had the lock, by the clock that all processes of a machine share; who waited for how long, and how
-//! long the lock lay free between two of them, follows from that. What is to be compared takes turns: with wake-ups, and
-//! without, where only the delay between attempts brings the lock to somebody else. Two of them are also compared with two
-//! [bare programs](crate::bare): it takes a release, a hint and an attempt to hand a lock on, and so much more than an attempt.
+//! Each competitor is this program again, as a child. The children share the client's core, as programs of one machine
+//! do. They record when they had the lock, by the clock that all processes of a machine share. Each competitor's waits,
+//! and how long the lock was free between two of them, follow from that. Two settings take turns: with release
+//! notifications, and without, where a waiter gets the lock only by the delay between attempts. Two competitors are
+//! also compared with two [bare programs](crate::bare_handoff): a hand-off takes a release, a notification and an
+//! attempt, and so more than an attempt alone.
 
 use crate::Setting;
-use crate::contest::{self, Times, interleave, take_turns};
-use crate::ours;
-use crate::rival::{MARK, Means, now};
-use crate::stand::Stand;
+use crate::comparison::{self, Times, interleave, take_turns};
+use crate::competitor::{MARK, Means, now};
+use crate::library;
+use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -18,13 +19,13 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long from the parent's word until all begin.
+/// From the parent's start message until all begin.
 const HEAD_START: Duration = Duration::from_millis(30);
 
-/// What rivals do, and for how long.
+/// What competitors do, and for how long.
 #[derive(Clone, Copy)]
-struct Game {
-    rivals: usize,
+struct Workload {
+    competitors: usize,
     means: Means,
     held: Duration,
     /// Over and over for so long, or so many times with all starting at the same instant.
@@ -37,17 +38,17 @@ enum Length {
     Time(Duration),
 }
 
-/// One possession of the lock, in nanoseconds.
+/// One lock and its release, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Turn {
-    rival: usize,
+    competitor: usize,
     wanted: u64,
     had: u64,
     released: u64,
     attempts: u32,
 }
 
-/// What a game came to.
+/// The result of a workload.
 #[derive(Default)]
 struct Outcome {
     turns: Vec<Turn>,
@@ -66,12 +67,12 @@ impl Extend<Outcome> for Outcome {
 }
 
 impl Outcome {
-    /// From the beginning of a release to when another rival has the lock, where that one was waiting by then.
+    /// From the beginning of a release to when another competitor has the lock, where that one was waiting by then.
     fn gaps(&self) -> Times {
         let mut gaps = Times::default();
         for pair in self.turns.windows(2) {
             let [before, after] = pair else { continue };
-            if before.rival != after.rival && after.wanted < before.released && after.had > before.released {
+            if before.competitor != after.competitor && after.wanted < before.released && after.had > before.released {
                 gaps.push(Duration::from_nanos(after.had - before.released));
             }
         }
@@ -89,7 +90,7 @@ impl Outcome {
         sum / self.turns.len() as f64
     }
 
-    /// Of every start at the same instant: until somebody had the lock, and his attempts.
+    /// Of every start at the same instant: the time until the first competitor had the lock, and its attempts.
     fn firsts(&self) -> (Times, Times) {
         let (mut times, mut attempts) = (Times::default(), Times::default());
         let starts: BTreeSet<u64> = self.turns.iter().map(|turn| turn.wanted).collect();
@@ -104,34 +105,35 @@ impl Outcome {
 }
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
-    let stand = Stand::start(setting, 5);
-    let addresses = stand.addresses(5);
+    let servers = Servers::start(setting, 5);
+    let addresses = servers.addresses(5);
     // For the bare programs.
-    stand.load_script();
+    servers.load_script();
     let uncontended = uncontended(setting, &addresses);
     let mut rows = Vec::new();
     let time = Length::Time(Duration::from_millis(setting.choose(1000, 200)));
-    for (name, rivals) in [("2 programs alternate", 2), ("8 programs", 8)] {
-        let play =
-            |means| play(&stand, &addresses, Game { rivals, means, held: Duration::from_millis(1), length: time });
-        let players: &mut [&mut dyn FnMut() -> Outcome] =
-            &mut [&mut || play(Means::WakeUps), &mut || play(Means::Delay), &mut || play(Means::Bare)];
-        // The bare ones are two.
-        let players = if rivals == 2 { players } else { &mut players[..2] };
-        let played = take_turns(setting.choose((7, 1), (2, 1)), players);
-        let [with, without, bare @ ..] = &played[..] else { continue };
-        rows.extend(rows_of((name, rivals), with, without, uncontended));
+    for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
+        let run = |means| {
+            run(&servers, &addresses, Workload { competitors, means, held: Duration::from_millis(1), length: time })
+        };
+        let contenders: &mut [&mut dyn FnMut() -> Outcome] =
+            &mut [&mut || run(Means::WakeUps), &mut || run(Means::Delay), &mut || run(Means::Bare)];
+        // There are exactly two bare programs.
+        let contenders = if competitors == 2 { contenders } else { &mut contenders[..2] };
+        let done = take_turns(setting.choose((7, 1), (2, 1)), contenders);
+        let [with, without, bare @ ..] = &done[..] else { continue };
+        rows.extend(rows_of((name, competitors), with, without, uncontended));
         for bare in bare {
             rows.extend(floor_of(name, with, bare, uncontended));
         }
     }
     for nodes in [3, 4, 5] {
-        for rivals in setting.choose(&[2, 8, 32][..], &[8]) {
+        for competitors in setting.choose(&[2, 8, 32][..], &[8]) {
             let length = Length::Rounds(setting.choose(30, 4));
-            let game = Game { rivals: *rivals, means: Means::WakeUps, held: Duration::ZERO, length };
-            let outcome = play(&stand, &addresses[..nodes], game);
+            let workload = Workload { competitors: *competitors, means: Means::WakeUps, held: Duration::ZERO, length };
+            let outcome = run(&servers, &addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();
-            let name = |what: &str| format!("{rivals} programs start at once, {nodes} nodes: {what}");
+            let name = |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");
             rows.push(
                 Row::value(name("first has it, p50"), "µs", times.quantile(0.5)).against("uncontended", uncontended),
             );
@@ -145,12 +147,12 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-fn rows_of((name, rivals): (&str, usize), with: &[Outcome], without: &[Outcome], uncontended: f64) -> Vec<Row> {
+fn rows_of((name, competitors): (&str, usize), with: &[Outcome], without: &[Outcome], uncontended: f64) -> Vec<Row> {
     let against = ("no wake-ups", without);
     let ratio = |figure: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
         Row::ratio(format!("{name}: {figure}"), unit, with, against, |outcome| of(outcome))
     };
-    let median = |of: &dyn Fn(&Outcome) -> f64| contest::Spread::over(with, |outcome| of(outcome)).median;
+    let median = |of: &dyn Fn(&Outcome) -> f64| comparison::Spread::over(with, |outcome| of(outcome)).median;
     let per_lock = |part: f64| {
         let figure = move |outcome: &Outcome| outcome.gaps().quantile(part);
         Row::value(format!("{name}: gap p{}, of an uncontended lock", part * 100.0), "µs", median(&figure))
@@ -160,8 +162,8 @@ fn rows_of((name, rivals): (&str, usize), with: &[Outcome], without: &[Outcome],
         ratio("gap from unlock to the other's lock, p50", "µs", &|outcome| outcome.gaps().quantile(0.5)),
         ratio("the same, p99", "µs", &|outcome| outcome.gaps().quantile(0.99)),
         // Of many on one core, most must be scheduled before the one whose turn it is.
-        if rivals == 2 { per_lock(0.5).goal(Goal::RatioAtMost(2.5)) } else { per_lock(0.5) },
-        if rivals == 2 { per_lock(0.99).goal(Goal::RatioAtMost(10.0)) } else { per_lock(0.99) },
+        if competitors == 2 { per_lock(0.5).goal(Goal::RatioAtMost(2.5)) } else { per_lock(0.5) },
+        if competitors == 2 { per_lock(0.99).goal(Goal::RatioAtMost(10.0)) } else { per_lock(0.99) },
         ratio("acquisitions/s", "", &|outcome| outcome.turns.len() as f64 / outcome.seconds),
         ratio("longest wait, of the mean", "", &|outcome| outcome.waits().quantile(1.0) / outcome.mean_wait())
             .goal(Goal::ValueAtMost(10.0)),
@@ -173,14 +175,14 @@ fn rows_of((name, rivals): (&str, usize), with: &[Outcome], without: &[Outcome],
     ]
 }
 
-/// What a bare program's hand-off is, of an uncontended lock, and ours of that.
+/// A bare program's hand-off as a ratio to an uncontended lock, and the library's as a ratio to that.
 fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) -> Vec<Row> {
     let gap = |what: &str, part: f64| {
         Row::ratio(format!("{name}: {what}"), "µs", with, ("floor", bare), move |outcome| {
             outcome.gaps().quantile(part)
         })
     };
-    let floor = contest::Spread::over(bare, |outcome| outcome.gaps().quantile(0.5)).median;
+    let floor = comparison::Spread::over(bare, |outcome| outcome.gaps().quantile(0.5)).median;
     vec![
         gap("gap p50, of a bare program's", 0.5),
         gap("gap p99, of a bare program's", 0.99),
@@ -189,63 +191,63 @@ fn floor_of(name: &str, with: &[Outcome], bare: &[Outcome], uncontended: f64) ->
     ]
 }
 
-/// The median of a lock that nobody else wants, in microseconds.
+/// The median of an uncontended lock, in microseconds.
 fn uncontended(setting: &Setting, addresses: &[SocketAddr]) -> f64 {
-    let client = ours::client(addresses);
-    let mutex = ours::mutex(&client, "rivals/nobody");
-    let plan = contest::Plan { rounds: 3, turns: setting.choose(10, 2), operations: 50 };
-    let samples = interleave(plan, &mut [&mut || ours::pair(&mutex)]);
-    contest::Spread::over(&samples[0], |samples| samples.lock.quantile(0.5)).median
+    let client = library::client(addresses);
+    let mutex = library::mutex(&client, "contention/uncontended");
+    let plan = comparison::Plan { rounds: 3, turns: setting.choose(10, 2), operations: 50 };
+    let samples = interleave(plan, &mut [&mut || library::pair(&mutex)]);
+    comparison::Spread::over(&samples[0], |samples| samples.lock.quantile(0.5)).median
 }
 
-/// Lets the rivals play.
-fn play(stand: &Stand, addresses: &[SocketAddr], game: Game) -> Outcome {
+/// Runs the workload.
+fn run(servers: &Servers, addresses: &[SocketAddr], workload: Workload) -> Outcome {
     let program = std::env::current_exe().expect("the path of this program");
-    let (kind, length) = match game.length {
+    let (kind, length) = match workload.length {
         Length::Rounds(rounds) => ("rounds", rounds.to_string()),
         Length::Time(time) => ("time", time.as_millis().to_string()),
     };
-    let mut children: Vec<Child> = (0..game.rivals)
+    let mut children: Vec<Child> = (0..workload.competitors)
         .map(|index| {
             let mut command = Command::new(&program);
             command.args([
                 MARK,
                 kind,
                 &length,
-                &game.rivals.to_string(),
+                &workload.competitors.to_string(),
                 &index.to_string(),
-                game.means.name(),
-                &game.held.as_micros().to_string(),
+                workload.means.name(),
+                &workload.held.as_micros().to_string(),
             ]);
             command.args(addresses.iter().map(ToString::to_string));
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a rival")
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a competitor")
         })
         .collect();
-    let mut words: Vec<_> =
-        children.iter_mut().map(|child| BufReader::new(child.stdout.take().expect("its words"))).collect();
-    for word in &mut words {
+    let mut outputs: Vec<_> =
+        children.iter_mut().map(|child| BufReader::new(child.stdout.take().expect("its output"))).collect();
+    for output in &mut outputs {
         let mut line = String::new();
-        word.read_line(&mut line).expect("that it is ready");
+        output.read_line(&mut line).expect("a line once it is ready");
     }
-    let before = stand.commands().1;
+    let before = servers.commands().1;
     let start = now() + HEAD_START.as_nanos() as u64;
     for child in &mut children {
-        writeln!(child.stdin.as_mut().expect("its ear"), "{start}").expect("a rival that listens");
+        writeln!(child.stdin.as_mut().expect("its input"), "{start}").expect("a competitor that reads");
     }
     let mut outcome = Outcome::default();
-    for (rival, word) in words.into_iter().enumerate() {
-        for line in word.lines() {
+    for (competitor, output) in outputs.into_iter().enumerate() {
+        for line in output.lines() {
             let line = line.expect("a line");
             let numbers: Vec<u64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
             let [wanted, had, released, attempts] = numbers[..] else { continue };
-            outcome.turns.push(Turn { rival, wanted, had, released, attempts: attempts as u32 });
+            outcome.turns.push(Turn { competitor, wanted, had, released, attempts: attempts as u32 });
         }
     }
     for child in &mut children {
         child.wait().expect("its end");
     }
     outcome.turns.sort_by_key(|turn| turn.had);
-    outcome.commands = stand.commands().1 - before;
+    outcome.commands = servers.commands().1 - before;
     let end = outcome.turns.last().map_or(start, |turn| turn.released);
     outcome.seconds = end.saturating_sub(start) as f64 / 1e9;
     outcome

@@ -55,7 +55,8 @@ pub(crate) fn say_once(address: &str, words: &[&str]) -> String {
     Raw::connect(address).say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
 }
 
-/// A reply, without what differs from one moment to the next, or from one version to the next and is read by no program.
+/// A reply, without what differs from one moment to the next, or from one version to the next and is read by no
+/// program.
 fn in_short(reply: &[u8]) -> String {
     let text = String::from_utf8_lossy(reply);
     if text.starts_with("-ERR ") && text.contains("in this context") {
@@ -224,9 +225,9 @@ fn info_says_the_same() {
     }
 }
 
-/// What a subscriber is told, and what those are told who tell him.
+/// What a subscriber receives, and the replies that a publisher gets.
 #[test]
-fn hints_are_given_and_heard_alike() {
+fn both_publish_and_deliver_notifications_alike() {
     for (server, node) in pairs() {
         let [real, embedded] = [server.address(), node.address().to_string()].map(|address| conversation(&address));
         assert_eq!(real, embedded);
@@ -236,7 +237,7 @@ fn hints_are_given_and_heard_alike() {
 }
 
 fn conversation(address: &str) -> Vec<String> {
-    let (mut ear, mut mouth) = (Raw::connect(address), Raw::connect(address));
+    let (mut subscriber, mut publisher) = (Raw::connect(address), Raw::connect(address));
     let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
     let request = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut request = Vec::new();
@@ -247,23 +248,23 @@ fn conversation(address: &str) -> Vec<String> {
     let release = request(&|out| command::release(out, Dialect::Eval, b"k", &token, Some(HINT)));
     let mut said = Vec::new();
     let mut say = |reply: Vec<u8>| said.push(in_short(&reply));
-    say(mouth.ask(&take));
-    say(mouth.ask(&release));
+    say(publisher.ask(&take));
+    say(publisher.ask(&release));
     for key in [b"k", b"l", b"k"] {
-        say(ear.ask(&request(&|out| publish::subscribe(out, key))));
+        say(subscriber.ask(&request(&|out| publish::subscribe(out, key))));
     }
-    say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
-    say(ear.ask(b"*1\r\n$4\r\nPING\r\n"));
-    say(mouth.ask(&take));
-    say(mouth.ask(&release));
-    say(ear.ask(b""));
-    say(mouth.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:l\r\n$0\r\n\r\n"));
-    say(ear.ask(b""));
-    say(mouth.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:m\r\n$0\r\n\r\n"));
+    say(subscriber.ask(&request(&|out| command::remaining(out, b"k"))));
+    say(subscriber.ask(b"*1\r\n$4\r\nPING\r\n"));
+    say(publisher.ask(&take));
+    say(publisher.ask(&release));
+    say(subscriber.ask(b""));
+    say(publisher.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:l\r\n$0\r\n\r\n"));
+    say(subscriber.ask(b""));
+    say(publisher.ask(b"*3\r\n$7\r\nPUBLISH\r\n$12\r\nquorumlock:m\r\n$0\r\n\r\n"));
     for key in [b"k", b"m", b"l"] {
-        say(ear.ask(&request(&|out| publish::unsubscribe(out, key))));
+        say(subscriber.ask(&request(&|out| publish::unsubscribe(out, key))));
     }
-    say(ear.ask(&request(&|out| command::remaining(out, b"k"))));
+    say(subscriber.ask(&request(&|out| command::remaining(out, b"k"))));
     said
 }
 
@@ -338,7 +339,7 @@ fn full_memory_stops_a_set_and_no_script() {
         assert_eq!([real.ask(&request), embedded.ask(&request)], [b"+OK\r\n"; 2]);
         assert_eq!(real.say(&[b"CONFIG", b"SET", b"maxmemory", b"1"]), "+OK\r\n");
         node.set_condition(Condition::OutOfMemory);
-        // Now that it is ours, and memory is full, an extension by script is granted, and the key can be let go.
+        // Now that it is ours, and memory is full, an extension by script is granted, and the key can be released.
         same_answers(&server, &node);
     }
 }
@@ -350,7 +351,7 @@ fn a_replica_answers_alike() {
         let mut request = Vec::new();
         command::acquire(&mut request, b"k", &OwnerToken::from_entropy([1; OwnerToken::ENTROPY]), TTL);
         assert_eq!([real.ask(&request), embedded.ask(&request)], [b"+OK\r\n"; 2]);
-        // Of a master that nobody can reach: the key stays.
+        // Of a master that cannot be reached: the key stays.
         assert_eq!(real.say(&[b"REPLICAOF", b"127.0.0.1", b"1"]), "+OK\r\n");
         node.set_condition(Condition::Replica);
         same_answers(&server, &node);

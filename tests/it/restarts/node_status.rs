@@ -1,4 +1,4 @@
-//! What is told of nodes: [`Redlock::nodes`], and to an observer.
+//! The status of nodes: [`Redlock::nodes`], and the events of an observer.
 
 use super::{KEY, MAX_TTL, acquaint, brief, longest};
 use crate::clients::{SOON, builder, failure, take};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Keeps what it is told of nodes, in words.
+/// Keeps the events about nodes, in words.
 #[derive(Default)]
 struct Journal(Mutex<Vec<String>>);
 
@@ -43,7 +43,7 @@ impl Observer for Journal {
 }
 
 #[test]
-fn a_quarantine_is_told_when_it_begins_and_ends() {
+fn a_quarantine_is_reported_when_it_begins_and_ends() {
     let mut server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
     let client = brief(&server).observer(Arc::clone(&journal)).build().unwrap();
@@ -60,7 +60,7 @@ fn a_quarantine_is_told_when_it_begins_and_ends() {
 }
 
 #[test]
-fn a_node_that_evicts_keys_is_told_once_for_each_connection_and_goes_on_voting() {
+fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voting() {
     let server = [Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap()];
     let journal = Arc::new(Journal::default());
     let client = builder(&server).observer(Arc::clone(&journal)).build().unwrap();
@@ -87,7 +87,7 @@ fn a_node_that_evicts_keys_is_told_once_for_each_connection_and_goes_on_voting()
 }
 
 #[test]
-fn a_node_that_contradicts_its_declaration_is_told_once_for_each_connection_and_goes_on_voting() {
+fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_and_goes_on_voting() {
     let server = [Server::start().unwrap()];
     let journal = Arc::new(Journal::default());
     let client = builder(&server).durable(true).observer(Arc::clone(&journal)).build().unwrap();
@@ -122,14 +122,14 @@ fn nodes_are_shown_as_they_are() {
     servers.insert(0, Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap());
     let replica = Server::with(&["--replicaof", "127.0.0.1", &servers[0].port().to_string()]).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
-    let nobody = free_port().unwrap();
+    let unused = free_port().unwrap();
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let client = Redlock::builder()
         .node(Node::new(&urls[0]).durable(true))
         .nodes(&urls[1..])
         .node(replica.url())
         .node(format!("redis://:hunter3@{}", locked.address()))
-        .node(format!("redis://127.0.0.1:{nobody}"))
+        .node(format!("redis://127.0.0.1:{unused}"))
         // The same server by another name.
         .node(format!("redis://localhost:{}", servers[1].port()))
         .max_ttl(MAX_TTL)
@@ -140,7 +140,7 @@ fn nodes_are_shown_as_they_are() {
     assert!(unknown.iter().all(|node| node.state() == NodeState::Unknown && !node.is_connected()), "{unknown:?}");
     assert!(
         servers[1..].iter().all(|server| server.info("total_connections_received").unwrap() == "1"),
-        "nobody was asked"
+        "no node was asked"
     );
 
     let states = || client.nodes().unwrap().iter().map(|node| node.state()).collect::<Vec<_>>();
@@ -197,7 +197,7 @@ fn nodes_are_shown_as_they_are() {
 }
 
 #[test]
-fn to_look_waits_for_nobody() {
+fn reading_the_status_waits_for_no_node() {
     let servers = Server::several(3).unwrap();
     let client = builder(&servers).build().unwrap();
     acquaint(&client);

@@ -1,6 +1,7 @@
-//! Releases that a node has not run: they are sent again, no longer than their keys can live, and nowhere in vain.
+//! Releases that a node has not run: they are sent again, while their keys can live, and only to nodes that can run
+//! them.
 
-use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_fill, lasting, take, value};
+use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_fill, long_lock, take, value};
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -36,16 +37,16 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
             false => vec![Act::Say(healthy(command))],
         });
         let client = client_of([fake.url()]);
-        let unlocked = take(&lasting(&client, "k")).unlock();
+        let unlocked = take(&long_lock(&client, "k")).unlock();
         assert_eq!(unlocked.expect_err(error).kind(), ErrorKind::Unavailable);
         let is_run = || {
-            drop(lasting(&client, "another").try_lock());
+            drop(long_lock(&client, "another").try_lock());
             releases(&fake, "k") > REFUSALS
         };
         assert!(eventually(SOON, is_run), "{error}: sent {} times", releases(&fake, "k"));
         for _ in 0..3 {
             thread::sleep(Duration::from_millis(100));
-            drop(lasting(&client, "another").try_lock());
+            drop(long_lock(&client, "another").try_lock());
         }
         assert_eq!(releases(&fake, "k"), REFUSALS + 1, "{error}");
     }
@@ -55,7 +56,7 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
 fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     let server = Server::start().unwrap();
     let client = client([&server]);
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
     if server.info("redis_version").unwrap().starts_with("5.") {
         // It counts its replicas for plain commands only. A release is a script.
@@ -66,7 +67,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
     assert!(value(&server, "k").is_some());
     server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]).unwrap();
     let released = || {
-        drop(lasting(&client, "another").try_lock());
+        drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()
     };
     assert!(eventually(SOON, released), "the former holder's key stays");
@@ -75,7 +76,7 @@ fn a_server_without_its_replicas_releases_when_it_has_them_again() {
 #[test]
 fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
     let server = Server::with(&["--maxmemory-policy", "noeviction"]).unwrap();
-    let mutex = lasting(&client([&server]), "k").fenced();
+    let mutex = long_lock(&client([&server]), "k").fenced();
     let guard = take(&mutex);
     let fence = guard.fencing_token().unwrap();
     server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
@@ -91,7 +92,7 @@ fn a_fenced_lock_is_released_on_a_server_whose_memory_is_full() {
 #[test]
 fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
     let servers = Server::several(3).unwrap();
-    let mutex = lasting(&client(&servers), "k");
+    let mutex = long_lock(&client(&servers), "k");
     let failed = (0..20).filter(|_| {
         let guard = loop {
             if let Ok(Some(guard)) = mutex.try_lock() {
@@ -109,7 +110,7 @@ fn an_unlock_survives_connections_that_are_closed_at_the_same_moment() {
 #[test]
 fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
     let fake = closing_at_the_first_release(b":1\r\n");
-    assert_eq!(take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(take(&long_lock(&client_of([fake.url()]), "k")).unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!((releases(&fake, "k"), fake.connections()), (2, 2));
 }
 
@@ -117,7 +118,7 @@ fn a_release_whose_connection_is_closed_before_the_answer_is_sent_once_more() {
 #[test]
 fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a_loss() {
     let fake = closing_at_the_first_release(b":0\r\n");
-    let error = take(&lasting(&client_of([fake.url()]), "k")).unlock().unwrap_err();
+    let error = take(&long_lock(&client_of([fake.url()]), "k")).unlock().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(causes(&error)[0].2, Cause::Closed);
     assert_eq!(releases(&fake, "k"), 2);
@@ -127,7 +128,7 @@ fn a_release_that_may_have_run_before_its_connection_was_closed_is_no_proof_of_a
 fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
     let fake = Fake::healthy_but("EVAL", vec![Act::Close]);
     let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(60)).build().unwrap();
-    let guard = take(&lasting(&client, "k"));
+    let guard = take(&long_lock(&client, "k"));
     let begun = Instant::now();
     assert_eq!(causes(&guard.unlock().unwrap_err())[0].2, Cause::Closed);
     assert!(begun.elapsed() < Duration::from_secs(30));
@@ -135,32 +136,32 @@ fn an_unlock_does_not_wait_for_a_node_that_closes_and_comes_not_back() {
 }
 
 #[test]
-fn a_node_that_got_no_byte_of_an_attempt_is_owed_no_release_of_it() {
+fn a_node_that_got_no_byte_of_an_attempt_gets_no_release_of_it() {
     const PAIRS: u64 = 50;
     let mut servers =
         [Server::start().unwrap(), Server::start().unwrap(), Server::with(&["--tcp-backlog", "1"]).unwrap()];
-    let crowd = hang_and_fill(&servers[2]);
+    let queued = hang_and_fill(&servers[2]);
     // The connection to the third is neither made nor refused. As long as it is not late, it is asked.
     let client = builder(&servers).node_timeout(Duration::from_secs(60)).build().unwrap();
     for number in 0..PAIRS {
-        assert_eq!(take(&lasting(&client, &format!("k{number}"))).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, &format!("k{number}"))).unlock().unwrap(), ReleaseOutcome::Released);
     }
     servers[2].kill();
-    drop(crowd);
+    drop(queued);
     servers[2].restart().unwrap();
     let is_asked = || {
-        drop(lasting(&client, "after").try_lock());
+        drop(long_lock(&client, "after").try_lock());
         calls(&servers[2], "set") > 0
     };
     assert!(eventually(SOON, is_asked));
     thread::sleep(Duration::from_millis(100));
-    drop(lasting(&client, "after").try_lock());
+    drop(long_lock(&client, "after").try_lock());
     let (asked, released) = (calls(&servers[2], "set"), calls(&servers[2], "eval") + calls(&servers[2], "evalsha"));
     assert!(released <= asked, "{released} releases of {asked} attempts, after {PAIRS} that never left");
 }
 
 #[test]
-fn a_release_is_owed_no_longer_than_its_key_can_live() {
+fn a_release_is_pending_no_longer_than_its_key_can_live() {
     let is_down = Arc::new(AtomicBool::new(false));
     let fake = Fake::closing_while(&is_down);
     let servers = Server::several(2).unwrap();
@@ -177,13 +178,13 @@ fn a_release_is_owed_no_longer_than_its_key_can_live() {
         drop(mutex("another", 60_000).try_lock());
         releases(&fake, "long") > long
     };
-    assert!(eventually(SOON, released), "the other is owed still");
+    assert!(eventually(SOON, released), "the other is still pending");
     assert_eq!(releases(&fake, "short"), short);
 }
 
 /// A node may run the extension whose answer never came, and then the key lives for as long as that says.
 #[test]
-fn after_an_extension_that_failed_the_release_is_owed_for_as_long_as_that_may_last() {
+fn after_an_extension_that_failed_the_release_is_pending_for_as_long_as_that_may_last() {
     let is_down = Arc::new(AtomicBool::new(false));
     let script = Arc::clone(&is_down);
     let fake = Fake::scripted(move |_, event| match event {
@@ -203,7 +204,7 @@ fn after_an_extension_that_failed_the_release_is_owed_for_as_long_as_that_may_la
     thread::sleep(Duration::from_millis(1500));
     is_down.store(false, Ordering::SeqCst);
     let is_released = || {
-        drop(lasting(&client, "another").try_lock());
+        drop(long_lock(&client, "another").try_lock());
         releases(&fake, "k") > sent
     };
     assert!(eventually(SOON, is_released), "the key may live for a minute");
@@ -243,7 +244,7 @@ fn is_sent_on_the_next_good_connection(is_fenced: bool, refusal: &'static str, c
         Event::Received(command) => vec![Act::Say(healthy(command))],
     });
     let client = Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
-    let mutex = lasting(&client, "k");
+    let mutex = long_lock(&client, "k");
     let guard = take(&if is_fenced { mutex.fenced().into() } else { mutex });
     assert_eq!(guard.unlock().unwrap_err().kind(), ErrorKind::Unavailable);
     // No call of the program is under way from here on.

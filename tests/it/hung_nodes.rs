@@ -1,6 +1,6 @@
 //! Hung nodes: a minority of them costs nothing that can be measured, a majority costs one node timeout and no more.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, TRIES, causes, failure, hasty_client_of};
+use crate::clients::{NODE_TIMEOUT, SLACK, TRIES, causes, failure, short_timeout_client_of};
 use crate::support::server::Server;
 use quorumlock::{Cause, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ const SAMPLES: usize = 300;
 
 #[test]
 fn a_minority_that_hangs_before_it_is_known_costs_nothing() {
-    for sick in [1, 2] {
-        costs_nothing(sick, |hung, client| {
+    for impaired in [1, 2] {
+        costs_nothing(impaired, |hung, client| {
             pause(hung);
             client()
         });
@@ -22,8 +22,8 @@ fn a_minority_that_hangs_before_it_is_known_costs_nothing() {
 
 #[test]
 fn a_minority_that_hangs_on_open_connections_costs_nothing() {
-    for sick in [1, 2] {
-        costs_nothing(sick, |hung, client| {
+    for impaired in [1, 2] {
+        costs_nothing(impaired, |hung, client| {
             let client = client();
             while (0..10).filter_map(|_| pair(&client.mutex("before"))).count() < 10 {}
             pause(hung);
@@ -32,16 +32,16 @@ fn a_minority_that_hangs_on_open_connections_costs_nothing() {
     }
 }
 
-/// Compares five servers of which `sick` hang with five healthy ones. The healthy members of both are the same.
+/// Compares five servers of which `count` hang with five healthy ones. The healthy members of both are the same.
 #[track_caller]
-fn costs_nothing(sick: usize, fall_ill: impl FnOnce(&[Server], &dyn Fn() -> Redlock) -> Redlock) {
-    let servers = Server::several(5 + sick).unwrap();
+fn costs_nothing(count: usize, hang: impl FnOnce(&[Server], &dyn Fn() -> Redlock) -> Redlock) {
+    let servers = Server::several(5 + count).unwrap();
     let (all, hung) = servers.split_at(5);
     let healthy = client(all).mutex("healthy");
-    let sick = fall_ill(hung, &|| client(all[sick..].iter().chain(hung))).mutex("sick");
+    let impaired = hang(hung, &|| client(all[count..].iter().chain(hung))).mutex("impaired");
     let mut ratios = Vec::new();
     for _ in 0..TRIES {
-        let ratio = ratio_of_medians(&sick, &healthy);
+        let ratio = ratio_of_medians(&impaired, &healthy);
         if ratio.is_some_and(|ratio| ratio <= TOLERATED) {
             return;
         }
@@ -54,22 +54,23 @@ fn costs_nothing(sick: usize, fall_ill: impl FnOnce(&[Server], &dyn Fn() -> Redl
 }
 
 #[allow(clippy::print_stdout)]
-fn ratio_of_medians(sick: &Mutex, healthy: &Mutex) -> Option<f64> {
+fn ratio_of_medians(impaired: &Mutex, healthy: &Mutex) -> Option<f64> {
     for _ in 0..WARM_UP {
-        pair(sick);
+        pair(impaired);
         pair(healthy);
     }
-    let (sick, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (pair(sick), pair(healthy))).unzip();
-    let (sick, healthy) = (median(sick)?, median(healthy)?);
-    let ratio = sick.as_secs_f64() / healthy.as_secs_f64();
-    println!("lock and unlock: {sick:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
+    let (impaired, healthy): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|_| (pair(impaired), pair(healthy))).unzip();
+    let (impaired, healthy) = (median(impaired)?, median(healthy)?);
+    let ratio = impaired.as_secs_f64() / healthy.as_secs_f64();
+    println!("lock and unlock: {impaired:?} with hung nodes, {healthy:?} without, ratio {ratio:.2}");
     Some(ratio)
 }
 
-/// The time of one lock and unlock. None when it failed: a machine that is held up for a node timeout is no node's fault.
+/// The time of one lock and unlock. None when it failed: a machine that is held up for a node timeout is no node's
+/// fault.
 fn pair(mutex: &Mutex) -> Option<Duration> {
     let start = Instant::now();
-    let guard = mutex.try_lock().ok()?.expect("nobody else is there");
+    let guard = mutex.try_lock().ok()?.expect("there is no other client");
     assert_eq!(guard.unlock().ok()?, ReleaseOutcome::Released);
     Some(start.elapsed())
 }
@@ -83,7 +84,7 @@ fn median(times: Vec<Option<Duration>>) -> Option<Duration> {
 }
 
 #[test]
-fn a_hung_majority_is_told_within_the_node_timeout_and_by_name() {
+fn a_hung_majority_is_reported_within_the_node_timeout_and_by_name() {
     let servers = Server::several(5).unwrap();
     let (hung, _) = servers.split_at(3);
     let on_open_connections = || {
@@ -100,9 +101,9 @@ fn a_hung_majority_is_told_within_the_node_timeout_and_by_name() {
     let preparations: [(&dyn Fn() -> Mutex, _); 2] =
         [(&on_open_connections, NODE_TIMEOUT), (&not_yet_connected, NODE_TIMEOUT * 2)];
     for (prepare, limit) in preparations {
-        let mutex = is_told(hung, Some(limit), prepare);
+        let mutex = is_reported(hung, Some(limit), prepare);
         for _ in 0..20 {
-            is_told(hung, None, || mutex.clone());
+            is_reported(hung, None, || mutex.clone());
         }
     }
 }
@@ -110,7 +111,7 @@ fn a_hung_majority_is_told_within_the_node_timeout_and_by_name() {
 /// An attempt fails in time and names exactly the hung nodes, in one of [`TRIES`]. Without a limit it takes one node
 /// timeout, or two where a connection had to be opened, as the error says.
 #[track_caller]
-fn is_told(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
+fn is_reported(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex) -> Mutex {
     let expected: Vec<_> = hung.iter().map(|server| (server.address(), Cause::TimedOut)).collect();
     let mut seen = Vec::new();
     for _ in 0..TRIES {
@@ -131,7 +132,7 @@ fn is_told(hung: &[Server], limit: Option<Duration>, prepare: impl Fn() -> Mutex
 }
 
 fn client<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Redlock {
-    hasty_client_of(servers.into_iter().map(Server::url))
+    short_timeout_client_of(servers.into_iter().map(Server::url))
 }
 
 fn pause(servers: &[Server]) {

@@ -64,14 +64,14 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
     let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).build().unwrap();
     client.mutex("k").lock().unwrap().unlock().unwrap();
 
-    let nobody = || format!("redis://127.0.0.1:{}", free_port().unwrap());
-    let client = impatient().nodes([nobody(), nobody(), wrong]).build().unwrap();
+    let unused = || format!("redis://127.0.0.1:{}", free_port().unwrap());
+    let client = impatient().nodes([unused(), unused(), wrong]).build().unwrap();
     let (begun, limit) = (Instant::now(), UNAVAILABLE_AFTER * 4);
     let error = client.mutex("k").lock_timeout(limit).unwrap_err();
     assert!(begun.elapsed() >= limit && !error.is_permanent(), "{error} after {:?}", begun.elapsed());
 }
 
-/// Keeps the keys and addresses that it is told of.
+/// Keeps the keys and addresses of its events.
 #[derive(Default)]
 struct Journal(Mutex<Vec<(String, Vec<String>)>>);
 
@@ -85,7 +85,7 @@ impl Observer for Journal {
 }
 
 #[test]
-fn a_key_without_expiry_on_a_majority_ends_waits_and_is_told() {
+fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let servers = Server::several(3).unwrap();
     let journal = Arc::new(Journal::default());
     let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();

@@ -1,6 +1,6 @@
-//! Nodes that answer, and refuse every lock with an error: how they are shown, and told of.
+//! Nodes that answer, and refuse every lock with an error: their status, and the events about them.
 
-use crate::clients::{SOON, builder, lasting, take};
+use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::fake::{Act, Fake, healthy, is, say};
 use crate::support::process::eventually;
 use crate::support::server::Server;
@@ -9,7 +9,7 @@ use quorumlock::{Cause, ExtendOutcome, NodeState, Observer, Redlock};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Keeps what it is told of nodes.
+/// Keeps the events about nodes.
 #[derive(Default)]
 struct Journal(Mutex<Vec<String>>);
 
@@ -38,7 +38,7 @@ fn state(client: &Redlock) -> NodeState {
 /// Takes and releases locks until the first node, which a quorum does not wait for, looks like this.
 fn becomes(client: &Redlock, expected: NodeState) {
     let looks = || {
-        take(&lasting(client, "k")).unlock().unwrap();
+        take(&long_lock(client, "k")).unlock().unwrap();
         state(client) == expected
     };
     assert!(eventually(SOON, looks), "{:?}", client.nodes());
@@ -60,7 +60,7 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
         let journal = Arc::new(Journal::default());
         let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
         becomes(&client, NodeState::Voting);
-        let mut held = take(&lasting(&client, "held"));
+        let mut held = take(&long_lock(&client, "held"));
         servers[0].command(ail).unwrap();
         becomes(&client, NodeState::Rejected(cause));
         assert_eq!(client.nodes().unwrap()[0].last_fault().map(|fault| fault.cause()), Some(cause));

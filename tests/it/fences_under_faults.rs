@@ -1,8 +1,8 @@
 //! Fenced acquisitions by threads of several processes, while servers hang and are killed, and clients too.
 //!
-//! Servers keep what they have granted: each write is on disk before it is answered. Every thread writes down each of its
-//! acquisitions as one line, at once. Then, for each resource:
-//! 1. no number was given out twice, and none was handed to anybody after a greater one, in the order of holding by the
+//! Servers keep what they have granted: each write is on disk before it is answered. Every thread writes down each of
+//! its acquisitions as one line, at once. Then, for each resource:
+//! 1. no number was given out twice, and none was given out after a greater one, in the order of holding by the
 //!    monotonic clock of the one machine that all run on;
 //! 2. nearly all were won in one round trip.
 //!
@@ -25,13 +25,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const TEST: &str = "fence_storm::fences_grow_while_everything_breaks";
+const TEST: &str = "fences_under_faults::fences_grow_while_everything_breaks";
 const PROCESSES: usize = 4;
 const THREADS: usize = 2;
 const SERVERS: usize = 5;
 const RESOURCES: [&str; 2] = ["a", "b"];
 const TTL: Duration = Duration::from_secs(1);
-/// Whoever has less time left does not count as a holder in the order of holding.
+/// A holder with less time left does not count in the order of holding.
 const NEEDED: Duration = Duration::from_millis(300);
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 const VARIABLE: &str = "QUORUMLOCK_FENCE_WORKER";
@@ -100,7 +100,7 @@ fn holds(directory: &Path, resource: &str) -> Vec<Hold> {
         for line in BufReader::new(File::open(path).unwrap()).lines() {
             let line = line.unwrap();
             let fields: Vec<&str> = line.split(' ').collect();
-            // The last line of one who was killed may be half a line.
+            // The last line of a killed process may be half a line.
             if let [name, since, until, fence, attempts, round_trips, "."] = fields[..]
                 && name == resource
             {
@@ -123,7 +123,7 @@ fn logs(directory: &Path) -> impl Iterator<Item = PathBuf> {
     paths.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log.")))
 }
 
-/// Servers and clients, and what befalls them.
+/// Servers and clients, and the faults that are injected into them.
 struct Storm {
     servers: Vec<Server>,
     workers: Vec<Child>,

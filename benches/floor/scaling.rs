@@ -1,10 +1,10 @@
 //! Growth: what a pair costs with more nodes, and with more locks held at the same time.
 
 use crate::Setting;
-use crate::contest::{Pair, Plan, Samples, Spread, interleave};
+use crate::comparison::{Pair, Plan, Samples, Spread, interleave};
 use crate::floor::{Floor, MOST_NODES};
-use crate::ours;
-use crate::stand::Stand;
+use crate::library;
+use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use quorumlock::{Mutex, MutexGuard};
 
@@ -13,22 +13,22 @@ const NODES: usize = 5;
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let plan =
         setting.choose(Plan { rounds: 5, turns: 8, operations: 25 }, Plan { rounds: 2, turns: 2, operations: 10 });
-    let stand = Stand::start(setting, MOST_NODES);
-    let mut rows = with_nodes(&stand, plan);
-    rows.extend(with_held(&stand, plan, setting.choose([0, 1000, 10_000], [0, 100, 1000])));
+    let servers = Servers::start(setting, MOST_NODES);
+    let mut rows = with_nodes(&servers, plan);
+    rows.extend(with_held(&servers, plan, setting.choose([0, 1000, 10_000], [0, 100, 1000])));
     rows
 }
 
-fn with_nodes(stand: &Stand, plan: Plan) -> Vec<Row> {
+fn with_nodes(servers: &Servers, plan: Plan) -> Vec<Row> {
     let numbers = 1..=MOST_NODES;
-    let mutex = |nodes| ours::mutex(&ours::client(&stand.addresses(nodes)), "growth/ours");
+    let mutex = |nodes| library::mutex(&library::client(&servers.addresses(nodes)), "scaling/library");
     let mutexes: Vec<Mutex> = numbers.clone().map(mutex).collect();
-    let floor = |nodes| Floor::connect(&stand.addresses(nodes), stand.dialect(), "growth/floor", 1);
+    let floor = |nodes| Floor::connect(&servers.addresses(nodes), servers.dialect(), "scaling/floor", 1);
     let mut floors: Vec<Floor> = numbers.clone().map(floor).collect();
 
     let mut contenders: Vec<Box<dyn FnMut() -> Pair>> = Vec::new();
     for (mutex, floor) in mutexes.iter().zip(&mut floors) {
-        contenders.push(Box::new(|| ours::pair(mutex)));
+        contenders.push(Box::new(|| library::pair(mutex)));
         contenders.push(Box::new(|| floor.pair()));
     }
     let mut turns: Vec<&mut dyn FnMut() -> Pair> = contenders.iter_mut().map(|one| &mut **one as _).collect();
@@ -45,17 +45,19 @@ fn with_nodes(stand: &Stand, plan: Plan) -> Vec<Row> {
     rows
 }
 
-fn with_held(stand: &Stand, plan: Plan, numbers: [usize; 3]) -> Vec<Row> {
-    let addresses = stand.addresses(NODES);
-    let clients = numbers.map(|_| ours::client(&addresses));
+fn with_held(servers: &Servers, plan: Plan, numbers: [usize; 3]) -> Vec<Row> {
+    let addresses = servers.addresses(NODES);
+    let clients = numbers.map(|_| library::client(&addresses));
     let hold = |client, number: usize| -> Vec<Option<MutexGuard>> {
-        (0..number).map(|index| ours::lock(&ours::mutex(client, &format!("growth/held/{number}/{index}")))).collect()
+        (0..number)
+            .map(|index| library::lock(&library::mutex(client, &format!("scaling/held/{number}/{index}"))))
+            .collect()
     };
     let held: Vec<_> = clients.iter().zip(numbers).map(|(client, number)| hold(client, number)).collect();
-    let mutexes = clients.each_ref().map(|client| ours::mutex(client, "growth/beside"));
+    let mutexes = clients.each_ref().map(|client| library::mutex(client, "scaling/beside"));
     let mut contenders: Vec<Box<dyn FnMut() -> Pair>> = Vec::new();
     for mutex in &mutexes {
-        contenders.push(Box::new(|| ours::pair(mutex)));
+        contenders.push(Box::new(|| library::pair(mutex)));
     }
     let mut turns: Vec<&mut dyn FnMut() -> Pair> = contenders.iter_mut().map(|one| &mut **one as _).collect();
     let rounds = interleave(plan, &mut turns);

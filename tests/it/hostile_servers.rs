@@ -1,6 +1,7 @@
-//! Nodes that are no servers, or bad ones: named by what they do, never believed, never waited for, never repeated.
+//! Nodes that are no servers, or hostile ones: errors name what they do. The library never trusts their answers, never
+//! waits longer for them, and never repeats what they sent.
 
-use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, lasting, promptly, promptly_from, take};
+use crate::clients::{NODE_TIMEOUT, SLACK, SOON, causes, client_of, failure, long_lock, promptly, promptly_from, take};
 use crate::faults::{is_named, keeps_secrets};
 use crate::support::fake::{Act, Event, Fake, healthy, say};
 use crate::support::process::{alone, eventually};
@@ -47,7 +48,7 @@ fn a_node_that_may_not_be_written() {
 #[test]
 fn a_node_that_speaks_resp3() {
     let fake = Fake::resp3();
-    let mutex = lasting(&client_of([fake.url()]), "k");
+    let mutex = long_lock(&client_of([fake.url()]), "k");
     let error = failure(&mutex);
     let unknown = Cause::Protocol(ProtocolError::UnknownType);
     let [(_, phase, cause)] = causes(&error)[..] else { panic!("{error}") };
@@ -60,7 +61,7 @@ fn a_node_that_speaks_resp3() {
 fn a_node_that_answers_set_with_something_else() {
     for answer in ["+QUEUED\r\n", "+ok\r\n", "$2\r\nOK\r\n", ":1\r\n", "*-1\r\n", "*0\r\n", "+OK \r\n", "+\r\n"] {
         let fake = Fake::healthy_but("SET", vec![say(answer)]);
-        let error = failure(&lasting(&client_of([fake.url()]), "k"));
+        let error = failure(&long_lock(&client_of([fake.url()]), "k"));
         assert_eq!(causes(&error)[0].2, Cause::Protocol(ProtocolError::UnexpectedReply), "{answer:?}: {error}");
         among_three(&fake.url());
     }
@@ -68,10 +69,10 @@ fn a_node_that_answers_set_with_something_else() {
 
 #[test]
 fn a_number_that_never_ends_takes_neither_time_nor_memory() {
-    alone("strangers::a_number_that_never_ends_takes_neither_time_nor_memory", || {
+    alone("hostile_servers::a_number_that_never_ends_takes_neither_time_nor_memory", || {
         let fake = Fake::flooding();
         let client = client_of([fake.url()]);
-        let mutex = lasting(&client, "k");
+        let mutex = long_lock(&client, "k");
         // The fake's own threads and buffers are there before the measurement.
         failure(&mutex);
         let before = resident_kilobytes();
@@ -89,7 +90,7 @@ fn a_number_that_never_ends_takes_neither_time_nor_memory() {
 }
 
 #[test]
-fn a_reply_that_nobody_asked_for_is_not_taken_for_a_grant() {
+fn a_reply_without_a_request_is_not_taken_for_a_grant() {
     // The first SET is granted twice: the second reply comes a moment after the first. Every other SET is refused.
     let mut sets = 0;
     let fake = Fake::on_command(move |command| {
@@ -103,9 +104,9 @@ fn a_reply_that_nobody_asked_for_is_not_taken_for_a_grant() {
         }
     });
     let client = client_of([fake.url()]);
-    let _held = take(&lasting(&client, "a"));
+    let _held = take(&long_lock(&client, "a"));
     thread::sleep(Duration::from_millis(50));
-    let attempt = lasting(&client, "b").try_lock();
+    let attempt = long_lock(&client, "b").try_lock();
     assert!(!matches!(attempt, Ok(Some(_))), "{attempt:?}");
 }
 
@@ -115,21 +116,21 @@ fn a_talkative_node_is_given_up() {
     let client = client_of([fake.url()]);
     let unrequested = Cause::Protocol(ProtocolError::Unrequested);
     let unexpected = Cause::Protocol(ProtocolError::UnexpectedReply);
-    let mut told = 0;
+    let mut unrequested_count = 0;
     for _ in 0..20 {
-        let error = match lasting(&client, "k").try_lock() {
-            Ok(None) => panic!("nobody else is there"),
+        let error = match long_lock(&client, "k").try_lock() {
+            Ok(None) => panic!("there is no other client"),
             Ok(Some(guard)) => guard.unlock().err(),
             Err(error) => Some(error),
         };
         if let Some(error) = error {
             let (_, _, cause) = causes(&error)[0].clone();
             assert!([unrequested, unexpected].contains(&cause), "{error}");
-            told += usize::from(cause == unrequested);
+            unrequested_count += usize::from(cause == unrequested);
         }
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(told > 0 && fake.connections() > 1, "it was never found out");
+    assert!(unrequested_count > 0 && fake.connections() > 1, "it was never found out");
     among_three(&fake.url());
 }
 
@@ -154,7 +155,7 @@ fn a_connection_that_is_given_up_is_reset() {
         });
         let client =
             Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
-        let error = failure(&lasting(&client, "k"));
+        let error = failure(&long_lock(&client, "k"));
         assert_eq!(causes(&error)[0].2, expected, "{answer:?}: {error}");
         assert!(fake.commands_on(0).iter().any(|command| command[0] == "SET"), "{answer:?}");
         assert_eq!(fake.wait_for_end(0, SOON), Some(io::ErrorKind::ConnectionReset), "{answer:?}");
@@ -172,7 +173,7 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
         _ => vec![Act::Say(healthy(command))],
     });
     let client = client_of([format!("redis://me:hunter2@127.0.0.1:{}", fake.port())]);
-    let error = failure(&lasting(&client, "k"));
+    let error = failure(&long_lock(&client, "k"));
     keeps_secrets(&[&error, &client]);
     assert_eq!(causes(&error)[0].2, Cause::Server("unrecognised"));
 }
@@ -183,18 +184,18 @@ fn a_token_that_a_release_brings_back_is_not_shown() {
         "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-ERR {}\r\n", command.concat().replace("\n", " ")))],
         _ => vec![Act::Say(healthy(command))],
     });
-    let guard = take(&lasting(&client_of([fake.url()]), "k"));
+    let guard = take(&long_lock(&client_of([fake.url()]), "k"));
     let error = guard.unlock().unwrap_err();
     assert_eq!(causes(&error)[0].2, Cause::Server("ERR"));
     keeps_secrets(&[&error]);
 }
 
 #[test]
-fn a_node_that_answers_late_but_in_time_is_believed() {
+fn a_node_that_answers_late_but_in_time_counts() {
     let fake = Fake::setting("+OK\r\n", NODE_TIMEOUT / 2);
     let client = Redlock::builder().node(fake.url()).node_timeout(NODE_TIMEOUT * 4).build().unwrap();
-    let guard = take(&lasting(&client, "k"));
-    let waited = crate::clients::LASTING - guard.remaining();
+    let guard = take(&long_lock(&client, "k"));
+    let waited = crate::clients::LONG_TTL - guard.remaining();
     assert!(waited >= NODE_TIMEOUT / 2, "the lease counts from before the first byte: {waited:?}");
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
@@ -207,7 +208,7 @@ fn a_node_that_is_cut_off_in_the_middle_of_a_reply() {
         Event::Received(command) => vec![Act::Say(healthy(command))],
         Event::Connected => Vec::new(),
     });
-    let error = promptly_from(NODE_TIMEOUT, || client_of([fake.url()]), |client| failure(&lasting(&client, "k")));
+    let error = promptly_from(NODE_TIMEOUT, || client_of([fake.url()]), |client| failure(&long_lock(&client, "k")));
     assert_eq!((error.kind(), causes(&error)[0].2), (ErrorKind::Unavailable, Cause::Closed));
     among_three(&fake.url());
 }
@@ -218,7 +219,7 @@ fn among_three(url: &str) {
     let healthy = Server::several(2).unwrap();
     let client = client_of([url.to_owned(), healthy[0].url(), healthy[1].url()]);
     for _ in 0..10 {
-        assert_eq!(take(&lasting(&client, "among")).unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(take(&long_lock(&client, "among")).unlock().unwrap(), ReleaseOutcome::Released);
     }
     let gone = || healthy.iter().all(|server| crate::clients::value(server, "among").is_none());
     assert!(eventually(SOON, gone));

@@ -1,4 +1,4 @@
-//! The test stand: real servers on their own cores.
+//! Real servers on their own cores.
 
 use crate::Setting;
 use crate::server::{Answer, Server};
@@ -7,24 +7,24 @@ use quorumlock::protocol::script;
 use std::net::SocketAddr;
 
 /// Servers that end with this value.
-pub(crate) struct Stand {
-    pub(crate) servers: Vec<Server>,
+pub(crate) struct Servers {
+    pub(crate) processes: Vec<Server>,
 }
 
-impl Stand {
-    pub(crate) fn start(setting: &Setting, count: usize) -> Stand {
-        let servers = setting.cores.for_servers(|| Server::several(count));
-        Stand { servers: servers.expect("servers to measure with") }
+impl Servers {
+    pub(crate) fn start(setting: &Setting, count: usize) -> Servers {
+        let processes = setting.cores.for_servers(|| Server::several(count));
+        Servers { processes: processes.expect("servers to measure with") }
     }
 
     /// The addresses of the first so many servers.
     pub(crate) fn addresses(&self, count: usize) -> Vec<SocketAddr> {
-        self.servers[..count].iter().map(|server| ([127, 0, 0, 1], server.port()).into()).collect()
+        self.processes[..count].iter().map(|server| ([127, 0, 0, 1], server.port()).into()).collect()
     }
 
-    /// How this kind of server is best asked to compare and delete, and sees to it that it can be.
+    /// The best command with which this kind of server compares and deletes. Loads the script if that is the script.
     pub(crate) fn dialect(&self) -> Dialect {
-        let knows = |words: &[&str]| matches!(self.servers[0].command(words), Ok(Answer::Number(_)));
+        let knows = |words: &[&str]| matches!(self.processes[0].command(words), Ok(Answer::Number(_)));
         if knows(&["DELIFEQ", "none", "none"]) {
             Dialect::Delifeq
         } else if knows(&["DELEX", "none", "IFEQ", "none"]) {
@@ -35,9 +35,9 @@ impl Stand {
         }
     }
 
-    /// Makes the script that releases known to all servers.
+    /// Loads the release script into all servers.
     pub(crate) fn load_script(&self) {
-        for server in &self.servers {
+        for server in &self.processes {
             server.command(&["SCRIPT", "LOAD", script::RELEASE]).expect("a server that takes a script");
         }
     }
@@ -45,7 +45,7 @@ impl Stand {
     /// How many commands the servers have run so far, those of scripts included, and how many of them clients sent.
     pub(crate) fn commands(&self) -> (f64, f64) {
         let (mut run, mut sent) = (0.0, 0.0);
-        for server in &self.servers {
+        for server in &self.processes {
             let Ok(Answer::Text(statistics)) = server.command(&["INFO", "commandstats"]) else { continue };
             for line in statistics.lines() {
                 // cmdstat_set:calls=3,usec=…
@@ -56,7 +56,7 @@ impl Stand {
                 let calls: f64 = rest.split(',').next().and_then(|calls| calls.parse().ok()).unwrap_or(0.0);
                 match name {
                     "info" => {}
-                    // Scripts run these, and nobody sends them.
+                    // Scripts run these; no client sends them.
                     "del" | "get" | "publish" => run += calls,
                     _ => {
                         run += calls;

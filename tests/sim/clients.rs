@@ -1,0 +1,62 @@
+//! Opens the clients of a run, as [`plan`](crate::plan) has drawn them, on the nodes of the simulation.
+
+use crate::algorithm::backoff::Backoff;
+use crate::algorithm::quarantine::Quarantine;
+use crate::api::client::{Client, Settings};
+use crate::api::redlock::Redlock;
+use crate::engine::calls::Engine;
+use crate::events::observer::Observer;
+use crate::events::report::Reporter;
+use crate::kernel::with;
+use crate::machine::MachineClock;
+use crate::observer_rules::Listener;
+use crate::os::fork::ForkEpoch;
+use crate::protocol::endpoint::Endpoint;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many threads of a client spin before they sleep: none, as there is but one processor in here.
+const SPIN: Duration = Duration::ZERO;
+
+/// How long nodes keep the keys of fenced locks: longer than any run.
+const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) fn open(client: usize) -> Redlock {
+    Redlock::new(open_client(client))
+}
+
+pub(crate) fn open_client(client: usize) -> Client {
+    let (nodes, node_timeout, clock) = with(|world| {
+        let timeout = Duration::from_nanos(world.plan.node_timeout);
+        (world.nodes.len(), timeout, Arc::clone(&world.clients[client].clock))
+    });
+    let drift_factor = with(|world| f64::from(world.plan.drift_factor) / 1000.0);
+    let log_in = |node: usize| with(|world| if world.plan.nodes[node].has_password { ":secret@" } else { "" });
+    let urls: Vec<String> = (0..nodes).map(|node| format!("redis://{}10.0.0.{node}", log_in(node))).collect();
+    // Nothing is asked to last longer.
+    let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
+    let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
+    let endpoints = urls.iter().map(|url| (Endpoint::parse(url).unwrap(), quarantine.clone())).collect();
+    let clock = Arc::new(MachineClock { client, clock });
+    let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
+    let is_observed = with(|world| world.plan.clients[client].is_observed);
+    let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
+    // Some clients neither publish nor subscribe.
+    let release_notifications = client % 3 != 2;
+    let observers = observer.into_iter().collect();
+    let report = Reporter::new(observers, &names, "");
+    let engine =
+        Engine::new(endpoints, node_timeout, SPIN, clock, report.event_queue(), release_notifications, RETENTION)
+            .unwrap();
+    let settings = Settings {
+        durable: vec![false; names.len()],
+        nodes: names,
+        prefix: String::new(),
+        node_timeout,
+        drift_factor,
+        backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
+        unavailable_after: Duration::from_secs(3),
+        max_ttl,
+    };
+    Client::new(engine, settings, report, ForkEpoch::current().unwrap())
+}

@@ -1,0 +1,368 @@
+//! The rule about observers: each event is reported once, and as it was.
+//!
+//! Some clients have an observer. Most are quick: while they are called, nothing else runs. Some take a while for each
+//! event, so that more happens than one thread can deliver; then no call may deliver more than its share. Locks are
+//! distinguished by their keys, of which each call for a lock has one of its own here.
+
+use crate::events::event::{
+    Acquired, Event, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
+    ReleaseFailed, Released, Repaired, ResourceName,
+};
+use crate::events::extension::ExtendOutcome;
+use crate::events::observer::Observer;
+use crate::events::release::ReleaseOutcome;
+use crate::kernel::{sleep_until, with};
+use crate::plan::SECOND;
+use crate::world::World;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Time after which the outcome of a release is reported in a client that is used.
+const REPORTED_AFTER: u64 = 4 * SECOND;
+/// Most events that one call delivers: the share that the documentation states, and two of its own.
+pub(crate) const MOST_DELIVERED: u32 = 32 + 2;
+
+/// The observer of one client.
+pub(crate) struct Listener {
+    pub(crate) client: usize,
+}
+
+/// What was reported of one lock.
+struct Reported {
+    client: usize,
+    /// Kept, so that no other lock gets the same address.
+    key: Arc<str>,
+    lost: u32,
+    /// Extensions by hand that were reported as successful, and as failed.
+    extended: u32,
+    extension_failed: u32,
+    /// Whether its channel brought a message.
+    is_known_lost: bool,
+    /// When it was released, and whether by dropping.
+    left: Option<(u64, bool)>,
+    end: Option<End>,
+}
+
+/// How its release ended, and whether the guard was dropped.
+type End = (Option<ReleaseOutcome>, bool);
+
+/// All that was reported.
+#[derive(Default)]
+pub(crate) struct Reports {
+    locks: Vec<Reported>,
+    by_key: BTreeMap<usize, usize>,
+    /// By thread, the lock that was reported last and whose guard was not seen yet.
+    latest: BTreeMap<usize, usize>,
+    /// By thread, how many events it has delivered.
+    delivered: BTreeMap<usize, u32>,
+    /// By client and node, the state that was reported last.
+    nodes: BTreeMap<(usize, String), Look>,
+    /// By client and node, whether it is in quarantine.
+    quarantined: BTreeMap<(usize, String), bool>,
+}
+
+/// The state of a node, as reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Down,
+    Quarantined,
+    Up,
+}
+
+impl Observer for Listener {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Acquired(event) => self.acquired(event),
+            Event::Extended(event) => self.extended(event),
+            Event::ExtensionFailed(event) => self.extension_failed(event),
+            Event::Lost(event) => self.lost(event),
+            Event::NodeDown(event) => self.node_down(event),
+            Event::NodeQuarantined(event) => self.node_quarantined(event),
+            Event::NodeUp(event) => self.node_up(event),
+            Event::QuarantineEnded(event) => self.quarantine_ended(event),
+            Event::ReleaseFailed(event) => self.release_failed(event),
+            Event::Released(event) => self.released(event),
+            Event::Repaired(event) => self.repaired(event),
+            _ => {}
+        }
+    }
+}
+
+impl Listener {
+    fn acquired(&self, event: &Acquired) {
+        self.takes_time();
+        self.record(|world| {
+            let (task, index) = (world.current_task(), world.reports.locks.len());
+            let key = Arc::clone(&event.resource.key);
+            world.reports.by_key.insert(address(&key), index);
+            world.reports.locks.push(Reported {
+                client: self.client,
+                key,
+                lost: 0,
+                extended: 0,
+                extension_failed: 0,
+                is_known_lost: false,
+                left: None,
+                end: None,
+            });
+            if world.reports.latest.insert(task, index).is_some() {
+                world.misreport("a lock was reported taken twice, or without a guard");
+            }
+        });
+    }
+
+    fn extended(&self, event: &Extended) {
+        self.takes_time();
+        self.record_of(&event.resource, |lock| lock.extended += u32::from(!event.automatic));
+    }
+
+    fn extension_failed(&self, event: &ExtensionFailed) {
+        self.takes_time();
+        self.record_of(&event.resource, |lock| lock.extension_failed += u32::from(!event.automatic));
+    }
+
+    fn lost(&self, event: &Lost) {
+        self.takes_time();
+        self.record(|world| world.saw("an observer gets a loss"));
+        let mut is_again = false;
+        self.record_of(&event.resource, |lock| {
+            lock.lost += 1;
+            is_again = lock.lost > 1;
+        });
+        if is_again {
+            self.record(|world| world.misreport("a loss was reported twice"));
+        }
+        if event.reason == LossReason::KeyGone {
+            self.record(|world| {
+                let lock = world.reports.by_key.get(&address(&event.resource.key)).copied();
+                let token = world.judge.holds.iter().find(|hold| lock.is_some() && hold.reported_as == lock);
+                if let Some(token) = token.map(|hold| hold.token) {
+                    world.check_loss(token, "was reported lost");
+                }
+            });
+        }
+    }
+
+    fn node_down(&self, event: &NodeDown) {
+        self.takes_time();
+        self.record_node(event.address(), Look::Down);
+    }
+
+    fn node_quarantined(&self, event: &NodeQuarantined) {
+        self.record(|world| world.reports.quarantined.insert((self.client, event.address().to_owned()), true));
+        self.record_node(event.address(), Look::Quarantined);
+    }
+
+    fn node_up(&self, event: &NodeUp) {
+        self.takes_time();
+        self.record(|world| {
+            if world.reports.quarantined.get(&(self.client, event.address().to_owned())) == Some(&true) {
+                world.misreport("a node was reported up, and is in quarantine");
+            }
+        });
+        self.record_node(event.address(), Look::Up);
+    }
+
+    fn quarantine_ended(&self, event: &QuarantineEnded) {
+        self.record(|world| {
+            if world.reports.quarantined.insert((self.client, event.address().to_owned()), false) != Some(true) {
+                world.misreport("the end of a quarantine was reported that had not begun");
+            }
+        });
+    }
+
+    fn release_failed(&self, event: &ReleaseFailed) {
+        self.takes_time();
+        self.record(|world| world.saw("an observer gets a failed release"));
+        self.record_end(&event.resource, (None, event.dropped));
+    }
+
+    fn released(&self, event: &Released) {
+        self.takes_time();
+        self.record(|world| world.saw("an observer gets a release"));
+        self.record_end(&event.resource, (Some(event.outcome), event.dropped));
+    }
+
+    fn repaired(&self, event: &Repaired) {
+        self.record(|world| world.saw("an observer gets a repair"));
+        self.record_of(&event.resource, |_| {});
+    }
+}
+
+impl Listener {
+    /// One event is delivered.
+    fn takes_time(&self) {
+        let until = with(|world| {
+            let task = world.current_task();
+            *world.reports.delivered.entry(task).or_default() += 1;
+            world.now + world.plan.clients[self.client].callback
+        });
+        sleep_until(until);
+    }
+
+    /// A client that is gone reports nothing.
+    fn record<R>(&self, act: impl FnOnce(&mut World) -> R) {
+        with(|world| {
+            if !world.clients[self.client].is_gone {
+                act(world);
+            }
+        });
+    }
+
+    fn record_of(&self, resource: &ResourceName, act: impl FnOnce(&mut Reported)) {
+        self.record(|world| match world.reports.by_key.get(&address(&resource.key)) {
+            Some(&index) => act(&mut world.reports.locks[index]),
+            None => world.misreport("an event came about a lock that was not reported taken"),
+        });
+    }
+
+    fn record_end(&self, resource: &ResourceName, end: End) {
+        let mut wrong = None;
+        self.record_of(resource, |lock| {
+            wrong = match (lock.left, lock.end.replace(end)) {
+                (_, Some(_)) => Some("the outcome of a release was reported twice"),
+                (None, _) => Some("a release was reported, and the guard is there"),
+                (Some((_, was_dropped)), None) if was_dropped != end.1 => Some("a drop and an unlock were mixed up"),
+                (Some(_), None) => None,
+            };
+        });
+        if let Some(wrong) = wrong {
+            self.record(|world| world.misreport(wrong));
+        }
+    }
+
+    fn record_node(&self, node: &str, look: Look) {
+        self.record(|world| {
+            world.saw(match look {
+                Look::Down => "an observer gets a node that is down",
+                Look::Quarantined => "an observer gets a quarantine",
+                Look::Up => "an observer gets a node that is up",
+            });
+            let (now, client) = (world.now, self.client);
+            world.trace.note(now, || format!("client {client} reports that {node} is {look:?}"));
+            // Another quarantine may begin before the last one has ended.
+            if world.reports.nodes.insert((self.client, node.to_owned()), look) == Some(look)
+                && look != Look::Quarantined
+            {
+                world.misreport("a node was reported in the state that it had already");
+            }
+        });
+    }
+}
+
+impl World {
+    fn misreport(&mut self, what: &str) {
+        let client = self.current_client();
+        self.violate("reported once", format!("client {client}: {what}"));
+    }
+
+    fn is_observed_now(&self) -> bool {
+        let client = self.current_client();
+        self.plan.clients[client].is_observed && !self.clients[client].is_gone
+    }
+
+    /// A call for the lock returned a guard: which lock it is, of those that were reported.
+    pub(crate) fn reported_guard(&mut self) -> Option<usize> {
+        let lock = self.reports.latest.remove(&self.current_task());
+        if lock.is_none() && self.is_observed_now() {
+            self.misreport("a lock that was taken was not reported");
+        }
+        lock
+    }
+
+    /// A call for the lock returned without a guard.
+    pub(crate) fn reported_none(&mut self) {
+        if self.reports.latest.remove(&self.current_task()).is_some() && self.is_observed_now() {
+            self.misreport("a lock was reported taken, and there is no guard");
+        }
+    }
+
+    pub(crate) fn reported_by_channel(&mut self, lock: Option<usize>) {
+        if let Some(lock) = lock {
+            self.reports.locks[lock].is_known_lost = true;
+        }
+    }
+
+    /// The guard is about to be released.
+    pub(crate) fn reported_leaving(&mut self, lock: Option<usize>, by_dropping: bool) {
+        if let Some(lock) = lock {
+            self.reports.locks[lock].left = Some((self.now, by_dropping));
+        }
+    }
+
+    /// How many events the running thread has delivered so far.
+    pub(crate) fn delivered(&self) -> u32 {
+        self.reports.delivered.get(&self.current_task()).copied().unwrap_or(0)
+    }
+
+    /// A call that makes one attempt at most has returned.
+    pub(crate) fn has_delivered(&mut self, what: &str, before: u32) {
+        let delivered = self.delivered() - before;
+        if self.is_observed_now() && delivered == MOST_DELIVERED - 2 {
+            self.saw("a call that delivers as many events as it may");
+        }
+        if self.is_observed_now() && delivered > MOST_DELIVERED {
+            self.violate("bounded delivery", format!("{what} delivered {delivered} events"));
+        }
+    }
+
+    /// `unlock` returned: its outcome has been reported by then.
+    pub(crate) fn reported_unlock(&mut self, lock: Option<usize>, outcome: Option<ReleaseOutcome>) {
+        if let Some(lock) = lock
+            && self.is_observed_now()
+            && self.reports.locks[lock].end != Some((outcome, false))
+        {
+            let reported = self.reports.locks[lock].end;
+            self.misreport(&format!("unlock said {outcome:?}, and the observer got {reported:?}"));
+        }
+    }
+
+    /// `extend` returned: its outcome has been reported by then.
+    pub(crate) fn reported_extend(&mut self, lock: Option<usize>, before: (u32, u32), outcome: &ExtendOutcome) {
+        let Some(lock) = lock.filter(|_| self.is_observed_now()) else { return };
+        let (extended, failed) = self.reported_extensions(Some(lock));
+        let reported = (extended - before.0, failed - before.1);
+        let expected = match outcome {
+            ExtendOutcome::Extended => (1, 0),
+            ExtendOutcome::Failed(_) => (0, 1),
+            ExtendOutcome::Lost => (0, 0),
+        };
+        if reported != expected {
+            self.misreport(&format!("extend said {outcome:?}, and the observer got {reported:?}"));
+        }
+    }
+
+    pub(crate) fn reported_extensions(&self, lock: Option<usize>) -> (u32, u32) {
+        lock.map_or((0, 0), |lock| (self.reports.locks[lock].extended, self.reports.locks[lock].extension_failed))
+    }
+
+    /// When the network has healed and clients go on to be used, nothing is left to report.
+    pub(crate) fn look_for_unreported(&mut self) {
+        let mut unreported = None;
+        for lock in &self.reports.locks {
+            let is_over = lock.left.is_some_and(|(at, _)| at + REPORTED_AFTER < self.now);
+            if !is_over || self.clients[lock.client].is_gone {
+                continue;
+            }
+            if lock.end.is_none() {
+                unreported = Some(format!("client {}: the outcome of a release was never reported", lock.client));
+            }
+            if lock.is_known_lost && lock.lost == 0 {
+                unreported =
+                    Some(format!("client {}: its channel said that a lock is lost, the observer nothing", lock.client));
+            }
+        }
+        for ((client, node), look) in &self.reports.nodes {
+            if *look != Look::Up && !self.clients[*client].is_gone {
+                unreported = Some(format!("client {client}: {node} was reported {look:?}, and never up again"));
+            }
+        }
+        if let Some(unreported) = unreported {
+            self.violate("reported once", unreported);
+        }
+    }
+}
+
+fn address(key: &Arc<str>) -> usize {
+    Arc::as_ptr(key).addr()
+}
