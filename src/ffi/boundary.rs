@@ -3,36 +3,36 @@
 //! A panic that reached C would be undefined behaviour, or end the process. Every function does its work in one of
 //! these; even what they do afterwards, writing an error, is done so.
 
-use super::cancellation::Uncancelled;
+use super::cancellation::CancellationDisabled;
 use super::code::Code;
+use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
 use super::handle::Output;
-use super::report::Report;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Of a function that can fail and says why.
-pub(super) fn enter(error: Output<*const Report>, body: impl FnOnce() -> Result<Code>) -> Code {
-    let _uncancelled = Uncancelled::new();
+pub(super) fn call_with_error(error: Output<*const ErrorObject>, body: impl FnOnce() -> Result<Code>) -> Code {
+    let _uncancelled = CancellationDisabled::new();
     let failure = match run(body) {
         Ok(code) => return code,
         Err(failure) => failure,
     };
     let code = failure.code;
     if !code.is_answer() {
-        caught(|| error.optional().map(|error| error.give(Report::new(failure))));
+        caught(|| error.optional().map(|error| error.write_handle(ErrorObject::new(failure))));
     }
     code
 }
 
 /// Of a function that can fail, and whose code says why.
-pub(super) fn tell(body: impl FnOnce() -> Result<Code>) -> Code {
-    let _uncancelled = Uncancelled::new();
+pub(super) fn call(body: impl FnOnce() -> Result<Code>) -> Code {
+    let _uncancelled = CancellationDisabled::new();
     run(body).unwrap_or_else(|failure| failure.code)
 }
 
 /// Of a function that gives a value, and another one when there is none.
-pub(super) fn value<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
-    let _uncancelled = Uncancelled::new();
+pub(super) fn call_or<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
+    let _uncancelled = CancellationDisabled::new();
     caught(body).flatten().unwrap_or(otherwise)
 }
 
@@ -70,30 +70,30 @@ mod tests {
     #[test]
     fn no_panic_passes() {
         for _ in 0..2 {
-            assert_eq!(tell(|| panic!("on purpose")), Code::Panic);
-            assert_eq!(tell(|| std::panic::panic_any(Bomb)), Code::Panic);
-            assert_eq!(value(3, || panic!("on purpose")), 3);
-            assert_eq!(enter(Output::to(null_mut()), || panic!("on purpose")), Code::Panic);
+            assert_eq!(call(|| panic!("on purpose")), Code::Panic);
+            assert_eq!(call(|| std::panic::panic_any(Bomb)), Code::Panic);
+            assert_eq!(call_or(3, || panic!("on purpose")), 3);
+            assert_eq!(call_with_error(Output::to(null_mut()), || panic!("on purpose")), Code::Panic);
         }
     }
 
     #[test]
     fn an_error_is_written_for_failures_and_not_for_answers() {
         for code in Code::ALL {
-            let mut error: *const Report = null();
-            assert_eq!(enter(Output::to(&raw mut error), || Err(Failure::plain(code))), code);
+            let mut error: *const ErrorObject = null();
+            assert_eq!(call_with_error(Output::to(&raw mut error), || Err(Failure::plain(code))), code);
             assert_eq!(error.is_null(), code.is_answer(), "{code:?}");
             if !error.is_null() {
-                assert_eq!(Report::take_back(error).code, code);
+                assert_eq!(ErrorObject::take_back(error).code, code);
             }
-            assert_eq!(enter(Output::to(&raw mut error), || Ok(code)), code);
+            assert_eq!(call_with_error(Output::to(&raw mut error), || Ok(code)), code);
         }
     }
 
     #[test]
     fn a_panic_has_its_error() {
-        let mut error: *const Report = null();
-        assert_eq!(enter(Output::to(&raw mut error), || panic!("on purpose")), Code::Panic);
-        assert_eq!(Report::take_back(error).message, "a bug in quorumlock");
+        let mut error: *const ErrorObject = null();
+        assert_eq!(call_with_error(Output::to(&raw mut error), || panic!("on purpose")), Code::Panic);
+        assert_eq!(ErrorObject::take_back(error).message, "a bug in quorumlock");
     }
 }

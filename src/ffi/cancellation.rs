@@ -20,31 +20,31 @@ unsafe extern "C" {
 const DISABLE: c_int = 1;
 
 /// While it is there, the thread is not cancelled. What was so before is so again afterwards.
-pub(super) struct Uncancelled {
+pub(super) struct CancellationDisabled {
     /// Not another thread's.
     _thread: std::marker::PhantomData<*const ()>,
     #[cfg(target_os = "linux")]
     previous: c_int,
 }
 
-impl Uncancelled {
+impl CancellationDisabled {
     #[cfg(target_os = "linux")]
-    pub(super) fn new() -> Uncancelled {
+    pub(super) fn new() -> CancellationDisabled {
         let mut previous = DISABLE;
         // SAFETY: It changes a flag of this thread, and writes the old one to a place that lasts as long as the call.
         // Both states are valid, so it does not fail.
         unsafe { pthread_setcancelstate(DISABLE, &raw mut previous) };
-        Uncancelled { _thread: std::marker::PhantomData, previous }
+        CancellationDisabled { _thread: std::marker::PhantomData, previous }
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn new() -> Uncancelled {
-        Uncancelled { _thread: std::marker::PhantomData }
+    pub(super) fn new() -> CancellationDisabled {
+        CancellationDisabled { _thread: std::marker::PhantomData }
     }
 }
 
 #[cfg(target_os = "linux")]
-impl Drop for Uncancelled {
+impl Drop for CancellationDisabled {
     fn drop(&mut self) {
         let mut disabled: c_int = 0;
         // SAFETY: As above; the state is one that the C library gave. With deferred cancellation the call itself does
@@ -59,16 +59,16 @@ mod tests {
     use super::*;
 
     fn state() -> c_int {
-        Uncancelled::new().previous
+        CancellationDisabled::new().previous
     }
 
     #[test]
     fn what_was_so_before_is_so_again() {
         let before = state();
         assert_ne!(before, DISABLE);
-        let outer = Uncancelled::new();
+        let outer = CancellationDisabled::new();
         {
-            let _inner = Uncancelled::new();
+            let _inner = CancellationDisabled::new();
             assert_eq!(state(), DISABLE);
         }
         assert_eq!(state(), DISABLE);

@@ -1,63 +1,67 @@
 //! The client: made of a configuration, and what makes guards of leases.
 
-use super::boundary::{enter, value};
+use super::boundary::{call_or, call_with_error};
 use super::code::Code;
-use super::config::Config;
-use super::guard::Guard;
-use super::handle::{Lent, Output, Returned};
-use super::lease::Lease;
-use super::pin::pin;
-use super::report::Report;
+use super::config::ConfigHandle;
+use super::error_object::ErrorObject;
+use super::guard::GuardHandle;
+use super::handle::{Borrowed, Output, Returned};
+use super::lease::LeaseHandle;
+use super::no_unload::no_unload;
 use crate::Redlock;
 use std::time::Duration;
 
 /// `quorumlock_client`.
-pub(super) struct Client {
+pub(super) struct ClientHandle {
     pub(super) redlock: Redlock,
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_client_new(
-    config: Lent<Config>,
-    client: Output<*const Client>,
-    error: Output<*const Report>,
+    config: Borrowed<ConfigHandle>,
+    client: Output<*const ClientHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let config = config.content("config")?;
+    call_with_error(error, || {
+        let config = config.required("config")?;
         let client = client.required("client")?;
-        pin();
-        client.give(Client { redlock: config.builder()?.build()? });
+        no_unload();
+        client.write_handle(ClientHandle { redlock: config.builder()?.build()? });
         Ok(Code::Ok)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_client_free(client: Returned<Client>) {
-    value((), || client.take().map(drop));
+extern "C" fn quorumlock_client_free(client: Returned<ClientHandle>) {
+    call_or((), || client.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_client_close(client: Lent<Client>, timeout_ms: u64, error: Output<*const Report>) -> Code {
-    enter(error, || {
-        client.content("client")?.redlock.close(Duration::from_millis(timeout_ms))?;
+extern "C" fn quorumlock_client_close(
+    client: Borrowed<ClientHandle>,
+    timeout_ms: u64,
+    error: Output<*const ErrorObject>,
+) -> Code {
+    call_with_error(error, || {
+        client.required("client")?.redlock.close(Duration::from_millis(timeout_ms))?;
         Ok(Code::Ok)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_client_attach(
-    client: Lent<Client>,
-    lease: Lent<Lease>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    client: Borrowed<ClientHandle>,
+    lease: Borrowed<LeaseHandle>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let client = client.content("client")?;
-        let lease = lease.content("lease")?;
+    call_with_error(error, || {
+        let client = client.required("client")?;
+        let lease = lease.required("lease")?;
         let guard = guard.required("guard")?;
         let held = client.redlock.attach(lease.take()?)?;
         let name = held.resource().into();
-        guard.give(Guard::new(name, held)?);
+        guard.write_handle(GuardHandle::new(name, held)?);
         Ok(Code::Ok)
     })
 }

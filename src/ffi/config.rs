@@ -1,37 +1,39 @@
 //! The nodes and settings of a client to be.
 
-use super::boundary::{tell, value};
+use super::boundary::{call, call_or};
 use super::code::Code;
 use super::failure::{Failure, Result};
-use super::handle::{Lent, Returned, hand_out};
-use super::observer::{Callback, CallbackObserver};
-use super::slot::Slot;
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::handle::{Borrowed, Returned, new_handle};
+use super::observer::{CallbackObserver, ObserverFn};
 use super::text::Bytes;
-use super::userdata::{Release, Userdata};
+use super::userdata::{ReleaseFn, Userdata};
 use crate::{Builder, Node, Redlock, RestartPolicy};
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
 
 /// `quorumlock_config`.
-pub(super) struct Config(Slot<Builder>);
+pub(super) struct ConfigHandle(ForkSafeMutex<Builder>);
 
 /// `quorumlock_restart_policy`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) enum Guard {
+pub(super) enum RestartPolicyNumber {
     Observed = 0,
     Off = 1,
     Strict = 2,
 }
 
-impl Guard {
-    fn of(number: c_int) -> Option<Guard> {
-        [Guard::Observed, Guard::Off, Guard::Strict].into_iter().find(|&guard| guard as c_int == number)
+impl RestartPolicyNumber {
+    fn of(number: c_int) -> Option<RestartPolicyNumber> {
+        [RestartPolicyNumber::Observed, RestartPolicyNumber::Off, RestartPolicyNumber::Strict]
+            .into_iter()
+            .find(|&guard| guard as c_int == number)
     }
 }
 
-impl Config {
+impl ConfigHandle {
     pub(super) fn builder(&self) -> Result<Builder> {
         Ok(self.0.lock()?.clone())
     }
@@ -43,119 +45,131 @@ impl Config {
     }
 }
 
-fn change(config: &Lent<Config>, change: impl FnOnce(Builder) -> Builder) -> Code {
-    tell(|| config.content("config")?.change(change))
+fn change(config: &Borrowed<ConfigHandle>, change: impl FnOnce(Builder) -> Builder) -> Code {
+    call(|| config.required("config")?.change(change))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_new() -> *const Config {
-    value(null(), || Some(hand_out(Config(Slot::new(Redlock::builder()).ok()?))))
+extern "C" fn quorumlock_config_new() -> *const ConfigHandle {
+    call_or(null(), || Some(new_handle(ConfigHandle(ForkSafeMutex::new(Redlock::builder()).ok()?))))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_free(config: Returned<Config>) {
-    value((), || config.take().map(drop));
+extern "C" fn quorumlock_config_free(config: Returned<ConfigHandle>) {
+    call_or((), || config.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_add_node(config: Lent<Config>, url: Bytes, url_length: usize) -> Code {
-    tell(|| {
-        let config = config.content("config")?;
+extern "C" fn quorumlock_config_add_node(config: Borrowed<ConfigHandle>, url: Bytes, url_length: usize) -> Code {
+    call(|| {
+        let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
         config.change(|builder| builder.node(url))
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_add_durable_node(config: Lent<Config>, url: Bytes, url_length: usize) -> Code {
-    tell(|| {
-        let config = config.content("config")?;
+extern "C" fn quorumlock_config_add_durable_node(
+    config: Borrowed<ConfigHandle>,
+    url: Bytes,
+    url_length: usize,
+) -> Code {
+    call(|| {
+        let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
         config.change(|builder| builder.node(Node::new(url).durable(true)))
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_prefix(config: Lent<Config>, prefix: Bytes, prefix_length: usize) -> Code {
-    tell(|| {
-        let config = config.content("config")?;
+extern "C" fn quorumlock_config_set_prefix(
+    config: Borrowed<ConfigHandle>,
+    prefix: Bytes,
+    prefix_length: usize,
+) -> Code {
+    call(|| {
+        let config = config.required("config")?;
         let prefix = prefix.text(prefix_length, "prefix")?;
         config.change(|builder| builder.prefix(prefix))
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_node_timeout_ms(config: Lent<Config>, timeout_ms: u64) -> Code {
+extern "C" fn quorumlock_config_set_node_timeout_ms(config: Borrowed<ConfigHandle>, timeout_ms: u64) -> Code {
     change(&config, |builder| builder.node_timeout(Duration::from_millis(timeout_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_drift_factor(config: Lent<Config>, factor: f64) -> Code {
+extern "C" fn quorumlock_config_set_drift_factor(config: Borrowed<ConfigHandle>, factor: f64) -> Code {
     change(&config, |builder| builder.drift_factor(factor))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_retry_delay_ms(config: Lent<Config>, shortest_ms: u64, longest_ms: u64) -> Code {
+extern "C" fn quorumlock_config_set_retry_delay_ms(
+    config: Borrowed<ConfigHandle>,
+    shortest_ms: u64,
+    longest_ms: u64,
+) -> Code {
     let (shortest, longest) = (Duration::from_millis(shortest_ms), Duration::from_millis(longest_ms));
     change(&config, |builder| builder.retry_delay(shortest, longest))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_unavailable_after_ms(config: Lent<Config>, time_ms: u64) -> Code {
+extern "C" fn quorumlock_config_set_unavailable_after_ms(config: Borrowed<ConfigHandle>, time_ms: u64) -> Code {
     change(&config, |builder| builder.unavailable_after(Duration::from_millis(time_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_max_ttl_ms(config: Lent<Config>, ttl_ms: u64) -> Code {
+extern "C" fn quorumlock_config_set_max_ttl_ms(config: Borrowed<ConfigHandle>, ttl_ms: u64) -> Code {
     change(&config, |builder| builder.max_ttl(Duration::from_millis(ttl_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_restart_policy(config: Lent<Config>, guard: c_int) -> Code {
-    tell(|| {
-        let config = config.content("config")?;
-        let guard = Guard::of(guard).ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
+extern "C" fn quorumlock_config_set_restart_policy(config: Borrowed<ConfigHandle>, guard: c_int) -> Code {
+    call(|| {
+        let config = config.required("config")?;
+        let guard = RestartPolicyNumber::of(guard).ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
         config.change(|builder| {
             builder.restart_policy(match guard {
-                Guard::Observed => RestartPolicy::Observed,
-                Guard::Off => RestartPolicy::Off,
-                Guard::Strict => RestartPolicy::Strict,
+                RestartPolicyNumber::Observed => RestartPolicy::Observed,
+                RestartPolicyNumber::Off => RestartPolicy::Off,
+                RestartPolicyNumber::Strict => RestartPolicy::Strict,
             })
         })
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_durable(config: Lent<Config>, durable: c_int) -> Code {
+extern "C" fn quorumlock_config_set_durable(config: Borrowed<ConfigHandle>, durable: c_int) -> Code {
     change(&config, |builder| builder.durable(durable != 0))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_release_notifications(config: Lent<Config>, enabled: c_int) -> Code {
+extern "C" fn quorumlock_config_set_release_notifications(config: Borrowed<ConfigHandle>, enabled: c_int) -> Code {
     change(&config, |builder| builder.release_notifications(enabled != 0))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_fence_retention_ms(config: Lent<Config>, time_ms: u64) -> Code {
+extern "C" fn quorumlock_config_set_fence_retention_ms(config: Borrowed<ConfigHandle>, time_ms: u64) -> Code {
     change(&config, |builder| builder.fence_retention(Duration::from_millis(time_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_spin_us(config: Lent<Config>, time_us: u64) -> Code {
+extern "C" fn quorumlock_config_set_spin_us(config: Borrowed<ConfigHandle>, time_us: u64) -> Code {
     change(&config, |builder| builder.spin(Duration::from_micros(time_us)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_add_observer(
-    config: Lent<Config>,
-    observer: Option<Callback>,
+    config: Borrowed<ConfigHandle>,
+    observer: Option<ObserverFn>,
     userdata: *mut c_void,
-    release: Release,
+    release: ReleaseFn,
 ) -> Code {
-    tell(|| {
+    call(|| {
         // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
-        let config = config.content("config")?;
+        let config = config.required("config")?;
         let observer = CallbackObserver::new(observer, userdata)?;
         config.change(|builder| builder.observer(observer))
     })

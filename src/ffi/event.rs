@@ -2,9 +2,9 @@
 //!
 //! A later version can add parts, and a program that was built before keeps working.
 
-use super::boundary::value;
-use super::handle::Seen;
-use super::report::{Fault, faults, show};
+use super::boundary::call_or;
+use super::error_object::{FaultObject, faults, show};
+use super::handle::View;
 use super::text::Str;
 use crate::event::{self, LossReason};
 use crate::{NodeFault, ReleaseOutcome};
@@ -42,10 +42,10 @@ pub(super) enum Kind {
 }
 
 /// `quorumlock_event`: an event and its parts, for the time of a callback.
-pub(super) struct Event<'e> {
+pub(super) struct EventObject<'e> {
     event: &'e event::Event,
     parts: Parts<'e>,
-    faults: Vec<Fault>,
+    faults: Vec<FaultObject>,
     /// Made when the program asks for it.
     message: OnceLock<String>,
 }
@@ -70,10 +70,10 @@ struct Parts<'e> {
     is_freed: bool,
 }
 
-impl<'e> Event<'e> {
-    pub(super) fn new(event: &'e event::Event) -> Event<'e> {
+impl<'e> EventObject<'e> {
+    pub(super) fn new(event: &'e event::Event) -> EventObject<'e> {
         let parts = Parts::of(event);
-        Event { event, faults: faults(parts.causes), parts, message: OnceLock::new() }
+        EventObject { event, faults: faults(parts.causes), parts, message: OnceLock::new() }
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -195,91 +195,91 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_kind(event: Seen<Event<'_>>) -> Kind {
-    value(Kind::None, || Some(event.look()?.kind()))
+extern "C" fn quorumlock_event_kind(event: View<EventObject<'_>>) -> Kind {
+    call_or(Kind::None, || Some(event.get()?.kind()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_message(event: Seen<Event<'_>>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.message())))
+extern "C" fn quorumlock_event_message(event: View<EventObject<'_>>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.message())))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_name(event: Seen<Event<'_>>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.name)))
+extern "C" fn quorumlock_event_name(event: View<EventObject<'_>>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.name)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address_count(event: Seen<Event<'_>>) -> usize {
-    value(0, || Some(event.look()?.parts.addresses.len()))
+extern "C" fn quorumlock_event_address_count(event: View<EventObject<'_>>) -> usize {
+    call_or(0, || Some(event.get()?.parts.addresses.len()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_address(event: Seen<Event<'_>>, index: usize) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.addresses.get(index)?)))
+extern "C" fn quorumlock_event_address(event: View<EventObject<'_>>, index: usize) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.addresses.get(index)?)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault_count(event: Seen<Event<'_>>) -> usize {
-    value(0, || Some(event.look()?.faults.len()))
+extern "C" fn quorumlock_event_fault_count(event: View<EventObject<'_>>) -> usize {
+    call_or(0, || Some(event.get()?.faults.len()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_fault(event: Seen<Event<'_>>, index: usize) -> *const Fault {
-    value(null(), || Some(show(&event.look()?.faults, index)))
+extern "C" fn quorumlock_event_fault(event: View<EventObject<'_>>, index: usize) -> *const FaultObject {
+    call_or(null(), || Some(show(&event.get()?.faults, index)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_waited_us(event: Seen<Event<'_>>) -> u64 {
-    value(0, || Some(micros(event.look()?.parts.waited)))
+extern "C" fn quorumlock_event_waited_us(event: View<EventObject<'_>>) -> u64 {
+    call_or(0, || Some(micros(event.get()?.parts.waited)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_attempts(event: Seen<Event<'_>>) -> u32 {
-    value(0, || Some(event.look()?.parts.attempts))
+extern "C" fn quorumlock_event_attempts(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.attempts))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_round_trips(event: Seen<Event<'_>>) -> u32 {
-    value(0, || Some(event.look()?.parts.round_trips))
+extern "C" fn quorumlock_event_round_trips(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.round_trips))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_granted(event: Seen<Event<'_>>) -> usize {
-    value(0, || Some(event.look()?.parts.granted))
+extern "C" fn quorumlock_event_granted(event: View<EventObject<'_>>) -> usize {
+    call_or(0, || Some(event.get()?.parts.granted))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_refused(event: Seen<Event<'_>>) -> usize {
-    value(0, || Some(event.look()?.parts.refused))
+extern "C" fn quorumlock_event_refused(event: View<EventObject<'_>>) -> usize {
+    call_or(0, || Some(event.get()?.parts.refused))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_ttl_ms(event: Seen<Event<'_>>) -> u64 {
-    value(0, || Some(millis(event.look()?.parts.ttl)))
+extern "C" fn quorumlock_event_ttl_ms(event: View<EventObject<'_>>) -> u64 {
+    call_or(0, || Some(millis(event.get()?.parts.ttl)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_remaining_ms(event: Seen<Event<'_>>) -> u64 {
-    value(0, || Some(millis(event.look()?.parts.remaining)))
+extern "C" fn quorumlock_event_remaining_ms(event: View<EventObject<'_>>) -> u64 {
+    call_or(0, || Some(millis(event.get()?.parts.remaining)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_policy(event: Seen<Event<'_>>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(event.look()?.parts.policy)))
+extern "C" fn quorumlock_event_policy(event: View<EventObject<'_>>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(event.get()?.parts.policy)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_dropped(event: Seen<Event<'_>>) -> u64 {
-    value(0, || Some(event.look()?.parts.dropped))
+extern "C" fn quorumlock_event_dropped(event: View<EventObject<'_>>) -> u64 {
+    call_or(0, || Some(event.get()?.parts.dropped))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_automatic(event: Seen<Event<'_>>) -> c_int {
-    value(0, || Some(event.look()?.parts.is_automatic.into()))
+extern "C" fn quorumlock_event_is_automatic(event: View<EventObject<'_>>) -> c_int {
+    call_or(0, || Some(event.get()?.parts.is_automatic.into()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_event_is_freed(event: Seen<Event<'_>>) -> c_int {
-    value(0, || Some(event.look()?.parts.is_freed.into()))
+extern "C" fn quorumlock_event_is_freed(event: View<EventObject<'_>>) -> c_int {
+    call_or(0, || Some(event.get()?.parts.is_freed.into()))
 }

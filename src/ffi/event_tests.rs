@@ -1,6 +1,6 @@
 //! The lines of the events, for the page of messages: the same in Rust and in C.
 
-use super::event::Event;
+use super::event::EventObject;
 use super::header_tests::numbers;
 use crate::event::samples;
 
@@ -12,7 +12,7 @@ pub(crate) fn lines() -> Vec<(String, &'static str, String)> {
         *names.iter().find(|(name, is)| is_kind(name) && **is == number).unwrap().0
     };
     let line = |event: crate::event::Event| {
-        let in_c = Event::new(&event);
+        let in_c = EventObject::new(&event);
         assert_eq!(in_c.message(), event.to_string());
         let variant = format!("{event:?}").split('(').next().unwrap().to_owned();
         (variant, name(in_c.kind() as i32), in_c.message().to_owned())

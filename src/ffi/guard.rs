@@ -11,14 +11,14 @@
 //! anything is sent or a callback runs. Every call has its own count of the handle: so a guard that is freed meanwhile
 //! lets go of the lock at the end of the call, and in a child, where calls of other threads never end, not at all.
 
-use super::alarm::Alarm;
-use super::boundary::{enter, value};
+use super::boundary::{call_or, call_with_error};
 use super::code::Code;
+use super::error_object::ErrorObject;
+use super::event_fd::EventFd;
 use super::failure::{Failure, Result};
-use super::handle::{Lent, Output, Returned};
-use super::lease::Lease;
-use super::report::Report;
-use super::slot::Slot;
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::handle::{Borrowed, Output, Returned};
+use super::lease::LeaseHandle;
 use super::text::Str;
 use crate::os::sync::{Condvar, MutexGuard};
 use crate::{ExtendOutcome, ReleaseOutcome};
@@ -26,17 +26,17 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// `quorumlock_guard`.
-pub(super) struct Guard {
+pub(super) struct GuardHandle {
     name: Arc<str>,
     fence: u64,
-    state: Slot<State>,
+    state: ForkSafeMutex<GuardState>,
     put_back: Condvar,
     /// What becomes readable when the lock is lost, if a program has asked for that.
-    pub(super) alarm: OnceLock<Arc<Alarm>>,
+    pub(super) event_fd: OnceLock<Arc<EventFd>>,
 }
 
-enum State {
-    Borrowed(Here),
+enum GuardState {
+    InUse(ThreadAddress),
     Gone,
     Held(crate::MutexGuard),
 }
@@ -44,47 +44,47 @@ enum State {
 /// The identity of a running thread. Not by `thread::current`, which allocates a record of every thread that calls it,
 /// and never frees that of the main thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Here(usize);
+struct ThreadAddress(usize);
 
-impl Here {
-    fn now() -> Here {
+impl ThreadAddress {
+    fn now() -> ThreadAddress {
         thread_local! {
             static ADDRESS: u8 = const { 0 };
         }
-        ADDRESS.with(|address| Here(std::ptr::from_ref(address).addr()))
+        ADDRESS.with(|address| ThreadAddress(std::ptr::from_ref(address).addr()))
     }
 }
 
 /// What holds the lock, for the time of a call. It is put back however that ends.
-struct Borrowed<'g> {
-    guard: &'g Guard,
+struct GuardInUse<'g> {
+    guard: &'g GuardHandle,
     held: Option<crate::MutexGuard>,
 }
 
-impl Guard {
-    pub(super) fn new(name: Arc<str>, held: crate::MutexGuard) -> Result<Guard> {
+impl GuardHandle {
+    pub(super) fn new(name: Arc<str>, held: crate::MutexGuard) -> Result<GuardHandle> {
         let fence = held.fencing_token().map_or(0, u64::from);
-        let state = Slot::new(State::Held(held))?;
-        Ok(Guard { name, fence, state, put_back: Condvar::new(), alarm: OnceLock::new() })
+        let state = ForkSafeMutex::new(GuardState::Held(held))?;
+        Ok(GuardHandle { name, fence, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
     }
 
     /// Does something with what holds the lock, while other threads wait for it.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut crate::MutexGuard) -> Result<R>) -> Result<R> {
-        let held = self.replace(State::Borrowed(Here::now()))?;
-        let mut borrowed = Borrowed { guard: self, held: Some(held) };
+        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let mut borrowed = GuardInUse { guard: self, held: Some(held) };
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
 
     /// Takes out what holds the lock, for good.
     fn take(&self) -> Result<crate::MutexGuard> {
-        self.replace(State::Gone)
+        self.replace(GuardState::Gone)
     }
 
     /// Takes out what holds the lock, and leaves something else.
-    fn replace(&self, other: State) -> Result<crate::MutexGuard> {
+    fn replace(&self, other: GuardState) -> Result<crate::MutexGuard> {
         let mut state = self.at_rest()?;
         match std::mem::replace(&mut *state, other) {
-            State::Held(held) => Ok(held),
+            GuardState::Held(held) => Ok(held),
             former => {
                 *state = former;
                 Err(Failure::plain(Code::NotHeld))
@@ -94,24 +94,24 @@ impl Guard {
 
     fn remaining(&self) -> Result<Duration> {
         match &*self.at_rest()? {
-            State::Held(held) => Ok(held.remaining()),
-            State::Borrowed(_) | State::Gone => Ok(Duration::ZERO),
+            GuardState::Held(held) => Ok(held.remaining()),
+            GuardState::InUse(_) | GuardState::Gone => Ok(Duration::ZERO),
         }
     }
 
     fn ensure(&self, at_least: Duration) -> Result<Code> {
         match &*self.at_rest()? {
-            State::Held(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
-            State::Borrowed(_) | State::Gone => Ok(Code::NotHeld),
+            GuardState::Held(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
+            GuardState::InUse(_) | GuardState::Gone => Ok(Code::NotHeld),
         }
     }
 
     /// The state, when no thread has borrowed what holds the lock.
-    fn at_rest(&self) -> Result<MutexGuard<'_, State>> {
+    fn at_rest(&self) -> Result<MutexGuard<'_, GuardState>> {
         self.state.check_process()?;
         let mut state = self.state.lock()?;
-        while let State::Borrowed(by) = &*state {
-            if *by == Here::now() {
+        while let GuardState::InUse(by) = &*state {
+            if *by == ThreadAddress::now() {
                 return Err(Failure::plain(Code::Busy));
             }
             state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -120,47 +120,51 @@ impl Guard {
     }
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for GuardInUse<'_> {
     fn drop(&mut self) {
         let Ok(mut state) = self.guard.state.lock() else { return };
-        *state = self.held.take().map_or(State::Gone, State::Held);
+        *state = self.held.take().map_or(GuardState::Gone, GuardState::Held);
         drop(state);
         self.guard.put_back.notify_all();
     }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_free(guard: Returned<Guard>) {
-    value((), || guard.take().map(drop));
+extern "C" fn quorumlock_guard_free(guard: Returned<GuardHandle>) {
+    call_or((), || guard.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_name(guard: Lent<Guard>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(&guard.optional()?.name)))
+extern "C" fn quorumlock_guard_name(guard: Borrowed<GuardHandle>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(&guard.optional()?.name)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_remaining_ms(guard: Lent<Guard>) -> u64 {
-    value(0, || {
+extern "C" fn quorumlock_guard_remaining_ms(guard: Borrowed<GuardHandle>) -> u64 {
+    call_or(0, || {
         let remaining = guard.optional()?.remaining().ok()?;
         u64::try_from(remaining.as_millis()).ok()
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_ensure(guard: Lent<Guard>, at_least_ms: u64, error: Output<*const Report>) -> Code {
-    enter(error, || guard.content("guard")?.ensure(Duration::from_millis(at_least_ms)))
+extern "C" fn quorumlock_guard_ensure(
+    guard: Borrowed<GuardHandle>,
+    at_least_ms: u64,
+    error: Output<*const ErrorObject>,
+) -> Code {
+    call_with_error(error, || guard.required("guard")?.ensure(Duration::from_millis(at_least_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_fencing_token(guard: Lent<Guard>) -> u64 {
-    value(0, || Some(guard.optional()?.fence))
+extern "C" fn quorumlock_guard_fencing_token(guard: Borrowed<GuardHandle>) -> u64 {
+    call_or(0, || Some(guard.optional()?.fence))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_unlock(guard: Lent<Guard>, error: Output<*const Report>) -> Code {
-    enter(error, || {
-        let held = guard.content("guard")?.take()?;
+extern "C" fn quorumlock_guard_unlock(guard: Borrowed<GuardHandle>, error: Output<*const ErrorObject>) -> Code {
+    call_with_error(error, || {
+        let held = guard.required("guard")?.take()?;
         Ok(match held.unlock()? {
             ReleaseOutcome::Expired => Code::Expired,
             ReleaseOutcome::Released => Code::Ok,
@@ -169,9 +173,13 @@ extern "C" fn quorumlock_guard_unlock(guard: Lent<Guard>, error: Output<*const R
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_guard_extend(guard: Lent<Guard>, ttl_ms: u64, error: Output<*const Report>) -> Code {
-    enter(error, || {
-        let extension = guard.content("guard")?.with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
+extern "C" fn quorumlock_guard_extend(
+    guard: Borrowed<GuardHandle>,
+    ttl_ms: u64,
+    error: Output<*const ErrorObject>,
+) -> Code {
+    call_with_error(error, || {
+        let extension = guard.required("guard")?.with(|held| Ok(held.extend(Duration::from_millis(ttl_ms))?))?;
         match extension {
             ExtendOutcome::Extended => Ok(Code::Ok),
             ExtendOutcome::Failed(causes) => Err(Failure { causes, ..Failure::plain(Code::ExtensionFailed) }),
@@ -182,14 +190,14 @@ extern "C" fn quorumlock_guard_extend(guard: Lent<Guard>, ttl_ms: u64, error: Ou
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_detach(
-    guard: Lent<Guard>,
-    lease: Output<*const Lease>,
-    error: Output<*const Report>,
+    guard: Borrowed<GuardHandle>,
+    lease: Output<*const LeaseHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let guard = guard.content("guard")?;
+    call_with_error(error, || {
+        let guard = guard.required("guard")?;
         let lease = lease.required("lease")?;
-        lease.give(Lease::new(guard.take()?.detach())?);
+        lease.write_handle(LeaseHandle::new(guard.take()?.detach())?);
         Ok(Code::Ok)
     })
 }

@@ -1,10 +1,10 @@
 //! Pointers from C, as types that say whose they are. Nearly all of the unsafe code is here, and why it is sound.
 //!
 //! ```text
-//!   quorumlock_guard *guard, in a call          Lent<Guard>              counted once more for the call
-//!   quorumlock_guard *guard, in a _free         Returned<Guard>          taken back
-//!   quorumlock_guard **guard                    Output<*const Guard>     Place, when it is not NULL; written once
-//!   const quorumlock_event *event               Seen<Event>              lasts as long as the header says
+//!   quorumlock_guard *guard, in a call          Borrowed<GuardHandle>              counted once more for the call
+//!   quorumlock_guard *guard, in a _free         Returned<GuardHandle>          taken back
+//!   quorumlock_guard **guard                    Output<*const GuardHandle>     NonNullOutput, when it is not NULL; written once
+//!   const quorumlock_event *event               View<Event>              lasts as long as the header says
 //! ```
 //!
 //! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What the header demands
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// A handle that C keeps, for the time of a call.
 #[repr(transparent)]
-pub(super) struct Lent<T>(*const T);
+pub(super) struct Borrowed<T>(*const T);
 
-impl<T> Lent<T> {
+impl<T> Borrowed<T> {
     /// The content, for as long as the call needs it: if C frees the handle meanwhile, until then.
-    pub(super) fn content(&self, argument: &str) -> Result<Arc<T>> {
+    pub(super) fn required(&self, argument: &str) -> Result<Arc<T>> {
         self.optional().ok_or_else(|| Failure::null(argument))
     }
 
@@ -30,7 +30,7 @@ impl<T> Lent<T> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: It came from `Arc::into_raw` in `Place::give` or `hand_out`, for the same type, as the header has one
+        // SAFETY: It came from `Arc::into_raw` in `NonNullOutput::give` or `new_handle`, for the same type, as the header has one
         // type of handle for one of content. It was not given back, so C's own count keeps it alive now; a program that
         // frees it while this runs breaks convention 1.
         unsafe {
@@ -47,7 +47,7 @@ pub(super) struct Returned<T>(*const T);
 impl<T> Returned<T> {
     /// C's own count of it. None for NULL.
     pub(super) fn take(self) -> Option<Arc<T>> {
-        // SAFETY: As in `Lent::optional`; and as C gives a handle back once, its count is taken back once.
+        // SAFETY: As in `Borrowed::optional`; and as C gives a handle back once, its count is taken back once.
         (!self.0.is_null()).then(|| unsafe { Arc::from_raw(self.0) })
     }
 
@@ -62,13 +62,13 @@ impl<T> Returned<T> {
 pub(super) struct Output<T>(*mut T);
 
 impl<T> Output<T> {
-    pub(super) fn required(self, argument: &str) -> Result<Place<T>> {
+    pub(super) fn required(self, argument: &str) -> Result<NonNullOutput<T>> {
         self.optional().ok_or_else(|| Failure::null(argument))
     }
 
     /// None for NULL.
-    pub(super) fn optional(self) -> Option<Place<T>> {
-        NonNull::new(self.0).map(Place)
+    pub(super) fn optional(self) -> Option<NonNullOutput<T>> {
+        NonNull::new(self.0).map(NonNullOutput)
     }
 
     #[cfg(test)]
@@ -78,9 +78,9 @@ impl<T> Output<T> {
 }
 
 /// A place that is there, and is written once or not at all.
-pub(super) struct Place<T>(NonNull<T>);
+pub(super) struct NonNullOutput<T>(NonNull<T>);
 
-impl<T> Place<T> {
+impl<T> NonNullOutput<T> {
     pub(super) fn write(self, value: T) {
         // SAFETY: The header demands a place for a value of this type, which the caller of this very call keeps. What
         // is there may be uninitialised: it is neither read nor dropped.
@@ -88,25 +88,25 @@ impl<T> Place<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Place<*const T> {
+impl<T: Send + Sync + 'static> NonNullOutput<*const T> {
     /// Hands out a new handle.
-    pub(super) fn give(self, content: T) {
-        self.write(hand_out(content));
+    pub(super) fn write_handle(self, content: T) {
+        self.write(new_handle(content));
     }
 }
 
 /// A new handle, C's to give back, on whatever thread.
-pub(super) fn hand_out<T: Send + Sync + 'static>(content: T) -> *const T {
+pub(super) fn new_handle<T: Send + Sync + 'static>(content: T) -> *const T {
     Arc::into_raw(Arc::new(content))
 }
 
 /// Something of the library's that C was shown.
 #[repr(transparent)]
-pub(super) struct Seen<T>(*const T);
+pub(super) struct View<T>(*const T);
 
-impl<T: Sync> Seen<T> {
+impl<T: Sync> View<T> {
     /// None for NULL.
-    pub(super) fn look(&self) -> Option<&T> {
+    pub(super) fn get(&self) -> Option<&T> {
         // SAFETY: It was made from a reference, and what it leads to lasts as long as the header says: until the
         // callback returns, or the handle that it was asked of is given back. It is not changed meanwhile.
         unsafe { self.0.as_ref() }
@@ -121,8 +121,8 @@ mod tests {
     #[test]
     fn a_handle_lasts_until_its_last_call_has_ended() {
         let content = Arc::new(5);
-        let handle = hand_out(Arc::clone(&content));
-        let lent = Lent(handle).content("number").unwrap();
+        let handle = new_handle(Arc::clone(&content));
+        let lent = Borrowed(handle).required("number").unwrap();
         assert_eq!(Arc::strong_count(&content), 2);
         drop(Returned(handle).take());
         assert_eq!((Arc::strong_count(&content), **lent), (2, 5));
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn null_is_noticed() {
-        assert!(Lent::<u8>(null()).optional().is_none() && Returned::<u8>(null()).take().is_none());
-        assert_eq!(Lent::<u8>(null()).content("guard").unwrap_err().message, "guard is NULL");
+        assert!(Borrowed::<u8>(null()).optional().is_none() && Returned::<u8>(null()).take().is_none());
+        assert_eq!(Borrowed::<u8>(null()).required("guard").unwrap_err().message, "guard is NULL");
         assert_eq!(Output::<u8>(null_mut()).required("guard").map(drop).unwrap_err().message, "guard is NULL");
-        assert!(Seen::<u8>(null()).look().is_none());
+        assert!(View::<u8>(null()).get().is_none());
         let mut number = 0;
         Output(&raw mut number).required("number").unwrap().write(7);
-        assert_eq!((number, Seen(&raw const number).look()), (7, Some(&7)));
+        assert_eq!((number, View(&raw const number).get()), (7, Some(&7)));
     }
 }

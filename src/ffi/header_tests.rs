@@ -1,10 +1,10 @@
 //! The header and the code say the same: numbers, versions, and that nothing was left unsaid.
 
 use super::code::Code;
-use super::config::Guard;
+use super::config::RestartPolicyNumber;
+use super::error_object::{CauseNumber, PhaseNumber};
 use super::event::Kind;
-use super::nodes::{Role, State};
-use super::report::{CauseNumber, Phase};
+use super::nodes::{NodeStateNumber, RoleNumber};
 use std::collections::BTreeMap;
 
 const HEADER: &str = include_str!("quorumlock.h");
@@ -31,11 +31,11 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CONSUMED", Code::Consumed as i32, 204),
     ("QUORUMLOCK_UNSUPPORTED", Code::Unsupported as i32, 205),
     ("QUORUMLOCK_PANIC", Code::Panic as i32, 300),
-    ("QUORUMLOCK_PHASE_NONE", Phase::None as i32, 0),
-    ("QUORUMLOCK_PHASE_RESOLVE", Phase::Resolve as i32, 1),
-    ("QUORUMLOCK_PHASE_CONNECT", Phase::Connect as i32, 2),
-    ("QUORUMLOCK_PHASE_HANDSHAKE", Phase::Handshake as i32, 3),
-    ("QUORUMLOCK_PHASE_REPLY", Phase::Reply as i32, 4),
+    ("QUORUMLOCK_PHASE_NONE", PhaseNumber::None as i32, 0),
+    ("QUORUMLOCK_PHASE_RESOLVE", PhaseNumber::Resolve as i32, 1),
+    ("QUORUMLOCK_PHASE_CONNECT", PhaseNumber::Connect as i32, 2),
+    ("QUORUMLOCK_PHASE_HANDSHAKE", PhaseNumber::Handshake as i32, 3),
+    ("QUORUMLOCK_PHASE_REPLY", PhaseNumber::Reply as i32, 4),
     ("QUORUMLOCK_CAUSE_NONE", CauseNumber::None as i32, 0),
     ("QUORUMLOCK_CAUSE_AUTH", CauseNumber::Auth as i32, 1),
     ("QUORUMLOCK_CAUSE_BACKLOG", CauseNumber::Backlog as i32, 2),
@@ -71,18 +71,18 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_EXPIRED", Kind::Expired as i32, 11),
     ("QUORUMLOCK_EVENT_REPAIRED", Kind::Repaired as i32, 12),
     ("QUORUMLOCK_INVALID_ARGUMENT", Code::InvalidArgument as i32, 206),
-    ("QUORUMLOCK_RESTART_POLICY_OBSERVED", Guard::Observed as i32, 0),
-    ("QUORUMLOCK_RESTART_POLICY_OFF", Guard::Off as i32, 1),
-    ("QUORUMLOCK_RESTART_POLICY_STRICT", Guard::Strict as i32, 2),
-    ("QUORUMLOCK_NODE_NONE", State::None as i32, 0),
-    ("QUORUMLOCK_NODE_UNKNOWN", State::Unknown as i32, 1),
-    ("QUORUMLOCK_NODE_VOTING", State::Voting as i32, 2),
-    ("QUORUMLOCK_NODE_DOWN", State::Down as i32, 3),
-    ("QUORUMLOCK_NODE_REJECTED", State::Rejected as i32, 4),
-    ("QUORUMLOCK_NODE_QUARANTINED", State::Quarantined as i32, 5),
-    ("QUORUMLOCK_ROLE_UNKNOWN", Role::Unknown as i32, 0),
-    ("QUORUMLOCK_ROLE_MASTER", Role::Master as i32, 1),
-    ("QUORUMLOCK_ROLE_REPLICA", Role::Replica as i32, 2),
+    ("QUORUMLOCK_RESTART_POLICY_OBSERVED", RestartPolicyNumber::Observed as i32, 0),
+    ("QUORUMLOCK_RESTART_POLICY_OFF", RestartPolicyNumber::Off as i32, 1),
+    ("QUORUMLOCK_RESTART_POLICY_STRICT", RestartPolicyNumber::Strict as i32, 2),
+    ("QUORUMLOCK_NODE_NONE", NodeStateNumber::None as i32, 0),
+    ("QUORUMLOCK_NODE_UNKNOWN", NodeStateNumber::Unknown as i32, 1),
+    ("QUORUMLOCK_NODE_VOTING", NodeStateNumber::Voting as i32, 2),
+    ("QUORUMLOCK_NODE_DOWN", NodeStateNumber::Down as i32, 3),
+    ("QUORUMLOCK_NODE_REJECTED", NodeStateNumber::Rejected as i32, 4),
+    ("QUORUMLOCK_NODE_QUARANTINED", NodeStateNumber::Quarantined as i32, 5),
+    ("QUORUMLOCK_ROLE_UNKNOWN", RoleNumber::Unknown as i32, 0),
+    ("QUORUMLOCK_ROLE_MASTER", RoleNumber::Master as i32, 1),
+    ("QUORUMLOCK_ROLE_REPLICA", RoleNumber::Replica as i32, 2),
     ("QUORUMLOCK_EVENT_NODE_MAY_EVICT", Kind::NodeMayEvict as i32, 13),
     ("QUORUMLOCK_EVENT_NODE_NOT_DURABLE", Kind::NodeNotDurable as i32, 20),
     ("QUORUMLOCK_EVENT_NODE_QUARANTINED", Kind::NodeQuarantined as i32, 14),
@@ -90,7 +90,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_EVENT_PUBLISH_REFUSED", Kind::PublishRefused as i32, 16),
     ("QUORUMLOCK_EVENT_SUBSCRIBE_REFUSED", Kind::SubscribeRefused as i32, 17),
     ("QUORUMLOCK_EVENT_EVENTS_DROPPED", Kind::EventsDropped as i32, 19),
-    ("QUORUMLOCK_CAUSE_UNEXPECTED_VALUE", CauseNumber::Foreign as i32, 21),
+    ("QUORUMLOCK_CAUSE_UNEXPECTED_VALUE", CauseNumber::UnexpectedValue as i32, 21),
     ("QUORUMLOCK_CAUSE_NO_SCRIPTS", CauseNumber::NoScripts as i32, 22),
     ("QUORUMLOCK_CAUSE_FENCE_AHEAD", CauseNumber::FenceAhead as i32, 23),
     ("QUORUMLOCK_CAUSE_NO_EXPIRY", CauseNumber::NoExpiry as i32, 24),

@@ -1,30 +1,30 @@
 //! A held lock on its way to another thread or process.
 
-use super::boundary::{enter, value};
+use super::boundary::{call_or, call_with_error};
 use super::code::Code;
+use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
-use super::handle::{Lent, Output, Returned};
-use super::report::Report;
-use super::secret::Secret;
-use super::slot::Slot;
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::handle::{Borrowed, Output, Returned};
+use super::secret::SecretHandle;
 use super::text::{Bytes, Str};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// `quorumlock_lease`. What it says of itself stays when it is used up.
-pub(super) struct Lease {
+pub(super) struct LeaseHandle {
     key: String,
     ttl: Duration,
     fence: u64,
     end: Duration,
-    rest: Slot<Option<crate::Lease>>,
+    rest: ForkSafeMutex<Option<crate::Lease>>,
 }
 
-impl Lease {
-    pub(super) fn new(lease: crate::Lease) -> Result<Lease> {
+impl LeaseHandle {
+    pub(super) fn new(lease: crate::Lease) -> Result<LeaseHandle> {
         let key = lease.key().to_owned();
         let end = lease.end().duration_since(UNIX_EPOCH).unwrap_or_default();
         let fence = lease.fencing_token().map_or(0, u64::from);
-        Ok(Lease { key, ttl: lease.ttl(), fence, end, rest: Slot::new(Some(lease))? })
+        Ok(LeaseHandle { key, ttl: lease.ttl(), fence, end, rest: ForkSafeMutex::new(Some(lease))? })
     }
 
     /// There is one of it: it goes once.
@@ -42,45 +42,45 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_free(lease: Returned<Lease>) {
-    value((), || lease.take().map(drop));
+extern "C" fn quorumlock_lease_free(lease: Returned<LeaseHandle>) {
+    call_or((), || lease.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_key(lease: Lent<Lease>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(&lease.optional()?.key)))
+extern "C" fn quorumlock_lease_key(lease: Borrowed<LeaseHandle>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(&lease.optional()?.key)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_ttl_ms(lease: Lent<Lease>) -> u64 {
-    value(0, || Some(millis(lease.optional()?.ttl)))
+extern "C" fn quorumlock_lease_ttl_ms(lease: Borrowed<LeaseHandle>) -> u64 {
+    call_or(0, || Some(millis(lease.optional()?.ttl)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_fencing_token(lease: Lent<Lease>) -> u64 {
-    value(0, || Some(lease.optional()?.fence))
+extern "C" fn quorumlock_lease_fencing_token(lease: Borrowed<LeaseHandle>) -> u64 {
+    call_or(0, || Some(lease.optional()?.fence))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_end_unix_ms(lease: Lent<Lease>) -> u64 {
-    value(0, || Some(millis(lease.optional()?.end)))
+extern "C" fn quorumlock_lease_end_unix_ms(lease: Borrowed<LeaseHandle>) -> u64 {
+    call_or(0, || Some(millis(lease.optional()?.end)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_lease_remaining_ms(lease: Lent<Lease>) -> u64 {
-    value(0, || lease.optional()?.remaining().map(millis))
+extern "C" fn quorumlock_lease_remaining_ms(lease: Borrowed<LeaseHandle>) -> u64 {
+    call_or(0, || lease.optional()?.remaining().map(millis))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_lease_into_text(
-    lease: Lent<Lease>,
-    secret: Output<*const Secret>,
-    error: Output<*const Report>,
+    lease: Borrowed<LeaseHandle>,
+    secret: Output<*const SecretHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let lease = lease.content("lease")?;
+    call_with_error(error, || {
+        let lease = lease.required("lease")?;
         let secret = secret.required("secret")?;
-        secret.give(Secret { text: lease.take()?.into_text() });
+        secret.write_handle(SecretHandle { text: lease.take()?.into_text() });
         Ok(Code::Ok)
     })
 }
@@ -89,13 +89,13 @@ extern "C" fn quorumlock_lease_into_text(
 extern "C" fn quorumlock_lease_from_text(
     text: Bytes,
     text_length: usize,
-    lease: Output<*const Lease>,
-    error: Output<*const Report>,
+    lease: Output<*const LeaseHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
+    call_with_error(error, || {
         let text = text.text(text_length, "text")?;
         let lease = lease.required("lease")?;
-        lease.give(Lease::new(text.parse()?)?);
+        lease.write_handle(LeaseHandle::new(text.parse()?)?);
         Ok(Code::Ok)
     })
 }

@@ -3,69 +3,69 @@
 //! The thread that reports the loss does either: the watchdog's, or the one whose extension found it. No thread waits
 //! for it.
 
-use super::alarm::Alarm;
-use super::boundary::enter;
+use super::boundary::call_with_error;
 use super::code::Code;
+use super::error_object::ErrorObject;
+use super::event_fd::EventFd;
 use super::failure::Failure;
-use super::guard::Guard;
-use super::handle::{Lent, Output};
-use super::report::Report;
-use super::userdata::{Release, Userdata};
+use super::guard::GuardHandle;
+use super::handle::{Borrowed, Output};
+use super::userdata::{ReleaseFn, Userdata};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 /// `quorumlock_lost`.
-type Callback = extern "C" fn(*mut c_void);
+type LostFn = extern "C" fn(*mut c_void);
 
 /// The callback and its userdata.
-struct Call {
-    lost: Callback,
+struct LostCallback {
+    lost: LostFn,
     userdata: Userdata,
 }
 
-impl Call {
-    fn make(self) {
+impl LostCallback {
+    fn run(self) {
         (self.lost)(self.userdata.pointer());
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_lost_fd(
-    guard: Lent<Guard>,
+    guard: Borrowed<GuardHandle>,
     descriptor: Output<c_int>,
-    error: Output<*const Report>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let guard = guard.content("guard")?;
+    call_with_error(error, || {
+        let guard = guard.required("guard")?;
         let descriptor = descriptor.required("descriptor")?;
-        let alarm = guard.with(|held| {
-            if let Some(alarm) = guard.alarm.get() {
-                return Ok(Arc::clone(alarm));
+        let event_fd = guard.with(|held| {
+            if let Some(event_fd) = guard.event_fd.get() {
+                return Ok(Arc::clone(event_fd));
             }
-            let alarm = Arc::new(Alarm::new()?);
-            let rung = Arc::clone(&alarm);
-            held.on_lost(move || rung.ring())?;
-            Ok(Arc::clone(guard.alarm.get_or_init(|| alarm)))
+            let event_fd = Arc::new(EventFd::new()?);
+            let signalled = Arc::clone(&event_fd);
+            held.on_lost(move || signalled.signal())?;
+            Ok(Arc::clone(guard.event_fd.get_or_init(|| event_fd)))
         })?;
-        descriptor.write(alarm.descriptor());
+        descriptor.write(event_fd.descriptor());
         Ok(Code::Ok)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_on_lost(
-    guard: Lent<Guard>,
-    lost: Option<Callback>,
+    guard: Borrowed<GuardHandle>,
+    lost: Option<LostFn>,
     userdata: *mut c_void,
-    release: Release,
-    error: Output<*const Report>,
+    release: ReleaseFn,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
+    call_with_error(error, || {
         // Ours from here on, also if this fails.
         let userdata = Userdata::new(userdata, release);
-        let guard = guard.content("guard")?;
-        let call = Call { lost: lost.ok_or_else(|| Failure::null("lost"))?, userdata };
-        guard.with(|held| Ok(held.on_lost(move || call.make())?))?;
+        let guard = guard.required("guard")?;
+        let callback = LostCallback { lost: lost.ok_or_else(|| Failure::null("lost"))?, userdata };
+        guard.with(|held| Ok(held.on_lost(move || callback.run())?))?;
         Ok(Code::Ok)
     })
 }

@@ -1,15 +1,15 @@
 //! The lock of one resource, and the ways to take it.
 
-use super::boundary::{enter, tell, value};
-use super::cancel::Cancel;
-use super::client::Client;
+use super::boundary::{call, call_or, call_with_error};
+use super::cancel::CancelObject;
+use super::client::ClientHandle;
 use super::code::Code;
+use super::error_object::ErrorObject;
 use super::failure::Result;
-use super::guard::Guard;
-use super::handle::{Lent, Output, Returned};
-use super::lease::Lease;
-use super::report::Report;
-use super::slot::Slot;
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::guard::GuardHandle;
+use super::handle::{Borrowed, Output, Returned};
+use super::lease::LeaseHandle;
 use super::text::{Bytes, Str};
 use super::version::now_millis;
 use crate::{Wait, Watchdog};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// `quorumlock_mutex`.
-pub(super) struct Mutex {
+pub(super) struct MutexHandle {
     name: Arc<str>,
-    settings: Slot<Settings>,
+    settings: ForkSafeMutex<Settings>,
 }
 
 /// As set so far.
@@ -32,7 +32,7 @@ struct Settings {
     watchdog: Option<Watchdog>,
 }
 
-impl Mutex {
+impl MutexHandle {
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     fn current(&self) -> Result<crate::Mutex> {
         let Settings { plain, is_fenced, watchdog } = self.settings.lock()?.clone();
@@ -46,20 +46,20 @@ impl Mutex {
     /// Gives a guard, or that another client has the lock.
     fn take(
         &self,
-        guard: Output<*const Guard>,
+        guard: Output<*const GuardHandle>,
         take: impl FnOnce(&crate::Mutex) -> Result<Option<crate::MutexGuard>>,
     ) -> Result<Code> {
         let guard = guard.required("guard")?;
         let Some(held) = take(&self.current()?)? else { return Ok(Code::Held) };
-        guard.give(Guard::new(Arc::clone(&self.name), held)?);
+        guard.write_handle(GuardHandle::new(Arc::clone(&self.name), held)?);
         Ok(Code::Ok)
     }
 }
 
 /// Changes the settings.
-fn change(mutex: &Lent<Mutex>, change: impl FnOnce(Settings) -> Settings) -> Code {
-    tell(|| {
-        let mutex = mutex.content("mutex")?;
+fn change(mutex: &Borrowed<MutexHandle>, change: impl FnOnce(Settings) -> Settings) -> Code {
+    call(|| {
+        let mutex = mutex.required("mutex")?;
         mutex.settings.check_process()?;
         let mut settings = mutex.settings.lock()?;
         *settings = change(settings.clone());
@@ -68,7 +68,7 @@ fn change(mutex: &Lent<Mutex>, change: impl FnOnce(Settings) -> Settings) -> Cod
 }
 
 /// Changes those of the watchdog, and switches it on.
-fn change_watchdog(mutex: &Lent<Mutex>, with: impl FnOnce(Watchdog) -> Watchdog) -> Code {
+fn change_watchdog(mutex: &Borrowed<MutexHandle>, with: impl FnOnce(Watchdog) -> Watchdog) -> Code {
     change(mutex, |settings| {
         let watchdog = settings.watchdog.unwrap_or_default();
         Settings { watchdog: Some(with(watchdog)), ..settings }
@@ -76,7 +76,7 @@ fn change_watchdog(mutex: &Lent<Mutex>, with: impl FnOnce(Watchdog) -> Watchdog)
 }
 
 /// Ended by the handle, if there is one.
-fn ended_by(cancel: &Lent<Cancel>, wait: Wait) -> Wait {
+fn ended_by(cancel: &Borrowed<CancelObject>, wait: Wait) -> Wait {
     match cancel.optional() {
         Some(cancel) => wait.cancelled_by(&cancel.handle),
         None => wait,
@@ -85,47 +85,47 @@ fn ended_by(cancel: &Lent<Cancel>, wait: Wait) -> Wait {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_new(
-    client: Lent<Client>,
+    client: Borrowed<ClientHandle>,
     name: Bytes,
     name_length: usize,
-    mutex: Output<*const Mutex>,
+    mutex: Output<*const MutexHandle>,
 ) -> Code {
-    tell(|| {
-        let client = client.content("client")?;
+    call(|| {
+        let client = client.required("client")?;
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
         let plain = client.redlock.mutex(name);
-        mutex.give(Mutex {
+        mutex.write_handle(MutexHandle {
             name: name.into(),
-            settings: Slot::new(Settings { plain, is_fenced: false, watchdog: None })?,
+            settings: ForkSafeMutex::new(Settings { plain, is_fenced: false, watchdog: None })?,
         });
         Ok(Code::Ok)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_free(mutex: Returned<Mutex>) {
-    value((), || mutex.take().map(drop));
+extern "C" fn quorumlock_mutex_free(mutex: Returned<MutexHandle>) {
+    call_or((), || mutex.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_name(mutex: Lent<Mutex>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(&mutex.optional()?.name)))
+extern "C" fn quorumlock_mutex_name(mutex: Borrowed<MutexHandle>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(&mutex.optional()?.name)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Lent<Mutex>, ttl_ms: u64) -> Code {
+extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: u64) -> Code {
     let ttl = Duration::from_millis(ttl_ms);
     change(&mutex, |settings| Settings { plain: settings.plain.ttl(ttl), ..settings })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_fenced(mutex: Lent<Mutex>, enabled: c_int) -> Code {
+extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     change(&mutex, |settings| Settings { is_fenced: enabled != 0, ..settings })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog(mutex: Lent<Mutex>, enabled: c_int) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     match enabled {
         0 => change(&mutex, |settings| Settings { watchdog: None, ..settings }),
         _ => change_watchdog(&mutex, |watchdog| watchdog),
@@ -133,35 +133,35 @@ extern "C" fn quorumlock_mutex_set_watchdog(mutex: Lent<Mutex>, enabled: c_int) 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_period_ms(mutex: Lent<Mutex>, period_ms: u64) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog_period_ms(mutex: Borrowed<MutexHandle>, period_ms: u64) -> Code {
     change_watchdog(&mutex, |watchdog| watchdog.period(Duration::from_millis(period_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_notify_before_ms(mutex: Lent<Mutex>, margin_ms: u64) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog_notify_before_ms(mutex: Borrowed<MutexHandle>, margin_ms: u64) -> Code {
     change_watchdog(&mutex, |watchdog| watchdog.notify_before(Duration::from_millis(margin_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_max_extensions(mutex: Lent<Mutex>, extensions: u32) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog_max_extensions(mutex: Borrowed<MutexHandle>, extensions: u32) -> Code {
     change_watchdog(&mutex, |watchdog| watchdog.max_extensions(extensions))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(mutex: Lent<Mutex>, time_ms: u64) -> Code {
+extern "C" fn quorumlock_mutex_set_watchdog_max_duration_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
     change_watchdog(&mutex, |watchdog| watchdog.max_duration(Duration::from_millis(time_ms)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_lock(
-    mutex: Lent<Mutex>,
-    cancel: Lent<Cancel>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    mutex: Borrowed<MutexHandle>,
+    cancel: Borrowed<CancelObject>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
+    call_with_error(error, || {
         let wait = ended_by(&cancel, Wait::forever());
-        mutex.content("mutex")?.take(guard, |mutex| {
+        mutex.required("mutex")?.take(guard, |mutex| {
             loop {
                 // Without a limit there is always a guard, or an error.
                 if let Some(held) = mutex.lock_with(&wait)? {
@@ -174,52 +174,52 @@ extern "C" fn quorumlock_mutex_lock(
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_try_lock(
-    mutex: Lent<Mutex>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    mutex: Borrowed<MutexHandle>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || mutex.content("mutex")?.take(guard, |mutex| Ok(mutex.try_lock()?)))
+    call_with_error(error, || mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.try_lock()?)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_lock_timeout(
-    mutex: Lent<Mutex>,
+    mutex: Borrowed<MutexHandle>,
     timeout_ms: u64,
-    cancel: Lent<Cancel>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    cancel: Borrowed<CancelObject>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
+    call_with_error(error, || {
         let wait = ended_by(&cancel, Wait::timeout(Duration::from_millis(timeout_ms)));
-        mutex.content("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
+        mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_lock_deadline(
-    mutex: Lent<Mutex>,
+    mutex: Borrowed<MutexHandle>,
     deadline_ms: u64,
-    cancel: Lent<Cancel>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    cancel: Borrowed<CancelObject>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
+    call_with_error(error, || {
         let left = Duration::from_millis(deadline_ms.saturating_sub(now_millis()));
         let wait = ended_by(&cancel, Wait::timeout(left));
-        mutex.content("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
+        mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_attach(
-    mutex: Lent<Mutex>,
-    lease: Lent<Lease>,
-    guard: Output<*const Guard>,
-    error: Output<*const Report>,
+    mutex: Borrowed<MutexHandle>,
+    lease: Borrowed<LeaseHandle>,
+    guard: Output<*const GuardHandle>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    enter(error, || {
-        let mutex = mutex.content("mutex")?;
-        let lease = lease.content("lease")?;
+    call_with_error(error, || {
+        let mutex = mutex.required("mutex")?;
+        let lease = lease.required("lease")?;
         mutex.take(guard, |mutex| Ok(Some(mutex.attach(lease.take()?)?)))
     })
 }

@@ -1,10 +1,10 @@
 //! How the nodes of a client look, as C can ask: a copy of what the client knows.
 
-use super::boundary::{enter, value};
-use super::client::Client;
+use super::boundary::{call_or, call_with_error};
+use super::client::ClientHandle;
 use super::code::Code;
-use super::handle::{Lent, Output, Returned};
-use super::report::{Fault, Report};
+use super::error_object::{ErrorObject, FaultObject};
+use super::handle::{Borrowed, Output, Returned};
 use super::text::Str;
 use crate::{NodeState, NodeStatus};
 use std::ffi::c_int;
@@ -12,21 +12,21 @@ use std::ptr::null;
 use std::time::Duration;
 
 /// `quorumlock_nodes`. It never changes.
-pub(super) struct Nodes(Vec<Node>);
+pub(super) struct NodeList(Vec<NodeEntry>);
 
 /// One of them, with the texts that C is shown.
-struct Node {
+struct NodeEntry {
     status: NodeStatus,
     message: String,
     server: String,
     run_id: String,
-    last_fault: Option<Fault>,
+    last_fault: Option<FaultObject>,
 }
 
 /// `quorumlock_node_state`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) enum State {
+pub(super) enum NodeStateNumber {
     None = 0,
     Unknown = 1,
     Voting = 2,
@@ -38,26 +38,26 @@ pub(super) enum State {
 /// `quorumlock_role`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) enum Role {
+pub(super) enum RoleNumber {
     Unknown = 0,
     Master = 1,
     Replica = 2,
 }
 
-impl Node {
-    fn new(status: NodeStatus) -> Node {
+impl NodeEntry {
+    fn new(status: NodeStatus) -> NodeEntry {
         let (message, server) = (status.to_string(), status.server().unwrap_or_default());
         let (run_id, last_fault) = (status.run_id().unwrap_or_default(), status.last_fault());
-        Node { status, message, server, run_id, last_fault: last_fault.as_ref().map(Fault::new) }
+        NodeEntry { status, message, server, run_id, last_fault: last_fault.as_ref().map(FaultObject::new) }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> NodeStateNumber {
         match self.status.state() {
-            NodeState::Down(_) => State::Down,
-            NodeState::Quarantined { .. } => State::Quarantined,
-            NodeState::Rejected(_) => State::Rejected,
-            NodeState::Unknown => State::Unknown,
-            NodeState::Voting => State::Voting,
+            NodeState::Down(_) => NodeStateNumber::Down,
+            NodeState::Quarantined { .. } => NodeStateNumber::Quarantined,
+            NodeState::Rejected(_) => NodeStateNumber::Rejected,
+            NodeState::Unknown => NodeStateNumber::Unknown,
+            NodeState::Voting => NodeStateNumber::Voting,
         }
     }
 
@@ -68,31 +68,31 @@ impl Node {
         }
     }
 
-    fn role(&self) -> Role {
+    fn role(&self) -> RoleNumber {
         match self.status.role() {
-            None => Role::Unknown,
-            Some(crate::Role::Master) => Role::Master,
-            Some(crate::Role::Replica) => Role::Replica,
+            None => RoleNumber::Unknown,
+            Some(crate::Role::Master) => RoleNumber::Master,
+            Some(crate::Role::Replica) => RoleNumber::Replica,
         }
     }
 }
 
 /// What one of the nodes says, if it is there.
-fn of<R>(nodes: &Lent<Nodes>, index: usize, otherwise: R, say: impl FnOnce(&Node) -> R) -> R {
-    value(otherwise, || nodes.optional()?.0.get(index).map(say))
+fn of<R>(nodes: &Borrowed<NodeList>, index: usize, otherwise: R, say: impl FnOnce(&NodeEntry) -> R) -> R {
+    call_or(otherwise, || nodes.optional()?.0.get(index).map(say))
 }
 
 /// Gives C the list that the client gives.
-fn give(
-    client: Lent<Client>,
-    nodes: Output<*const Nodes>,
-    error: Output<*const Report>,
-    list: impl FnOnce(&Client) -> crate::Result<Vec<NodeStatus>>,
+fn write_list(
+    client: Borrowed<ClientHandle>,
+    nodes: Output<*const NodeList>,
+    error: Output<*const ErrorObject>,
+    list: impl FnOnce(&ClientHandle) -> crate::Result<Vec<NodeStatus>>,
 ) -> Code {
-    enter(error, || {
-        let client = client.content("client")?;
+    call_with_error(error, || {
+        let client = client.required("client")?;
         let nodes = nodes.required("nodes")?;
-        nodes.give(Nodes(list(&client)?.into_iter().map(Node::new).collect()));
+        nodes.write_handle(NodeList(list(&client)?.into_iter().map(NodeEntry::new).collect()));
         Ok(Code::Ok)
     })
 }
@@ -103,89 +103,89 @@ fn millis(time: Duration) -> u64 {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_client_nodes(
-    client: Lent<Client>,
-    nodes: Output<*const Nodes>,
-    error: Output<*const Report>,
+    client: Borrowed<ClientHandle>,
+    nodes: Output<*const NodeList>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    give(client, nodes, error, |client| client.redlock.nodes())
+    write_list(client, nodes, error, |client| client.redlock.nodes())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_client_connect(
-    client: Lent<Client>,
+    client: Borrowed<ClientHandle>,
     timeout_ms: u64,
-    nodes: Output<*const Nodes>,
-    error: Output<*const Report>,
+    nodes: Output<*const NodeList>,
+    error: Output<*const ErrorObject>,
 ) -> Code {
-    give(client, nodes, error, |client| client.redlock.connect(Duration::from_millis(timeout_ms)))
+    write_list(client, nodes, error, |client| client.redlock.connect(Duration::from_millis(timeout_ms)))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_free(nodes: Returned<Nodes>) {
-    value((), || nodes.take().map(drop));
+extern "C" fn quorumlock_nodes_free(nodes: Returned<NodeList>) {
+    call_or((), || nodes.take().map(drop));
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_count(nodes: Lent<Nodes>) -> usize {
-    value(0, || Some(nodes.optional()?.0.len()))
+extern "C" fn quorumlock_nodes_count(nodes: Borrowed<NodeList>) -> usize {
+    call_or(0, || Some(nodes.optional()?.0.len()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_state(nodes: Lent<Nodes>, index: usize) -> State {
-    of(&nodes, index, State::None, Node::state)
+extern "C" fn quorumlock_nodes_state(nodes: Borrowed<NodeList>, index: usize) -> NodeStateNumber {
+    of(&nodes, index, NodeStateNumber::None, NodeEntry::state)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_message(nodes: Lent<Nodes>, index: usize) -> Str {
+extern "C" fn quorumlock_nodes_message(nodes: Borrowed<NodeList>, index: usize) -> Str {
     of(&nodes, index, Str::EMPTY, |node| Str::of(&node.message))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_address(nodes: Lent<Nodes>, index: usize) -> Str {
+extern "C" fn quorumlock_nodes_address(nodes: Borrowed<NodeList>, index: usize) -> Str {
     of(&nodes, index, Str::EMPTY, |node| Str::of(node.status.address()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_state_age_ms(nodes: Lent<Nodes>, index: usize) -> u64 {
+extern "C" fn quorumlock_nodes_state_age_ms(nodes: Borrowed<NodeList>, index: usize) -> u64 {
     of(&nodes, index, 0, |node| millis(node.status.state_age()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_quarantine_ms(nodes: Lent<Nodes>, index: usize) -> u64 {
+extern "C" fn quorumlock_nodes_quarantine_ms(nodes: Borrowed<NodeList>, index: usize) -> u64 {
     of(&nodes, index, 0, |node| millis(node.quarantine()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_is_connected(nodes: Lent<Nodes>, index: usize) -> c_int {
+extern "C" fn quorumlock_nodes_is_connected(nodes: Borrowed<NodeList>, index: usize) -> c_int {
     of(&nodes, index, 0, |node| node.status.is_connected().into())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_is_durable(nodes: Lent<Nodes>, index: usize) -> c_int {
+extern "C" fn quorumlock_nodes_is_durable(nodes: Borrowed<NodeList>, index: usize) -> c_int {
     of(&nodes, index, 0, |node| node.status.is_durable().into())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_server(nodes: Lent<Nodes>, index: usize) -> Str {
+extern "C" fn quorumlock_nodes_server(nodes: Borrowed<NodeList>, index: usize) -> Str {
     of(&nodes, index, Str::EMPTY, |node| Str::of(&node.server))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_run_id(nodes: Lent<Nodes>, index: usize) -> Str {
+extern "C" fn quorumlock_nodes_run_id(nodes: Borrowed<NodeList>, index: usize) -> Str {
     of(&nodes, index, Str::EMPTY, |node| Str::of(&node.run_id))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_role(nodes: Lent<Nodes>, index: usize) -> Role {
-    of(&nodes, index, Role::Unknown, Node::role)
+extern "C" fn quorumlock_nodes_role(nodes: Borrowed<NodeList>, index: usize) -> RoleNumber {
+    of(&nodes, index, RoleNumber::Unknown, NodeEntry::role)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_eviction(nodes: Lent<Nodes>, index: usize) -> Str {
+extern "C" fn quorumlock_nodes_eviction(nodes: Borrowed<NodeList>, index: usize) -> Str {
     of(&nodes, index, Str::EMPTY, |node| Str::of(node.status.eviction().unwrap_or_default()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_nodes_last_fault(nodes: Lent<Nodes>, index: usize) -> *const Fault {
+extern "C" fn quorumlock_nodes_last_fault(nodes: Borrowed<NodeList>, index: usize) -> *const FaultObject {
     of(&nodes, index, null(), |node| node.last_fault.as_ref().map_or(null(), std::ptr::from_ref))
 }

@@ -1,21 +1,21 @@
 //! A lease as text.
 
-use super::boundary::value;
-use super::handle::{Lent, Returned};
+use super::boundary::call_or;
+use super::handle::{Borrowed, Returned};
 use super::text::Str;
 use crate::SecretText;
 
 /// `quorumlock_secret`.
-pub(super) struct Secret {
+pub(super) struct SecretHandle {
     pub(super) text: SecretText,
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_secret_text(secret: Lent<Secret>) -> Str {
-    value(Str::EMPTY, || Some(Str::of(secret.optional()?.text.expose())))
+extern "C" fn quorumlock_secret_text(secret: Borrowed<SecretHandle>) -> Str {
+    call_or(Str::EMPTY, || Some(Str::of(secret.optional()?.text.expose())))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_secret_free(secret: Returned<Secret>) {
-    value((), || secret.take().map(drop));
+extern "C" fn quorumlock_secret_free(secret: Returned<SecretHandle>) {
+    call_or((), || secret.take().map(drop));
 }

@@ -3,16 +3,16 @@
 use std::ffi::c_void;
 
 /// `quorumlock_release`, which may be NULL.
-pub(super) type Release = Option<extern "C" fn(*mut c_void)>;
+pub(super) type ReleaseFn = Option<extern "C" fn(*mut c_void)>;
 
 /// A pointer that is handed to a callback unchanged. It is released once, after its last use.
 pub(super) struct Userdata {
     pointer: *mut c_void,
-    release: Release,
+    release: ReleaseFn,
 }
 
 impl Userdata {
-    pub(super) fn new(pointer: *mut c_void, release: Release) -> Userdata {
+    pub(super) fn new(pointer: *mut c_void, release: ReleaseFn) -> Userdata {
         Userdata { pointer, release }
     }
 

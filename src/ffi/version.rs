@@ -1,6 +1,6 @@
 //! The version, the clock, and results in words.
 
-use super::boundary::value;
+use super::boundary::call_or;
 use super::code::Code;
 use super::text::Str;
 use std::ffi::c_int;
@@ -14,17 +14,17 @@ extern "C" fn quorumlock_version() -> Str {
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_version_number() -> u32 {
-    value(0, || Some(number(VERSION)))
+    call_or(0, || Some(number(VERSION)))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_now_ms() -> u64 {
-    value(0, || Some(now_millis()))
+    call_or(0, || Some(now_millis()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_result_text(result: c_int) -> Str {
-    value(Str::EMPTY, || Some(Str::of(Code::of(result).map_or("unknown result", Code::text))))
+    call_or(Str::EMPTY, || Some(Str::of(Code::of(result).map_or("unknown result", Code::text))))
 }
 
 /// The clock of deadlines.

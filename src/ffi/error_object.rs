@@ -6,15 +6,15 @@ use crate::{Cause, NodeFault};
 use std::borrow::Cow;
 
 /// `quorumlock_error`.
-pub(super) struct Report {
+pub(super) struct ErrorObject {
     pub(super) code: Code,
     pub(super) message: Cow<'static, str>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<FaultObject>,
     pub(super) is_permanent: bool,
 }
 
 /// `quorumlock_fault`.
-pub(super) struct Fault {
+pub(super) struct FaultObject {
     pub(super) fault: NodeFault,
     pub(super) message: String,
 }
@@ -22,7 +22,7 @@ pub(super) struct Fault {
 /// `quorumlock_phase`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub(super) enum Phase {
+pub(super) enum PhaseNumber {
     None = 0,
     Resolve = 1,
     Connect = 2,
@@ -55,39 +55,39 @@ pub(super) enum CauseNumber {
     TooManyClients = 18,
     UnknownHost = 19,
     Unreachable = 20,
-    Foreign = 21,
+    UnexpectedValue = 21,
     NoScripts = 22,
     FenceAhead = 23,
     NoExpiry = 24,
 }
 
-impl Report {
-    pub(super) fn new(failure: Failure) -> Report {
+impl ErrorObject {
+    pub(super) fn new(failure: Failure) -> ErrorObject {
         let Failure { code, message, causes, is_permanent } = failure;
-        Report { code, message, faults: faults(&causes), is_permanent }
+        ErrorObject { code, message, faults: faults(&causes), is_permanent }
     }
 
     #[cfg(test)]
-    pub(super) fn take_back(report: *const Report) -> Report {
+    pub(super) fn take_back(report: *const ErrorObject) -> ErrorObject {
         std::sync::Arc::into_inner(super::handle::Returned::of(report).take().unwrap()).unwrap()
     }
 }
 
-pub(super) fn faults(causes: &[NodeFault]) -> Vec<Fault> {
-    causes.iter().map(Fault::new).collect()
+pub(super) fn faults(causes: &[NodeFault]) -> Vec<FaultObject> {
+    causes.iter().map(FaultObject::new).collect()
 }
 
-impl Fault {
-    pub(super) fn new(fault: &NodeFault) -> Fault {
-        Fault { fault: fault.clone(), message: fault.to_string() }
+impl FaultObject {
+    pub(super) fn new(fault: &NodeFault) -> FaultObject {
+        FaultObject { fault: fault.clone(), message: fault.to_string() }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> PhaseNumber {
         match self.fault.phase() {
-            crate::Phase::Resolve => Phase::Resolve,
-            crate::Phase::Connect => Phase::Connect,
-            crate::Phase::Handshake => Phase::Handshake,
-            crate::Phase::Reply => Phase::Reply,
+            crate::Phase::Resolve => PhaseNumber::Resolve,
+            crate::Phase::Connect => PhaseNumber::Connect,
+            crate::Phase::Handshake => PhaseNumber::Handshake,
+            crate::Phase::Reply => PhaseNumber::Reply,
         }
     }
 
@@ -101,7 +101,7 @@ impl Fault {
             Cause::Database => CauseNumber::Database,
             Cause::Duplicate(node) => return (CauseNumber::Duplicate, i64::try_from(node.index()).ok()),
             Cause::FenceAhead => CauseNumber::FenceAhead,
-            Cause::UnexpectedValue => CauseNumber::Foreign,
+            Cause::UnexpectedValue => CauseNumber::UnexpectedValue,
             Cause::Loading => CauseNumber::Loading,
             Cause::NoExpiry => CauseNumber::NoExpiry,
             Cause::NoPermission => CauseNumber::NoPermission,
@@ -124,6 +124,6 @@ impl Fault {
 }
 
 /// One of these faults, for C to look at. NULL when there is none.
-pub(super) fn show(faults: &[Fault], index: usize) -> *const Fault {
+pub(super) fn show(faults: &[FaultObject], index: usize) -> *const FaultObject {
     faults.get(index).map_or(std::ptr::null(), |fault| fault)
 }

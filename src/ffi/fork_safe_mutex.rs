@@ -9,16 +9,16 @@ use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, MutexGuard, lock};
 
 /// Mutable content. Its mutex is held briefly, and never during a callback.
-pub(super) struct Slot<T> {
+pub(super) struct ForkSafeMutex<T> {
     created_in: ForkEpoch,
     content: Mutex<T>,
 }
 
-impl<T> Slot<T> {
-    pub(super) fn new(content: T) -> Result<Slot<T>> {
+impl<T> ForkSafeMutex<T> {
+    pub(super) fn new(content: T) -> Result<ForkSafeMutex<T>> {
         let created_in = ForkEpoch::current()
             .map_err(|error| Failure::new(Code::Unavailable, format!("cannot register a fork handler: {error}")))?;
-        Ok(Slot { created_in, content: Mutex::new(content) })
+        Ok(ForkSafeMutex { created_in, content: Mutex::new(content) })
     }
 
     /// Whether this process is a child of the one that made it.

@@ -7,23 +7,23 @@
 //! is left: threads, descriptors and memory are freed with the handles.
 
 /// Prevents, once, that this library is unloaded. Where it is part of the program, there is nothing to do.
-pub(super) fn pin() {
+pub(super) fn no_unload() {
     #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
     {
         use std::sync::atomic::{AtomicBool, Ordering};
         static IS_PINNED: AtomicBool = AtomicBool::new(false);
         if !IS_PINNED.swap(true, Ordering::Relaxed) {
-            stay();
+            mark_no_delete();
         }
     }
 }
 
 #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
-fn stay() {
+fn mark_no_delete() {
     use std::mem::MaybeUninit;
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
     // SAFETY: The address is that of a function of this library, and `found` is a place for the answer.
-    if unsafe { libc::dladdr(pin as fn() as *const libc::c_void, found.as_mut_ptr()) } == 0 {
+    if unsafe { libc::dladdr(no_unload as fn() as *const libc::c_void, found.as_mut_ptr()) } == 0 {
         return;
     }
     // SAFETY: `dladdr` has written it, and the name lasts as long as the library. A library that is loaded already is

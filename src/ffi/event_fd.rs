@@ -9,23 +9,23 @@ use crate::os::waker::Waker;
 use std::ffi::c_int;
 
 /// What becomes readable when a lock is lost.
-pub(super) struct Alarm(Waker);
+pub(super) struct EventFd(Waker);
 
-impl Alarm {
+impl EventFd {
     #[cfg(unix)]
-    pub(super) fn new() -> Result<Alarm> {
+    pub(super) fn new() -> Result<EventFd> {
         let failure =
             |error: std::io::Error| Failure::new(Code::Unavailable, format!("cannot open a descriptor: {error}"));
-        Waker::new().map(Alarm).map_err(failure)
+        Waker::new().map(EventFd).map_err(failure)
     }
 
     #[cfg(not(unix))]
-    pub(super) fn new() -> Result<Alarm> {
+    pub(super) fn new() -> Result<EventFd> {
         Err(Failure::plain(Code::Unsupported))
     }
 
     /// Makes it readable, for good.
-    pub(super) fn ring(&self) {
+    pub(super) fn signal(&self) {
         self.0.wake();
     }
 
