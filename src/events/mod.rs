@@ -1,9 +1,10 @@
-//! What is reported, and to what: errors, outcomes, events, observers.
+//! What is reported to callers and observers: errors, outcomes, events.
 
 pub(crate) mod error;
 pub mod event;
 pub(crate) mod event_queue;
 pub(crate) mod extension;
+pub(crate) mod node_states;
 pub(crate) mod observer;
 pub(crate) mod release;
 pub(crate) mod report;

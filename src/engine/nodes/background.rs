@@ -49,9 +49,9 @@ impl Nodes {
         }
         if is_quarantined {
             // The quarantine began by a later reading of the clock than `now`.
-            self.presence.quarantined(node, link.quarantine.remaining(self.clock.now()), now);
+            self.presence.mark_quarantined(node, link.quarantine.remaining(self.clock.now()), now);
         } else {
-            self.presence.up(node, now);
+            self.presence.mark_up(node, now);
         }
     }
 
@@ -59,7 +59,7 @@ impl Nodes {
     pub(super) fn note_failure(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
         // A node with many answers to give is slow, and gives them.
         if fault.cause != Cause::Backlog {
-            self.presence.down(node, fault, now);
+            self.presence.mark_down(node, fault, now);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, RoundResult};
-use crate::events::event_queue::State;
+use crate::events::node_states::NodeMode;
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::Ticket;
 use std::time::Duration;
@@ -71,21 +71,21 @@ impl Nodes {
             }
         }
         let snapshot = |(node, link): (_, &NodeConnection)| {
-            let seen = self.presence.of(node);
+            let record = self.presence.of(node);
             let remaining = link.quarantine.remaining(now);
-            let look = match (seen.state, seen.fault) {
-                (State::Down, Some(fault)) if is_verdict(fault) => NodeStateSnapshot::Rejected(fault),
-                (State::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(link.fault())),
+            let look = match (record.state, record.fault) {
+                (NodeMode::Down, Some(fault)) if is_verdict(fault) => NodeStateSnapshot::Rejected(fault),
+                (NodeMode::Down, fault) => NodeStateSnapshot::Down(fault.unwrap_or(link.fault())),
                 _ if !remaining.is_zero() => NodeStateSnapshot::Quarantined(remaining),
-                (State::Unknown, _) => NodeStateSnapshot::Unknown,
-                (State::Quarantined | State::Up, _) => NodeStateSnapshot::Voting,
+                (NodeMode::Unknown, _) => NodeStateSnapshot::Unknown,
+                (NodeMode::Quarantined | NodeMode::Up, _) => NodeStateSnapshot::Voting,
             };
             NodeStatusSnapshot {
                 look,
-                time: now.since(seen.since),
+                time: now.since(record.since),
                 is_connected: link.is_open(),
                 identity: link.known.clone(),
-                last_fault: seen.fault,
+                last_fault: record.fault,
             }
         };
         self.nodes().zip(&self.links).map(snapshot).collect()

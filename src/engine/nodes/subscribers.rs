@@ -219,7 +219,7 @@ impl Nodes {
     }
 
     fn note_refusal(&mut self, side: Side, node: NodeId, fault: Fault) {
-        self.presence.note(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
+        self.presence.push(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
     }
 }
 

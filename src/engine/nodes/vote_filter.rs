@@ -25,10 +25,10 @@ impl Nodes {
         link.known = link.session.identity().clone();
         // The clock is read anew. This thread may have been held up since the last time, and the restart come after that.
         if link.quarantine.meet(&link.known.process(), self.clock.now()).is_some() {
-            self.presence.is_another(node);
+            self.presence.quarantine_began(node);
         }
         if link.quarantine.is_contradicted_by(&link.known.process()) {
-            self.presence.note(PendingEvent::NotDurable(node));
+            self.presence.push(PendingEvent::NotDurable(node));
         }
         if let Some(policy) = link.known.eviction() {
             self.presence.may_evict(node, policy);
@@ -40,7 +40,7 @@ impl Nodes {
         let link = &mut self.links[node.index()];
         link.known = link.session.identity().clone();
         if link.quarantine.recheck(&link.known.process(), self.clock.now()).is_some() {
-            self.presence.is_another(node);
+            self.presence.quarantine_began(node);
         }
     }
 
@@ -93,16 +93,16 @@ impl Nodes {
         match (purpose, vote) {
             // One lock cannot be served. Others can.
             (_, Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
-                self.presence.note_fault(node, fault);
+                self.presence.record_fault(node, fault);
             }
             (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
             (Some(Purpose::Acquire), Vote::Fault(fault)) => {
-                self.presence.refuses(node, fault, now);
+                self.presence.mark_refusing(node, fault, now);
                 return false;
             }
             (_, Vote::Fault(fault)) => {
                 if self.presence.is_up(node) {
-                    self.presence.note_fault(node, fault);
+                    self.presence.record_fault(node, fault);
                 }
                 return !self.presence.is_refusing(node);
             }
@@ -110,7 +110,7 @@ impl Nodes {
             (_, _) => return !self.presence.is_refusing(node),
         }
         if purpose == Some(Purpose::Acquire) {
-            self.presence.refuses_no_more(node);
+            self.presence.clear_refusing(node);
         }
         true
     }

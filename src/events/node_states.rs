@@ -1,0 +1,217 @@
+//! What is known of each node: up, down, quarantined or unknown, and since when.
+//!
+//! Each change pushes one event, if the client has an observer. [`Redlock::nodes`](crate::Redlock::nodes) shows the
+//! states.
+
+use crate::algorithm::fault::Fault;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Timestamp;
+use crate::events::event_queue::{EventQueue, PendingEvent};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The states of all nodes, and which of them were reported.
+pub(crate) struct NodeStates {
+    /// None without an observer.
+    queue: Option<Arc<EventQueue>>,
+    nodes: Box<[NodeRecord]>,
+    /// Nodes whose quarantine was reported, and its end was not.
+    reported_quarantined: NodeSet,
+    /// Nodes whose present quarantine was not reported yet.
+    unreported_quarantined: NodeSet,
+    /// Nodes that are down because they answer every attempt with an error.
+    refusing: NodeSet,
+}
+
+/// What is known of one node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeRecord {
+    pub(crate) state: NodeMode,
+    /// When the node entered this state.
+    pub(crate) since: Timestamp,
+    /// Its last fault.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// The state of a node, as its replies show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeMode {
+    Down,
+    /// It answers, and its votes do not count yet.
+    Quarantined,
+    /// It was never connected.
+    Unknown,
+    /// It votes.
+    Up,
+}
+
+impl NodeStates {
+    pub(crate) fn new(queue: Option<Arc<EventQueue>>, nodes: usize, now: Timestamp) -> NodeStates {
+        let unknown = NodeRecord { state: NodeMode::Unknown, since: now, fault: None };
+        NodeStates {
+            queue,
+            nodes: vec![unknown; nodes].into(),
+            reported_quarantined: NodeSet::EMPTY,
+            unreported_quarantined: NodeSet::EMPTY,
+            refusing: NodeSet::EMPTY,
+        }
+    }
+
+    /// What is known of a node.
+    pub(crate) fn of(&self, node: NodeId) -> &NodeRecord {
+        &self.nodes[node.index()]
+    }
+
+    pub(crate) fn is_up(&self, node: NodeId) -> bool {
+        self.of(node).state == NodeMode::Up
+    }
+
+    /// The node votes. Reported if it did not before.
+    pub(crate) fn mark_up(&mut self, node: NodeId, now: Timestamp) {
+        if self.enter(node, NodeMode::Up, now) {
+            self.push(PendingEvent::NodeUp(node));
+        }
+    }
+
+    /// The node does not answer, or not for a lock. Reported if it was not down before.
+    pub(crate) fn mark_down(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        self.clear_refusing(node);
+        self.nodes[node.index()].fault = Some(fault);
+        if self.enter(node, NodeMode::Down, now) {
+            self.push(PendingEvent::NodeDown(node, fault));
+        }
+    }
+
+    /// The node answers an attempt with an error. Reported as [`mark_down`](NodeStates::mark_down).
+    pub(crate) fn mark_refusing(&mut self, node: NodeId, fault: Fault, now: Timestamp) {
+        self.mark_down(node, fault, now);
+        self.refusing.insert(node);
+    }
+
+    /// The node answers attempts again, or its connection is lost.
+    pub(crate) fn clear_refusing(&mut self, node: NodeId) {
+        self.refusing = self.refusing.without(NodeSet::from_iter([node]));
+    }
+
+    pub(crate) fn is_refusing(&self, node: NodeId) -> bool {
+        self.refusing.contains(node)
+    }
+
+    /// The node answers, and cannot serve one lock, but can serve others.
+    pub(crate) fn record_fault(&mut self, node: NodeId, fault: Fault) {
+        self.nodes[node.index()].fault = Some(fault);
+    }
+
+    /// The node answers, and is in quarantine for this time. Reported if it was in another state before, or if this
+    /// quarantine was not reported.
+    pub(crate) fn mark_quarantined(&mut self, node: NodeId, remaining: Duration, now: Timestamp) {
+        if self.enter(node, NodeMode::Quarantined, now) || self.unreported_quarantined.contains(node) {
+            self.unreported_quarantined = self.unreported_quarantined.without(NodeSet::from_iter([node]));
+            self.reported_quarantined.insert(node);
+            self.push(PendingEvent::NodeQuarantined(node, remaining));
+        }
+    }
+
+    /// A quarantine begins. It is reported with the node's first reply.
+    pub(crate) fn quarantine_began(&mut self, node: NodeId) {
+        self.unreported_quarantined.insert(node);
+    }
+
+    /// The quarantine has ended. Reported if its beginning was.
+    pub(crate) fn quarantine_ended(&mut self, node: NodeId) {
+        let node_alone = NodeSet::from_iter([node]);
+        self.unreported_quarantined = self.unreported_quarantined.without(node_alone);
+        if self.reported_quarantined.contains(node) {
+            self.reported_quarantined = self.reported_quarantined.without(node_alone);
+            self.push(PendingEvent::QuarantineEnded(node));
+        }
+    }
+
+    pub(crate) fn may_evict(&self, node: NodeId, policy: &'static str) {
+        self.push(PendingEvent::MayEvict(node, policy));
+    }
+
+    /// Enters a state. True if the node was in another one.
+    fn enter(&mut self, node: NodeId, state: NodeMode, now: Timestamp) -> bool {
+        let record = &mut self.nodes[node.index()];
+        let is_change = record.state != state;
+        if is_change {
+            (record.state, record.since) = (state, now);
+        }
+        is_change
+    }
+
+    /// Reports something else about a node.
+    pub(crate) fn push(&self, event: PendingEvent) {
+        if let Some(queue) = &self.queue {
+            queue.push(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fault::{Cause, Phase};
+
+    const REFUSED: Fault = Fault::new(Phase::Connect, Cause::Refused);
+
+    fn delivered(queue: &EventQueue) -> Vec<String> {
+        let mut delivered = Vec::new();
+        queue.deliver(usize::MAX, |event| {
+            delivered.push(match event {
+                PendingEvent::NodeDown(node, fault) => format!("{node} {fault}"),
+                PendingEvent::NodeQuarantined(node, remaining) => format!("{node} quarantined for {remaining:?}"),
+                PendingEvent::NodeUp(node) => format!("{node} up"),
+                PendingEvent::QuarantineEnded(node) => format!("{node} out of quarantine"),
+                other => panic!("{other:?}"),
+            });
+        });
+        delivered
+    }
+
+    #[test]
+    fn each_change_of_a_node_is_one_event() {
+        let queue = Arc::new(EventQueue::default());
+        let at = |seconds| Timestamp::ORIGIN.after(Duration::from_secs(seconds));
+        let mut states = NodeStates::new(Some(Arc::clone(&queue)), 3, at(0));
+        let (one, two) = (NodeId::new(1), NodeId::new(2));
+        for now in [1, 2] {
+            states.mark_up(one, at(now));
+            states.mark_down(two, REFUSED, at(now));
+        }
+        assert!(states.is_up(one) && !states.is_up(two) && !states.is_up(NodeId::new(0)));
+        states.mark_up(two, at(3));
+        states.mark_down(one, REFUSED, at(4));
+        let late = Fault::new(Phase::Reply, Cause::TimedOut);
+        states.mark_down(one, late, at(5));
+        assert_eq!((states.of(one).since, states.of(one).fault), (at(4), Some(late)));
+        states.mark_up(one, at(6));
+        let down = |node| format!("{node} connection refused (connect)");
+        assert_eq!(delivered(&queue), ["1 up".into(), down(2), "2 up".into(), down(1), "1 up".into()]);
+        assert!(delivered(&queue).is_empty());
+
+        let seconds = Duration::from_secs;
+        states.quarantine_began(one);
+        states.mark_quarantined(one, seconds(9), at(8));
+        states.mark_quarantined(one, seconds(8), at(9));
+        assert_eq!((states.of(one).state, states.of(one).since), (NodeMode::Quarantined, at(8)));
+        states.quarantine_began(one);
+        states.mark_quarantined(one, seconds(9), at(10));
+        assert_eq!(delivered(&queue), ["1 quarantined for 9s", "1 quarantined for 9s"]);
+        states.mark_down(one, REFUSED, at(11));
+        states.quarantine_began(one);
+        states.mark_down(one, REFUSED, at(12));
+        states.mark_quarantined(one, seconds(7), at(13));
+        states.quarantine_ended(one);
+        states.quarantine_ended(one);
+        states.mark_up(one, at(20));
+        states.quarantine_began(one);
+        states.quarantine_ended(one);
+        states.mark_up(one, at(21));
+        assert_eq!(
+            delivered(&queue),
+            [down(1), "1 quarantined for 7s".into(), "1 out of quarantine".into(), "1 up".into()]
+        );
+    }
+}
