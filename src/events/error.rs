@@ -1,7 +1,8 @@
-//! What went wrong: a kind for the program, a line for the person, and every node's own cause.
+//! Errors: a kind for the program, a line for the log, and the cause at each node.
 //!
-//! "Held by someone else" is not among the errors: it is `Ok(None)`. An error means that the library could not find out,
-//! or was not able or allowed to try. No text from a server, no password, no token and no URL is ever part of one.
+//! A lock that another client holds is not an error: it is `Ok(None)`. An error means that the state of the lock could
+//! not be determined, or that no attempt was possible or permitted. No error contains text from a server, a password, a
+//! token or a URL.
 
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -10,10 +11,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// What everything that can fail returns here.
+/// The result of each call that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation could not be done.
+/// Why an operation failed.
 ///
 /// `Display` gives one line that names every node that failed:
 ///
@@ -29,7 +30,7 @@ struct Content {
     message: Cow<'static, str>,
     causes: Vec<NodeFault>,
     is_permanent: bool,
-    /// The other nodes, and what became of each.
+    /// The other nodes, with their states.
     others: Vec<String>,
 }
 
@@ -43,25 +44,26 @@ struct Content {
 pub enum ErrorKind {
     /// The wait was cancelled from another thread. Nothing is held.
     Cancelled,
-    /// A setting, a node's URL, a resource name or a time to live cannot be used. Mend the program or its configuration.
+    /// A setting, a node's URL, a resource name or a time to live cannot be used. Correct the program or its
+    /// configuration.
     Config,
     /// The operating system gave no random bytes, so no owner token could be drawn. Nothing was sent.
     Entropy,
-    /// The client, guard or cancel handle was made before a `fork`, and this process is the child: they are the parent's,
-    /// and nothing was touched. Build a client in the child; a lock that the parent holds is held by the parent.
+    /// The client, guard or cancel handle was made before a `fork`, and this process is the child. They belong to the
+    /// parent, and nothing was changed. Build a client in the child; the parent still holds its locks.
     Forked,
-    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock does not last for as long as
-    /// [`ensure`](crate::MutexGuard::ensure) was told. Nothing was sent. Where it has ended, another client may hold the lock:
-    /// stop the work that was done under it, and lock anew.
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock ends before the time that
+    /// [`ensure`](crate::MutexGuard::ensure) requires. Nothing was sent. If the lease has ended, another client may
+    /// hold the lock: stop the protected work and acquire the lock again.
     LeaseLost,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
-    /// held is not known; trying again later may help, unless the error [is permanent](Error::is_permanent).
-    /// [`Error::causes`] says what went wrong at each node. A wait also fails with this when the lock is held by a key that
-    /// has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
+    /// held is unknown; a later attempt may succeed, unless the error [is permanent](Error::is_permanent).
+    /// [`Error::causes`] lists what failed at each node. A wait also fails with this kind when the lock is held by a
+    /// key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)).
     Unavailable,
 }
 
-/// One node that gave no usable answer, and why.
+/// One node without a usable reply, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFault {
     address: String,
@@ -69,15 +71,15 @@ pub struct NodeFault {
 }
 
 impl Error {
-    /// What can be done about it.
+    /// The kind, which says what a caller can do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Whether trying again cannot help until something is changed: the program, its configuration, or a node.
+    /// Whether a further attempt fails as well until the program, its configuration or a node is changed.
     ///
-    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and [`LeaseLost`](ErrorKind::LeaseLost); and for
-    /// [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
+    /// True for [`Config`](ErrorKind::Config), [`Forked`](ErrorKind::Forked) and [`LeaseLost`](ErrorKind::LeaseLost);
+    /// and for [`Unavailable`](ErrorKind::Unavailable) where so many [causes](Error::causes) are
     /// [permanent](crate::Cause::is_permanent) that the other nodes are no quorum.
     ///
     /// ```
@@ -95,8 +97,7 @@ impl Error {
         self.0.is_permanent
     }
 
-    /// Every node that gave no usable answer, and why, in the order in which the nodes were named. Empty when no node was
-    /// asked.
+    /// Each node without a usable reply, and why, in the order of the configuration. Empty if nothing was sent.
     pub fn causes(&self) -> &[NodeFault] {
         &self.0.causes
     }
@@ -107,7 +108,7 @@ impl Error {
         Error(Box::new(Content { kind, message: message.into(), causes, is_permanent, others }))
     }
 
-    /// Too few of the nodes answered. `what` could not be done; `others` are the nodes without a cause.
+    /// Too few of the nodes answered, so `what` failed; `others` are the nodes without a cause.
     pub(crate) fn unavailable(
         what: &str,
         nodes: usize,
@@ -132,7 +133,7 @@ impl Error {
         error
     }
 
-    /// The operating system does not let the library do something.
+    /// A system call failed.
     pub(crate) fn system(what: &str, error: &io::Error) -> Error {
         Error::new(ErrorKind::Unavailable, format!("cannot {what}: {error}"))
     }
@@ -142,17 +143,17 @@ impl Error {
         Error::new(ErrorKind::Entropy, "the operating system gave no random bytes for an owner token")
     }
 
-    /// A quorum granted the lock when its time to live had passed already.
+    /// A quorum granted the lock, and its time to live had passed already.
     pub(crate) fn too_late(resource: &str, ttl: Duration) -> Error {
         let message = format!(
-            "cannot lock {resource:?}: a quorum answered, but only after the lease had ended; the time to live of {} is \
-             too short",
+            "cannot lock {resource:?}: a quorum answered, but only after the lease had ended; the time to live of {} \
+             is too short",
             Human(ttl)
         );
         Error::new(ErrorKind::Unavailable, message)
     }
 
-    /// The lock is lost, or lasts for less time than is needed: for how long, and how much is needed.
+    /// The lock is lost, or ends too early. `times`: how long it still lasts, and how long it must last.
     pub(crate) fn lease_lost(resource: &str, times: Option<(Duration, Duration)>) -> Error {
         let message = match times {
             None => format!("the lock of {resource:?} is lost"),
@@ -165,7 +166,7 @@ impl Error {
         Error::new(ErrorKind::LeaseLost, message)
     }
 
-    /// With these causes, of so many nodes in all: whether it is permanent goes by the causes.
+    /// With these causes, of this many nodes in all. The causes decide whether the error is permanent.
     pub(crate) fn with_causes_of(mut self, nodes: usize, causes: Vec<NodeFault>) -> Error {
         let permanent = causes.iter().filter(|node| node.cause().is_permanent()).count();
         self.0.is_permanent = nodes - permanent < nodes / 2 + 1;
@@ -216,7 +217,7 @@ impl NodeFault {
         NodeFault { address, fault }
     }
 
-    /// Appends all of them to a line, in brackets; nothing when there are none.
+    /// Appends all causes to a line, in brackets; nothing if there are none.
     pub(crate) fn list(causes: &[NodeFault], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, cause) in causes.iter().enumerate() {
             write!(f, "{}{cause}", if index == 0 { " [" } else { "; " })?;
@@ -229,12 +230,12 @@ impl NodeFault {
         &self.address
     }
 
-    /// How far the node had come.
+    /// The phase in which it failed.
     pub fn phase(&self) -> Phase {
         self.fault.phase
     }
 
-    /// What went wrong there.
+    /// Why it failed.
     pub fn cause(&self) -> Cause {
         self.fault.cause
     }
@@ -251,7 +252,7 @@ impl fmt::Display for NodeFault {
     }
 }
 
-/// A fault as an operator reads it. Its words are ours; a system error is in the words of the operating system.
+/// A fault in words for an operator. Only the text of a system error comes from the operating system.
 pub(crate) struct Explained(pub(crate) Fault);
 
 impl fmt::Display for Explained {
@@ -279,22 +280,25 @@ impl fmt::Display for Explained {
                 return write!(f, "restarted or was a replica, does not vote for another {}", Human(left));
             }
             (Cause::System(number), ..) if number != 0 => return io::Error::from_raw_os_error(number).fmt(f),
-            (Cause::TimedOut, ..) => {
-                f.write_str(match phase {
-                    Phase::Resolve => "host name not resolved",
-                    Phase::Connect => "no connection",
-                    Phase::Handshake => "no answer to the handshake",
-                    _ => "no reply",
-                })?;
-                return match detail {
-                    Detail::Limit(time, Some(setting)) => write!(f, " within {} ({setting})", Human(time)),
-                    Detail::Limit(time, None) => write!(f, " within {}", Human(time)),
-                    _ => f.write_str(" in time"),
-                };
-            }
+            (Cause::TimedOut, ..) => return timed_out(phase, detail, f),
             _ => return cause.fmt(f),
         };
         f.write_str(text)
+    }
+}
+
+/// Which step took too long, its limit, and the setting of that limit.
+fn timed_out(phase: Phase, detail: Detail, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(match phase {
+        Phase::Resolve => "host name not resolved",
+        Phase::Connect => "no connection",
+        Phase::Handshake => "no answer to the handshake",
+        _ => "no reply",
+    })?;
+    match detail {
+        Detail::Limit(time, Some(setting)) => write!(f, " within {} ({setting})", Human(time)),
+        Detail::Limit(time, None) => write!(f, " within {}", Human(time)),
+        _ => f.write_str(" in time"),
     }
 }
 

@@ -1,9 +1,9 @@
-//! What an extension by hand came to.
+//! The outcome of an extension by a call.
 
 use crate::events::error::NodeFault;
 use std::fmt;
 
-/// What holds after [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error of the call: it found out.
+/// The outcome of [`MutexGuard::extend`](crate::MutexGuard::extend). None of these is an error: the call determined it.
 ///
 /// `Display` gives one line for a log, with the cause at each node where there are any.
 ///
@@ -13,13 +13,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a lock that was not extended must not be relied on for longer"]
 pub enum ExtendOutcome {
-    /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining) says
-    /// how long that is.
+    /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining)
+    /// says how long that is.
     Extended,
-    /// Too few nodes answered in time, for these reasons. The lock is still ours for what is left of its old lease.
+    /// Too few nodes answered in time, for these reasons. The lock is still held until its old lease ends.
     Failed(Vec<NodeFault>),
-    /// The lease has ended, or so many nodes say that the lock is not ours that no quorum can hold it. Another client may
-    /// hold it.
+    /// The lease has ended, or so many nodes replied that they do not have the key that no quorum can hold it. Another
+    /// client may hold the lock.
     Lost,
 }
 

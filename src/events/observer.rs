@@ -4,8 +4,8 @@ use crate::events::event::Event;
 use std::sync::Arc;
 
 /// Receives the [events](crate::event) of the locks and nodes of a client. Given to
-/// [`Builder::observer`](crate::Builder::observer), once or several times. The [recipes](crate::docs::recipes) show one for
-/// logs and metrics.
+/// [`Builder::observer`](crate::Builder::observer), once or several times. The [recipes](crate::docs::recipes) show one
+/// for logs and metrics.
 ///
 /// ```
 /// use quorumlock::event::Event;
@@ -38,33 +38,33 @@ use std::sync::Arc;
 ///
 /// # When and where it is called
 ///
-/// * On the thread whose call caused or found the event, before that call returns; for automatic extension, on the watchdog
-///   thread. Events of different threads have no defined order.
-/// * An event that belongs to no call (nodes, and the releases of dropped guards) waits in a queue, which one thread at a
-///   time delivers, in order. A call that reports an event delivers queued events after its own: at most 32, so that a slow
-///   observer does not block the thread. A call that waits does so after each attempt. The next call of any thread delivers
-///   the rest. Without calls, the watchdog thread does, if there is one, within a second; and so does the drop of the
-///   client's last handle, for one [`node_timeout`](crate::Builder::node_timeout) at most.
-/// * The queue holds 65,536 events. Outcomes of releases that do not fit are dropped, and so is what is left when the client
-///   has ended. [`EventsDropped`](crate::event::EventsDropped) counts them.
-/// * Never while a lock of this library is held. A callback may use the client: lock, unlock, drop guards, drop clients.
-///   The events of its own calls, with this client or another, are not reported, because that would never end. Nodes that
-///   go down or up meanwhile are reported afterwards.
-/// * Several observers of one client are called one after the other, in the order in which they were given, with the same
-///   event.
-/// * A panic of an observer is caught and discarded. It changes nothing: not the result of the call, not the watchdog, not
-///   a guard that another panic drops, and not the other observers.
+/// * On the thread whose call caused or found the event, before that call returns; for automatic extension, on the
+///   watchdog thread. Events of different threads have no defined order.
+/// * An event that belongs to no call (nodes, and the releases of dropped guards) waits in a queue, which one thread at
+///   a time delivers, in order. A call that reports an event delivers queued events after its own: at most 32, so that
+///   a slow observer does not block the thread. A call that waits does so after each attempt. The next call of any
+///   thread delivers the rest. Without calls, the watchdog thread does, if there is one, within a second; and so does
+///   the drop of the client's last handle, for one [`node_timeout`](crate::Builder::node_timeout) at most.
+/// * The queue holds 65,536 events. Outcomes of releases that do not fit are dropped, and so is what is left when the
+///   client has ended. [`EventsDropped`](crate::event::EventsDropped) counts them.
+/// * Never while a lock of this library is held. A callback may use the client: lock, unlock, drop guards, drop
+///   clients. The events of its own calls, with this client or another, are not reported, because that would never end.
+///   Nodes that go down or up meanwhile are reported afterwards.
+/// * Several observers of one client are called one after the other, in the order in which they were given, with the
+///   same event.
+/// * A panic of an observer is caught and discarded. It changes nothing: not the result of the call, not the watchdog,
+///   not a guard that another panic drops, and not the other observers.
 ///
 /// A client without an observer creates no event.
 ///
 /// # Rules for observers
 ///
-/// * Return quickly. A slow observer delays the call that reports the event, by up to 33 times its own duration, and the
-///   threads that wait behind that call for the same resource. The lease of a lock that was just acquired shrinks
-///   meanwhile. On the watchdog thread a slow observer delays extensions, and locks may be lost. Send slow work to another
-///   thread, by a channel.
-/// * Do not wait for a lock that the same thread holds or waits for: that is a deadlock. The same is true for any mutex that
-///   the program may hold while it locks or unlocks.
+/// * Return quickly. A slow observer delays the call that reports the event, by up to 33 times its own duration, and
+///   the threads that wait behind that call for the same resource. The lease of a lock that was just acquired shrinks
+///   meanwhile. On the watchdog thread a slow observer delays extensions, and locks may be lost. Send slow work to
+///   another thread, by a channel.
+/// * Do not wait for a lock that the same thread holds or waits for: that is a deadlock. The same is true for any mutex
+///   that the program may hold while it locks or unlocks.
 /// * The client owns its observers, so an observer that owns the client leaks both.
 pub trait Observer: Send + Sync {
     /// Called once for each event.

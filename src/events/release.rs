@@ -10,19 +10,20 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReleaseOutcome {
-    /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any more:
-    /// another client may have held the lock since. A program that relies on having been alone must check that now.
+    /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any
+    /// more: another client may have held the lock since. A program that relies on mutual exclusion must check its work
+    /// now.
     ///
-    /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do not
-    /// answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
+    /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do
+    /// not answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
     Expired,
-    /// The lock was ours to the end, and a quorum of nodes has deleted it.
+    /// The lock was held until the release, and a quorum of nodes has deleted it.
     Released,
 }
 
 impl ReleaseOutcome {
-    /// What the answers mean for a lease that was, or was not, valid when the release was sent. None when neither a deletion
-    /// by a quorum nor its loss could be told.
+    /// The outcome for a lease that was, or was not, valid when the release was sent. None when the replies show
+    /// neither a deletion by a quorum nor the loss of the lock.
     pub(crate) fn of(outcome: ReleaseVerdict, was_valid: bool) -> Option<ReleaseOutcome> {
         match outcome {
             ReleaseVerdict::Released if was_valid => Some(ReleaseOutcome::Released),

@@ -10,7 +10,7 @@ use super::failure::{Failure, Result};
 use super::handle::Output;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Of a function that can fail and says why.
+/// Runs a function that can fail and writes an error object.
 pub(super) fn call_with_error(error: Output<*const ErrorObject>, body: impl FnOnce() -> Result<Code>) -> Code {
     let _uncancelled = CancellationDisabled::new();
     let failure = match run(body) {
@@ -24,13 +24,13 @@ pub(super) fn call_with_error(error: Output<*const ErrorObject>, body: impl FnOn
     code
 }
 
-/// Of a function that can fail, and whose code says why.
+/// Runs a function that can fail, and whose code says why.
 pub(super) fn call(body: impl FnOnce() -> Result<Code>) -> Code {
     let _uncancelled = CancellationDisabled::new();
     run(body).unwrap_or_else(|failure| failure.code)
 }
 
-/// Of a function that gives a value, and another one when there is none.
+/// Runs a function that returns a value; `otherwise` if it has none or panics.
 pub(super) fn call_or<R>(otherwise: R, body: impl FnOnce() -> Option<R>) -> R {
     let _uncancelled = CancellationDisabled::new();
     caught(body).flatten().unwrap_or(otherwise)

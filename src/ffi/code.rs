@@ -1,4 +1,4 @@
-//! What a call gives: numbers with fixed meanings.
+//! The results of calls: numbers with fixed meanings.
 //!
 //! A number that has been published is never given to anything else, and never changed. A new one goes behind the
 //! others of its hundred: below 100 are answers, from 100 failures for a reason outside the call, from 200 calls that
@@ -54,7 +54,7 @@ impl Code {
         Code::Panic,
     ];
 
-    /// Whether the call did what it is for. Then there is no error to tell of.
+    /// Whether the call determined an answer. Then there is no error object.
     pub(super) fn is_answer(self) -> bool {
         (self as u32) < 100
     }

@@ -1,4 +1,4 @@
-//! What C can ask of an error and its faults.
+//! The functions that read an error and its faults.
 
 use super::boundary::call_or;
 use super::code::Code;

@@ -46,7 +46,7 @@ pub(super) struct EventObject<'e> {
     event: &'e event::Event,
     parts: Parts<'e>,
     faults: Vec<FaultObject>,
-    /// Made when the program asks for it.
+    /// Rendered at the first call for it.
     message: OnceLock<String>,
 }
 

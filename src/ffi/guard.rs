@@ -31,7 +31,7 @@ pub(super) struct GuardHandle {
     fence: u64,
     state: ForkSafeMutex<GuardState>,
     put_back: Condvar,
-    /// What becomes readable when the lock is lost, if a program has asked for that.
+    /// The descriptor that becomes readable when the lock is lost, if the program has requested it.
     pub(super) event_fd: OnceLock<Arc<EventFd>>,
 }
 

@@ -1,10 +1,10 @@
 //! Pointers from C, as types that say whose they are. Nearly all of the unsafe code is here, and why it is sound.
 //!
 //! ```text
-//!   quorumlock_guard *guard, in a call          Borrowed<GuardHandle>              counted once more for the call
-//!   quorumlock_guard *guard, in a _free         Returned<GuardHandle>          taken back
-//!   quorumlock_guard **guard                    Output<*const GuardHandle>     NonNullOutput, when it is not NULL; written once
-//!   const quorumlock_event *event               View<Event>              lasts as long as the header says
+//!   quorumlock_guard *guard, in a call     Borrowed<GuardHandle>          counted once more for the call
+//!   quorumlock_guard *guard, in a _free    Returned<GuardHandle>          taken back
+//!   quorumlock_guard **guard               Output<*const GuardHandle>     NonNullOutput, if not NULL; written once
+//!   const quorumlock_event *event          View<EventObject>              lasts as long as the header says
 //! ```
 //!
 //! Outside of this file only C makes such values, in calls of the functions with `no_mangle`. What the header demands
@@ -30,9 +30,9 @@ impl<T> Borrowed<T> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: It came from `Arc::into_raw` in `NonNullOutput::give` or `new_handle`, for the same type, as the header has one
-        // type of handle for one of content. It was not given back, so C's own count keeps it alive now; a program that
-        // frees it while this runs breaks convention 1.
+        // SAFETY: It came from `Arc::into_raw` in `NonNullOutput::write_handle` or `new_handle`, for the same type, as
+        // the header has one type of handle for one of content. It was not given back, so C's own count keeps it alive
+        // now; a program that frees it while this runs breaks convention 1.
         unsafe {
             Arc::increment_strong_count(self.0);
             Some(Arc::from_raw(self.0))

@@ -61,7 +61,7 @@ extern "C" fn quorumlock_guard_on_lost(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        // Ours from here on, also if this fails.
+        // Owned from here on: it is released also if this fails.
         let userdata = Userdata::new(userdata, release);
         let guard = guard.required("guard")?;
         let callback = LostCallback { lost: lost.ok_or_else(|| Failure::null("lost"))?, userdata };

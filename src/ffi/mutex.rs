@@ -43,7 +43,7 @@ impl MutexHandle {
         })
     }
 
-    /// Gives a guard, or that another client has the lock.
+    /// Writes a guard, or returns that another client holds the lock.
     fn take(
         &self,
         guard: Output<*const GuardHandle>,

@@ -1,4 +1,4 @@
-//! How the nodes of a client look, as C can ask: a copy of what the client knows.
+//! The state of the nodes of a client: a copy, which C reads by index.
 
 use super::boundary::{call_or, call_with_error};
 use super::client::ClientHandle;
@@ -82,7 +82,7 @@ fn of<R>(nodes: &Borrowed<NodeList>, index: usize, otherwise: R, say: impl FnOnc
     call_or(otherwise, || nodes.optional()?.0.get(index).map(say))
 }
 
-/// Gives C the list that the client gives.
+/// Writes the list of the client as a handle.
 fn write_list(
     client: Borrowed<ClientHandle>,
     nodes: Output<*const NodeList>,

@@ -78,8 +78,8 @@ impl AttemptLost {
         self.refused
     }
 
-    /// The nodes that gave no usable reply, and why. An attempt ends as soon as it is lost, so it may not have waited for
-    /// the other nodes.
+    /// The nodes that gave no usable reply, and why. An attempt ends as soon as it is lost, so it may not have waited
+    /// for the other nodes.
     pub fn causes(&self) -> &[NodeFault] {
         &self.causes
     }
@@ -170,8 +170,8 @@ impl fmt::Display for ExtensionFailed {
 /// A wait for a lock failed, because the lock is held by a key without expiry on a majority of nodes. Reported once for
 /// each wait.
 ///
-/// Such a lock never ends by itself: a program set the key without an expiry, or stopped between setting it and giving it
-/// one. Delete the key if no program holds the lock.
+/// Such a lock never ends by itself: a program set the key without an expiry, or stopped between setting it and giving
+/// it one. Delete the key if no program holds the lock.
 #[derive(Clone, Debug)]
 pub struct KeyWithoutExpiry {
     pub(crate) resource: ResourceName,
@@ -204,9 +204,9 @@ impl fmt::Display for KeyWithoutExpiry {
 
 /// A lock was lost while its guard existed: another client may hold it. Reported once for each guard at most.
 ///
-/// If the guard has a [`Watchdog`](crate::Watchdog), or its [`lost`](crate::MutexGuard::lost) channel was requested, the
-/// event is reported in time, together with the message on that channel. Otherwise the loss is found by the next extension
-/// or by the release. In every case an event of the guard's release follows.
+/// If the guard has a [`Watchdog`](crate::Watchdog), or its [`lost`](crate::MutexGuard::lost) channel was requested,
+/// the event is reported in time, together with the message on that channel. Otherwise the loss is found by the next
+/// extension or by the release. In every case an event of the guard's release follows.
 #[derive(Clone, Debug)]
 pub struct Lost {
     pub(crate) resource: ResourceName,
@@ -242,8 +242,8 @@ impl fmt::Display for Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// So many nodes replied that the key is gone or another client's that no quorum can hold it: it was evicted, deleted,
-    /// or forgotten in a restart.
+    /// So many nodes replied that the key is gone or another client's that no quorum can hold it: it was evicted,
+    /// deleted, or forgotten in a restart.
     KeyGone,
     /// The lease expired: no extension was sent, or too few nodes answered.
     LeaseEnded,

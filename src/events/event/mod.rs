@@ -1,8 +1,9 @@
 //! What an [`Observer`](crate::Observer) receives: [`Event`], one variant and one type for each kind.
 //!
-//! `Display` of each gives one line for a log, in plain technical English; the [page of messages](crate::docs::messages)
-//! shows every line. The methods give the parts, for metrics. An event owns its content, so that it can be cloned and kept.
-//! None holds an owner token, a password, a full URL or text from a server. Variants and parts may be added.
+//! `Display` of each gives one line for a log, in plain technical English; the [page of
+//! messages](crate::docs::messages) shows every line. The methods give the parts, for metrics. An event owns its
+//! content, so that it can be cloned and kept. None holds an owner token, a password, a full URL or text from a server.
+//! Variants and parts may be added.
 //!
 //! ```
 //! use quorumlock::event::Event;
@@ -112,8 +113,8 @@ impl fmt::Display for Event {
     }
 }
 
-/// Events were dropped, because they happen faster than the observers return. Events of nodes are never dropped while the
-/// client exists.
+/// Events were dropped, because they happen faster than the observers return. Events of nodes are never dropped while
+/// the client exists.
 ///
 /// Delivered before the events that still wait in the queue.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@ use crate::events::error::NodeFault;
 use std::fmt;
 use std::time::Duration;
 
-/// A node stopped answering, or never answered: its connection was lost or could not be made, it was rejected, or it answers
-/// attempts with an error.
+/// A node stopped answering, or never answered: its connection was lost or could not be made, it was rejected, or it
+/// answers attempts with an error.
 ///
-/// Reported once each time that the node goes down, however many attempts fail. The end of an idle connection is reported
-/// only if it cannot be made again.
+/// Reported once each time that the node goes down, however many attempts fail. The end of an idle connection is
+/// reported only if it cannot be made again.
 #[derive(Clone, Debug)]
 pub struct NodeDown {
     pub(crate) fault: NodeFault,
@@ -33,8 +33,8 @@ impl fmt::Display for NodeDown {
     }
 }
 
-/// A node may forget a lock while it is held: it has a limit of memory and evicts keys when it is full. Reported once for
-/// each connection.
+/// A node may forget a lock while it is held: it has a limit of memory and evicts keys when it is full. Reported once
+/// for each connection.
 #[derive(Clone, Debug)]
 pub struct NodeMayEvict {
     pub(crate) address: String,
@@ -59,9 +59,9 @@ impl fmt::Display for NodeMayEvict {
     }
 }
 
-/// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to disk.
-/// The declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once for each
-/// connection.
+/// A node is declared [`durable`](crate::Node::durable), and its `INFO` says `aof_enabled:0`: it appends no write to
+/// disk. The declaration is ignored, and the [`RestartPolicy`](crate::RestartPolicy) holds for this node. Reported once
+/// for each connection.
 #[derive(Clone, Debug)]
 pub struct NodeNotDurable {
     pub(crate) address: String,
@@ -81,8 +81,8 @@ impl fmt::Display for NodeNotDurable {
     }
 }
 
-/// A node was restarted, or was a replica, and may have forgotten locks: its votes do not count until the quarantine ends,
-/// see [`RestartPolicy`](crate::RestartPolicy).
+/// A node was restarted, or was a replica, and may have forgotten locks: its votes do not count until the quarantine
+/// ends, see [`RestartPolicy`](crate::RestartPolicy).
 ///
 /// Reported with the node's first reply, and again if it was down meanwhile or restarted once more.
 #[derive(Clone, Debug)]
@@ -147,8 +147,8 @@ impl fmt::Display for QuarantineEnded {
     }
 }
 
-/// A node refuses `PUBLISH` or `SUBSCRIBE`, usually by its access control list. Locks work; a wait for a lock that another
-/// program releases may end later. Reported once for each node and command, see
+/// A node refuses `PUBLISH` or `SUBSCRIBE`, usually by its access control list. Locks work; a wait for a lock that
+/// another program releases may end later. Reported once for each node and command, see
 /// [`Builder::release_notifications`](crate::Builder::release_notifications).
 #[derive(Clone, Debug)]
 pub struct ReleaseNotificationsRefused {

@@ -43,8 +43,8 @@ impl fmt::Display for Released {
     }
 }
 
-/// Too few nodes answered a release in time. A node that hangs runs it later; at the latest, the lock ends with its time to
-/// live.
+/// Too few nodes answered a release in time. A node that hangs runs it later; at the latest, the lock ends with its
+/// time to live.
 #[derive(Clone, Debug)]
 pub struct ReleaseFailed {
     pub(crate) resource: ResourceName,
