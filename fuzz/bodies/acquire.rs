@@ -1,7 +1,7 @@
 //! One call that wants the lock, among nodes that answer what they like, when they like, on a clock that goes on as it
 //! likes.
 //!
-//! Input: the number of nodes and the terms, then what happens until the bytes are used up. Beside the machine runs a
+//! Input: the number of nodes and the config, then what happens until the bytes are used up. Beside the machine runs a
 //! model that knows the rules of the specification and shares nothing with the code but the types of its arguments:
 //! votes are counted in arrays, times are numbers. Rules:
 //! 1. Won if, and only if, a quorum granted and the clock is before the lease's end; that end counts from the
@@ -66,7 +66,7 @@ struct Model {
     /// What the nodes of the last attempt had.
     budget: u64,
     delays: (u64, u64),
-    patience: WaitLimit,
+    wait_limit: WaitLimit,
     started: u64,
     /// When the cluster was last seen to be there.
     seen_at: u64,
@@ -94,7 +94,7 @@ impl Run {
         let ttl = ttl.ok()?;
         let (shortest, longest) = (pick(&TIMES, input) * MILLI, pick(&TIMES, input) * MILLI);
         let now = pick(&ORIGINS, input);
-        let patience = match input.byte() % 4 {
+        let wait_limit = match input.byte() % 4 {
             0 => WaitLimit::Until(time(now.saturating_add(pick(&TIMES, input) * MILLI))),
             1 => WaitLimit::WhileAvailable(Duration::from_nanos(pick(&TIMES, input) * MILLI)),
             2 => WaitLimit::Once,
@@ -103,12 +103,12 @@ impl Run {
         };
         let node_timeout = pick(&TIMES, input) * MILLI;
         let backoff = Backoff::new(Duration::from_nanos(shortest), Duration::from_nanos(longest));
-        let terms = AcquireConfig {
+        let config = AcquireConfig {
             ttl,
             node_timeout: Duration::from_nanos(node_timeout),
-            patience,
+            wait_limit,
             backoff,
-            hopeless_after: Duration::MAX,
+            permanent_fault_limit: Duration::MAX,
         };
         let model = Model {
             nodes,
@@ -116,7 +116,7 @@ impl Run {
             node_timeout,
             budget: node_timeout,
             delays: (shortest.min(longest), longest),
-            patience,
+            wait_limit,
             started: now,
             seen_at: now,
             was_held: false,
@@ -124,7 +124,7 @@ impl Run {
             left_behind: [false; MOST_NODES],
             expects: Expected::Attempt,
         };
-        Some(Run { machine: Acquire::new(terms, time(now)), model, now, ahead: 0, has_ended: false })
+        Some(Run { machine: Acquire::new(config, time(now)), model, now, ahead: 0, has_ended: false })
     }
 
     /// Does what the machine says, or cancels it.
@@ -266,7 +266,7 @@ impl Model {
 
     /// The caller's deadline, if it is one: one that had passed at the start is not.
     fn deadline(&self) -> Option<u64> {
-        match self.patience {
+        match self.wait_limit {
             WaitLimit::Until(deadline) => Some(deadline.as_nanos()).filter(|deadline| *deadline > self.started),
             WaitLimit::Once | WaitLimit::WhileAvailable(_) => None,
         }
@@ -303,7 +303,7 @@ impl Model {
         if self.was_held {
             self.seen_at = now;
         }
-        let end = match self.patience {
+        let end = match self.wait_limit {
             WaitLimit::Once => Some(now),
             WaitLimit::Until(deadline) => Some(deadline.as_nanos()),
             WaitLimit::WhileAvailable(time) => {
@@ -324,7 +324,7 @@ impl Model {
 
     fn woken(&mut self, now: u64) {
         let Expected::Wait { then, .. } = self.expects else { return };
-        self.expects = match self.patience {
+        self.expects = match self.wait_limit {
             WaitLimit::Until(deadline) if now >= deadline.as_nanos() => Expected::Done(then),
             _ => Expected::Attempt,
         };

@@ -9,14 +9,15 @@ use std::time::Duration;
 /// For how long each reason has been there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlyEnd {
-    hopeless_since: Option<Timestamp>,
+    quorum_impossible_since: Option<Timestamp>,
     endless_since: Option<Timestamp>,
 }
 
 impl EarlyEnd {
     /// Takes what an attempt that began at `t0` found: whether no quorum is possible for permanent faults.
-    pub fn note_faults(&mut self, is_hopeless: bool, t0: Timestamp) {
-        self.hopeless_since = if is_hopeless { self.hopeless_since.or(Some(t0)) } else { None };
+    pub fn note_faults(&mut self, is_quorum_impossible: bool, t0: Timestamp) {
+        self.quorum_impossible_since =
+            if is_quorum_impossible { self.quorum_impossible_since.or(Some(t0)) } else { None };
     }
 
     /// Takes what an attempt that was decided at `now` found: whether the lock is held by a key that has no expiry on a
@@ -26,18 +27,18 @@ impl EarlyEnd {
     }
 
     /// Another wait for the same lock has found since then that no quorum is possible for permanent faults.
-    pub fn was_hopeless(&mut self, since: Timestamp) {
-        self.hopeless_since = Some(since);
+    pub fn was_quorum_impossible(&mut self, since: Timestamp) {
+        self.quorum_impossible_since = Some(since);
     }
 
     /// Since when no quorum is possible for permanent faults, if that is so.
-    pub fn hopeless_since(&self) -> Option<Timestamp> {
-        self.hopeless_since
+    pub fn quorum_impossible_since(&self) -> Option<Timestamp> {
+        self.quorum_impossible_since
     }
 
     /// Whether no quorum has been possible for so long.
-    pub fn is_hopeless(&self, now: Timestamp, limit: Duration) -> bool {
-        self.hopeless_since.is_some_and(|since| now.since(since) >= limit)
+    pub fn is_quorum_impossible(&self, now: Timestamp, limit: Duration) -> bool {
+        self.quorum_impossible_since.is_some_and(|since| now.since(since) >= limit)
     }
 
     /// Whether two attempts in a row, that much apart, found that the key never expires.
@@ -57,16 +58,16 @@ mod tests {
     #[test]
     fn permanent_faults_count_from_the_first_attempt_of_a_row() {
         let (mut end, limit) = (EarlyEnd::default(), Duration::from_millis(100));
-        assert!(!end.is_hopeless(at(1000), limit));
+        assert!(!end.is_quorum_impossible(at(1000), limit));
         end.note_faults(true, at(10));
         end.note_faults(true, at(60));
-        assert_eq!(end.hopeless_since(), Some(at(10)));
-        assert!(!end.is_hopeless(at(109), limit) && end.is_hopeless(at(110), limit));
+        assert_eq!(end.quorum_impossible_since(), Some(at(10)));
+        assert!(!end.is_quorum_impossible(at(109), limit) && end.is_quorum_impossible(at(110), limit));
         end.note_faults(false, at(110));
         end.note_faults(true, at(120));
-        assert!(!end.is_hopeless(at(219), limit) && end.is_hopeless(at(220), limit));
-        end.was_hopeless(at(50));
-        assert!(end.is_hopeless(at(150), limit));
+        assert!(!end.is_quorum_impossible(at(219), limit) && end.is_quorum_impossible(at(220), limit));
+        end.was_quorum_impossible(at(50));
+        assert!(end.is_quorum_impossible(at(150), limit));
     }
 
     #[test]

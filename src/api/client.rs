@@ -116,14 +116,14 @@ impl Client {
     }
 
     /// The faults of a count, with the addresses of their nodes.
-    pub(crate) fn trouble(&self, count: &RoundResult) -> Unavailability {
+    pub(crate) fn unavailability(&self, count: &RoundResult) -> Unavailability {
         let cause =
             |&(node, fault): &(NodeId, Fault)| NodeFault::new(self.settings().nodes[node.index()].clone(), fault);
         let tally = &count.tally;
         Unavailability {
             answered: tally.granted().union(tally.refused()).union(tally.absent()),
             asked: count.reached,
-            hopeless_since: None,
+            quorum_impossible_since: None,
             causes: count.faults.iter().map(cause).collect(),
         }
     }
@@ -152,14 +152,14 @@ impl Client {
     }
 
     /// The error that too few nodes could answer. `action` names what could not be done.
-    pub(crate) fn unavailable(&self, action: &str, resource: &str, trouble: Unavailability) -> Error {
-        self.unavailable_for(&format!("{action} {resource:?}"), trouble)
+    pub(crate) fn unavailable(&self, action: &str, resource: &str, unavailability: Unavailability) -> Error {
+        self.unavailable_for(&format!("{action} {resource:?}"), unavailability)
     }
 
     /// [`unavailable`](Client::unavailable), where no resource is concerned.
-    pub(crate) fn unavailable_for(&self, action: &str, trouble: Unavailability) -> Error {
+    pub(crate) fn unavailable_for(&self, action: &str, unavailability: Unavailability) -> Error {
         let Settings { nodes, max_ttl, .. } = self.settings();
-        let Unavailability { answered, asked, causes, .. } = trouble;
+        let Unavailability { answered, asked, causes, .. } = unavailability;
         let voting = self.engine().voting();
         let other = |(index, address): (usize, &String)| {
             let node = NodeId::new(index);

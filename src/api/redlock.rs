@@ -97,7 +97,7 @@ impl Redlock {
         if count.is_won() {
             self.nodes()
         } else {
-            Err(self.client.unavailable_for("connect", self.client.trouble(&count)))
+            Err(self.client.unavailable_for("connect", self.client.unavailability(&count)))
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often somebody who waits for sockets looks at the channel that may cancel his wait.
-const GLANCE: Duration = Duration::from_millis(5);
+const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
@@ -98,7 +98,7 @@ impl Wait {
     }
 
     /// Lets the alarm be rung when the wait is cancelled, for as long as what this gives is there. A channel rings none.
-    pub(crate) fn rings<'w>(&'w self, alarm: &Arc<Interrupt>) -> InterruptRegistration<'w> {
+    pub(crate) fn register<'w>(&'w self, alarm: &Arc<Interrupt>) -> InterruptRegistration<'w> {
         let handle = match &self.cancel {
             Cancel::Handle(handle) => Some(handle),
             Cancel::Channel(_) | Cancel::Never => None,
@@ -111,8 +111,8 @@ impl Wait {
 
     /// How long to wait at most before asking whether the wait is [cancelled](Wait::is_cancelled): of a channel nobody is
     /// told who waits for sockets.
-    pub(crate) fn glance(&self) -> Duration {
-        if let Cancel::Channel(_) = self.cancel { GLANCE } else { Duration::MAX }
+    pub(crate) fn check_interval(&self) -> Duration {
+        if let Cancel::Channel(_) = self.cancel { CHANNEL_CHECK_INTERVAL } else { Duration::MAX }
     }
 
     /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
@@ -179,7 +179,7 @@ impl CancelHandle {
         self.0.is_cancelled.store(true, Ordering::Release);
         if !self.is_inherited() {
             lock(&self.0.sender).take();
-            lock(&self.0.alarms).iter().for_each(|alarm| alarm.ring());
+            lock(&self.0.alarms).iter().for_each(|alarm| alarm.set());
         }
     }
 

@@ -161,9 +161,9 @@ impl Engine {
     }
 
     /// Whether somebody who wants a lock, and has not waited for it, should let others go first who have.
-    pub(crate) fn must_yield(&self, key: &str, is_handed_on: bool) -> bool {
+    pub(crate) fn must_defer(&self, key: &str, is_handed_on: bool) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
-            && self.relay.enter(|fleet, now, _| fleet.must_yield(key.as_bytes(), is_handed_on, now))
+            && self.relay.enter(|fleet, now, _| fleet.must_defer(key.as_bytes(), is_handed_on, now))
     }
 
     /// Makes one attempt to take a fenced lock, and gives what its fences come to as well.

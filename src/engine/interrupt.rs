@@ -1,35 +1,35 @@
-//! Ends a wait in the relay from outside of it: by whoever may hold any mutex but the relay's own.
+//! Ends a wait in the driver from outside of it. The caller may hold any mutex but the driver's own.
 
 use crate::os::waker::Waker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rings one waiting thread, which looks then what it is about. What is rung before the thread waits ends its wait at once.
+/// Interrupts one waiting thread. An interrupt that is set before the thread waits ends its wait at once.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
-    is_rung: AtomicBool,
+    is_set: AtomicBool,
     waker: Arc<Waker>,
 }
 
 impl Interrupt {
     pub(crate) fn new(waker: &Arc<Waker>) -> Interrupt {
-        Interrupt { is_rung: AtomicBool::new(false), waker: Arc::clone(waker) }
+        Interrupt { is_set: AtomicBool::new(false), waker: Arc::clone(waker) }
     }
 
     /// Ends the wait, or the next one.
-    pub(crate) fn ring(&self) {
-        // Stored before the driver is woken, who looks for it after that.
-        if !self.is_rung.swap(true, Ordering::AcqRel) {
+    pub(crate) fn set(&self) {
+        // Stored before the driver is woken, which looks for it after that.
+        if !self.is_set.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
     }
 
-    pub(crate) fn is_rung(&self) -> bool {
-        self.is_rung.load(Ordering::Acquire)
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
     }
 
-    /// Forgets that it was rung; true when it was.
+    /// Clears it; true when it was set.
     pub(crate) fn take(&self) -> bool {
-        self.is_rung.swap(false, Ordering::AcqRel)
+        self.is_set.swap(false, Ordering::AcqRel)
     }
 }

@@ -45,7 +45,7 @@ pub(crate) enum WakeReason {
     /// The lock was released.
     Released(WakeOrder),
     /// The alarm was rung.
-    Rung,
+    Interrupted,
 }
 
 /// Who waits for what, in one client.
@@ -170,7 +170,7 @@ impl WaitRegistry {
     pub(crate) fn sleep(&mut self, key: &Key, mut sleeper: Waiter) -> bool {
         let Some(topic) = self.topics.get_mut(key) else { return false };
         sleeper.word = topic.word.take();
-        let is_quiet = sleeper.word.is_none() && !sleeper.alarm.is_rung();
+        let is_quiet = sleeper.word.is_none() && !sleeper.alarm.is_set();
         topic.sleepers.push(sleeper);
         self.sleepers += 1;
         is_quiet
@@ -183,7 +183,7 @@ impl WaitRegistry {
         let sleeper = topic.sleepers.swap_remove(index);
         self.sleepers -= 1;
         let was_rung = sleeper.alarm.take();
-        sleeper.word.or(was_rung.then_some(WakeReason::Rung))
+        sleeper.word.or(was_rung.then_some(WakeReason::Interrupted))
     }
 
     /// Somebody who waits begins an attempt: it will find out about all that was heard so far.
@@ -250,7 +250,7 @@ impl WaitRegistry {
 
     /// Somebody wants the key without having waited for it: should he let others go first who did when it was last released?
     /// `is_handed_on`: he has waited for another thread of this client.
-    pub(crate) fn must_yield(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
+    pub(crate) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
         let Some(crowd) = self.crowds.get_mut(key) else { return false };
         if now.since(crowd.seen) >= CROWD_LASTS {
             self.crowds.remove(key);
@@ -391,23 +391,23 @@ mod tests {
     #[test]
     fn others_are_let_in_once_for_each_time_that_they_were_seen() {
         let mut listening = WaitRegistry::new(3, true);
-        assert!(!listening.must_yield(b"k", false, at(1)));
+        assert!(!listening.must_defer(b"k", false, at(1)));
         listening.note_crowd(b"k", 2, at(10));
-        assert!(listening.must_yield(b"k", false, at(11)) && !listening.must_yield(b"k", false, at(11)));
+        assert!(listening.must_defer(b"k", false, at(11)) && !listening.must_defer(b"k", false, at(11)));
         assert_eq!(listening.crowd(b"k", at(11)), 2);
         listening.note_crowd(b"k", 2, at(20));
-        assert!(!listening.must_yield(b"k", false, at(23)), "they had time");
-        assert!(!listening.must_yield(b"k", false, at(120)) && listening.crowd(b"k", at(120)) == 0);
+        assert!(!listening.must_defer(b"k", false, at(23)), "they had time");
+        assert!(!listening.must_defer(b"k", false, at(120)) && listening.crowd(b"k", at(120)) == 0);
         // Threads that hand it on do so a few times.
         let yields = (0..30).filter(|&time| {
             listening.note_crowd(b"k", 1, at(200 + time));
             listening.heard(&key(), NodeId::new(0), HINT, at(200 + time));
-            listening.must_yield(b"k", true, at(200 + time))
+            listening.must_defer(b"k", true, at(200 + time))
         });
         assert_eq!(yields.count(), 30 - RUN as usize, "until one of them waits, which begins a new run");
         listening.enter(&key());
         listening.note_crowd(b"k", 1, at(300));
-        assert!(!listening.must_yield(b"k", true, at(300)));
+        assert!(!listening.must_defer(b"k", true, at(300)));
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
         let mut yields = |times: std::ops::Range<u64>, hears: bool, audience| {
             let must = |&time: &u64| {
                 listening.note_crowd(b"k", audience, at(time));
-                let must = listening.must_yield(b"k", false, at(time));
+                let must = listening.must_defer(b"k", false, at(time));
                 if hears {
                     listening.heard(&key(), NodeId::new(0), HINT, at(time));
                 }

@@ -129,7 +129,7 @@ impl Reactor for Nodes {
     fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         if watch.woken {
             for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
-                if sleeper.alarm.is_rung() {
+                if sleeper.alarm.is_set() {
                     self.rounds.ring(sleeper.ticket, bells);
                 }
             }
@@ -232,7 +232,10 @@ fn wait(
             },
         );
         assert!(
-            matches!(word, Some(WakeReason::Rung | WakeReason::Subscribed | WakeReason::Released(WakeOrder::Overdue))),
+            matches!(
+                word,
+                Some(WakeReason::Interrupted | WakeReason::Subscribed | WakeReason::Released(WakeOrder::Overdue))
+            ),
             "{word:?}"
         );
         if attempt(relay, number) {
@@ -314,7 +317,7 @@ fn scene(locks: usize, cancels: bool) {
     if cancels && let Some((_, first)) = waiting.next() {
         dawdle();
         is_cancelled[0].store(true, Ordering::SeqCst);
-        alarms[0].ring();
+        alarms[0].set();
         assert!(!first.join().unwrap());
     }
     for (number, thread) in waiting {

@@ -21,23 +21,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "no undo",
-        file: "api/mutex/mod.rs",
+        file: "api/mutex/attempts.rs",
         edits: &[(
-            "engine.undo(key.as_bytes(), &AttemptRecord { reached: nodes, ..*claim }, self.ttl.duration());",
-            "let _ = (nodes, claim);",
+            "engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());",
+            "let _ = (nodes, engine, key, record);",
         )],
     },
     Mutant {
         name: "undo before the SET",
-        file: "api/mutex/mod.rs",
+        file: "api/mutex/attempts.rs",
         edits: &[
             (
-                "engine.undo(key.as_bytes(), &AttemptRecord { reached: nodes, ..*claim }, self.ttl.duration());",
-                "let _ = (nodes, claim);",
+                "engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());",
+                "let _ = (nodes, engine, key, record);",
             ),
             (
-                "        let (claim, count) = engine.acquire(key, token",
-                "        engine.undo(key, &engine.adopt(token, None), self.ttl.duration());\n        let (claim, count) = engine.acquire(key, token",
+                "            let (record, result) = engine.acquire(key, token",
+                "            engine.undo(key, &engine.adopt(token, None), self.call.ttl.duration());\n            let (record, result) = engine.acquire(key, token",
             ),
         ],
     },
@@ -58,8 +58,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "validity from the decision",
         file: "algorithm/acquire/mod.rs",
         edits: &[(
-            "let lease = self.terms.ttl.lease_from(t0.lease);",
-            "let lease = self.terms.ttl.lease_from(now.lease);",
+            "let lease = self.config.ttl.lease_from(t0.lease);",
+            "let lease = self.config.ttl.lease_from(now.lease);",
         )],
     },
     Mutant {
@@ -74,18 +74,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "token reused in a retry",
-        file: "api/mutex/mod.rs",
-        edits: &[
-            (
-                "    is_handed_on: bool,\n}",
-                "    is_handed_on: bool,\n    kept: std::cell::Cell<Option<OwnerToken>>,\n}",
-            ),
-            ("started, is_handed_on: false })", "started, is_handed_on: false, kept: Default::default() })"),
-            (
-                "self.mutex.key.as_bytes(), draw()?);",
-                "self.mutex.key.as_bytes(), self.kept.get().map_or_else(draw, Ok)?);\n        self.kept.set(Some(token));",
-            ),
-        ],
+        file: "api/mutex/attempts.rs",
+        edits: &[(
+            "let (token, ttl_millis) = (draw()?,",
+            "let (token, ttl_millis) = (self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?,",
+        )],
     },
     Mutant {
         name: "stale vote counted",
@@ -247,6 +240,44 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[("if held.is_asked_by_hand() {", "if false {")],
     },
     Mutant {
+        name: "a renewal adds up the grants of two rounds",
+        file: "engine/watchdog_thread/mod.rs",
+        edits: &[
+            ("    renewals: Renewals,\n", "    renewals: Renewals,\n    granted: HashMap<Id, NodeSet>,\n"),
+            (
+                "        if count.is_extended() {\n",
+                "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n",
+            ),
+        ],
+    },
+    Mutant {
+        name: "a loss is signalled twice",
+        file: "engine/watchdog_thread/mod.rs",
+        edits: &[
+            (
+                "            if !schedule.remove(watched.id) {\n                return None;\n",
+                "            if !schedule.locks.contains_key(&watched.id) {\n                return None;\n",
+            ),
+            (
+                "schedule.remove(watched.id) && watched.end(self.engine.lease_now())",
+                "schedule.locks.contains_key(&watched.id) && watched.end(self.engine.lease_now())",
+            ),
+        ],
+    },
+    Mutant {
+        name: "repaired nodes are not noted for the release",
+        file: "engine/watchdog_thread/mod.rs",
+        edits: &[("held.reached = held.reached.union(repaired);", "let _ = &mut held;")],
+    },
+    Mutant {
+        name: "a renewal outlives a shorter extension",
+        file: "engine/watchdog_thread/watched.rs",
+        edits: &[(
+            "Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,",
+            "Some((asked_at, other)) if false && start <= asked_at && other.end() < lease.end() => other,",
+        )],
+    },
+    Mutant {
         name: "watchdog after unlock",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
@@ -298,8 +329,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "attempts without a time limit",
         file: "algorithm/acquire/mod.rs",
         edits: &[(
-            "let answer = start.after(budget.min(self.terms.ttl.validity()))",
-            "let answer = start.after((budget * 100).min(self.terms.ttl.validity()))",
+            "let answer = start.after(budget.min(self.config.ttl.validity()))",
+            "let answer = start.after((budget * 100).min(self.config.ttl.validity()))",
         )],
     },
     Mutant {

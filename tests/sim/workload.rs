@@ -165,6 +165,7 @@ impl Worker {
             with(|world| (world.plan.extension_rarity, world.plan.node_timeout, world.plan.stride));
         let mut was_extended = false;
         let mut lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
+        let mut signals = 0;
         while has_faults() && with(|world| world.now) < until {
             let step = match stride {
                 0 => self.random.magnitude(100_000, length.max(200_000)),
@@ -179,6 +180,8 @@ impl Worker {
             let next = next.min(self.next_look(now, end, ttl));
             self.rest(next);
             let remaining = remaining(&guard);
+            // Taken at once, because the channel has room for one signal only and would hide a second one.
+            signals += u32::from(lost.as_ref().is_some_and(|lost| lost.try_recv().is_ok()));
             holds::still(hold, remaining, is_watched && was_extended);
             if !remaining.is_zero() {
                 kernel::may_be_interrupted();
@@ -199,9 +202,16 @@ impl Worker {
         let remaining = remaining(&guard);
         holds::still(hold, remaining, true);
         if let Some(lost) = lost {
-            let is_reported = lost.try_recv().is_ok();
+            signals += u32::from(lost.try_recv().is_ok());
             with(|world| {
-                if is_reported {
+                if signals > 1 {
+                    let token = world.judge.holds[hold].token;
+                    world.violate(
+                        "signalled once",
+                        format!("the loss of attempt {token} was signalled {signals} times"),
+                    );
+                }
+                if signals > 0 {
                     world.reported_by_channel(world.judge.holds[hold].reported_as);
                     world.saw("a loss that the channel reports");
                 } else if remaining.is_zero()

@@ -27,7 +27,7 @@
 //!    clock and call [`raised`](Acquire::raised).
 //! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
 //! 5. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
-//!    [`prompted`](Acquire::prompted), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
+//!    [`prompted`](Acquire::retry_now), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
 //!    be called at any other time but during an attempt.
 //! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
@@ -42,10 +42,10 @@ pub use super::wake_order::WakeOrder;
 use std::time::Duration;
 
 /// How long others are left time to take a lock that was released: an attempt on nodes that are near, and as long again.
-const MOMENT: Duration = Duration::from_millis(2);
+const SHORT_DELAY: Duration = Duration::from_millis(2);
 
 /// What those who were overtaken are given, more than by which one program is woken before another.
-const INSTANT: Duration = Duration::from_micros(300);
+const DUE_DELAY: Duration = Duration::from_micros(300);
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +66,11 @@ pub struct AcquireConfig {
     /// How long each node has to answer.
     pub node_timeout: Duration,
     /// How long to try.
-    pub patience: WaitLimit,
+    pub wait_limit: WaitLimit,
     /// The delays between attempts.
     pub backoff: Backoff,
     /// How long faults that time does not cure must leave no quorum until they end the wait.
-    pub hopeless_after: Duration,
+    pub permanent_fault_limit: Duration,
 }
 
 /// What to do next.
@@ -124,7 +124,7 @@ impl WaitHints {
 /// Taking the lock, step by step.
 #[derive(Clone, Debug)]
 pub struct Acquire {
-    terms: AcquireConfig,
+    config: AcquireConfig,
     state: State,
     attempts: u32,
     started: Timestamp,
@@ -133,13 +133,13 @@ pub struct Acquire {
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
     /// What else the last attempt found out.
-    outlook: WaitHints,
+    hints: WaitHints,
     /// Whether the present attempt has a reason: something was heard, or the holder's time is up.
-    is_prompted: bool,
+    is_hinted: bool,
     /// How many attempts in a row, after something was heard, got a part of it and no quorum.
     splits: u32,
     /// Whether the last attempt found the lock held, and its holder will be heard.
-    is_told: bool,
+    hears_releases: bool,
     /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
     /// What may end the wait before its time.
@@ -163,18 +163,18 @@ enum After {
 
 impl Acquire {
     /// Begins at `now`.
-    pub fn new(terms: AcquireConfig, now: Timestamp) -> Acquire {
+    pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
-            terms,
+            config,
             state: State::Attempting,
             attempts: 0,
             started: now,
-            budget: terms.node_timeout,
+            budget: config.node_timeout,
             held: false,
-            outlook: WaitHints::NONE,
-            is_prompted: false,
+            hints: WaitHints::NONE,
+            is_hinted: false,
             splits: 0,
-            is_told: false,
+            hears_releases: false,
             available_at: now,
             early_end: EarlyEnd::default(),
         }
@@ -200,14 +200,14 @@ impl Acquire {
     /// Until when the nodes of an attempt that began at `t0` may answer: for the node timeout, but no longer than the
     /// answer is of use. An attempt that has to connect to nodes first has another node timeout for that.
     pub fn attempt_deadline(&mut self, t0: Timestamp, has_to_connect: bool) -> Timestamp {
-        self.budget = self.terms.node_timeout.saturating_mul(1 + u32::from(has_to_connect));
+        self.budget = self.config.node_timeout.saturating_mul(1 + u32::from(has_to_connect));
         self.deadline_within(t0, self.budget)
     }
 
     /// Until when nodes that are asked at `start` may answer if they have so much time.
     fn deadline_within(&self, start: Timestamp, budget: Duration) -> Timestamp {
-        let answer = start.after(budget.min(self.terms.ttl.validity()));
-        match self.terms.patience {
+        let answer = start.after(budget.min(self.config.ttl.validity()));
+        match self.config.wait_limit {
             // WaitLimit that had run out when the call was made still buys one attempt.
             WaitLimit::Until(deadline) if deadline > self.started => answer.min(deadline),
             _ => answer,
@@ -215,8 +215,8 @@ impl Acquire {
     }
 
     /// Takes what else there is to know after an attempt, before [`attempted`](Acquire::attempted).
-    pub fn expects(&mut self, outlook: WaitHints) {
-        self.outlook = outlook;
+    pub fn set_wait_hints(&mut self, hints: WaitHints) {
+        self.hints = hints;
     }
 
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
@@ -225,7 +225,7 @@ impl Acquire {
         // Nobody holds it, or it was not all released yet.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.refused());
-        self.early_end.note_faults(tally.is_hopeless(), t0.steady);
+        self.early_end.note_faults(tally.is_quorum_impossible(), t0.steady);
         self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
     }
 
@@ -242,7 +242,7 @@ impl Acquire {
     ) {
         match agreement.filter(|_| tally.acquisition() == Outcome::Won) {
             Some(agreement)
-                if !agreement.stands(tally.quorum()) && self.terms.ttl.lease_from(t0.lease).is_valid(now.lease) =>
+                if !agreement.stands(tally.quorum()) && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) =>
             {
                 self.state = State::Raising { t0, agreement, undo: reached.without(tally.refused()) };
             }
@@ -254,7 +254,7 @@ impl Acquire {
     pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
         match self.state {
             State::Raising { t0, .. } => {
-                self.deadline_within(now, self.terms.node_timeout).min(t0.steady.after(self.terms.ttl.validity()))
+                self.deadline_within(now, self.config.node_timeout).min(t0.steady.after(self.config.ttl.validity()))
             }
             _ => now,
         }
@@ -273,14 +273,14 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Whether there is time to [`yield`](Acquire::yields), and for an attempt after that.
-    pub fn may_yield(&self, now: Timestamp) -> bool {
-        !matches!(self.terms.patience, WaitLimit::Until(deadline) if deadline <= now.after(moments(u64::MAX) * 2))
+    /// Whether there is time to [`yield`](Acquire::defer_first_attempt), and for an attempt after that.
+    pub fn may_defer(&self, now: Timestamp) -> bool {
+        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
     }
 
     /// Others should go first: before the first attempt, wait for a moment.
-    pub fn yields(&mut self, now: Timestamp, random: u64) {
-        self.state = State::Waiting { until: now.after(moments(random) * 2), last: Verdict::Held };
+    pub fn defer_first_attempt(&mut self, now: Timestamp, random: u64) {
+        self.state = State::Waiting { until: now.after(short_delay(random) * 2), last: Verdict::Held };
     }
 
     /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
@@ -288,29 +288,29 @@ impl Acquire {
     pub fn released(&mut self, turn: WakeOrder, now: Timestamp, random: u64) {
         let State::Waiting { until, last } = self.state else { return };
         let moment = match turn {
-            WakeOrder::After(in_front) => moments(random) * u32::from(in_front.min(4)),
-            WakeOrder::Due => INSTANT.mul_f64(random as f64 / u64::MAX as f64),
-            WakeOrder::Overdue => return self.prompted(now),
+            WakeOrder::After(in_front) => short_delay(random) * u32::from(in_front.min(4)),
+            WakeOrder::Due => DUE_DELAY.mul_f64(random as f64 / u64::MAX as f64),
+            WakeOrder::Overdue => return self.retry_now(now),
         };
-        self.is_prompted = turn == WakeOrder::Due;
+        self.is_hinted = turn == WakeOrder::Due;
         self.state = State::Waiting { until: until.min(now.after(moment)), last };
     }
 
     /// Something has ended the wait before its time: the lock may be free.
-    pub fn prompted(&mut self, now: Timestamp) {
-        self.terms.backoff.reset();
-        self.is_prompted = true;
+    pub fn retry_now(&mut self, now: Timestamp) {
+        self.config.backoff.reset();
+        self.is_hinted = true;
         self.woken(now);
     }
 
     /// The wait is over.
     pub fn woken(&mut self, now: Timestamp) {
-        if now >= self.outlook.free_at {
-            self.terms.backoff.reset();
-            self.is_prompted = true;
+        if now >= self.hints.free_at {
+            self.config.backoff.reset();
+            self.is_hinted = true;
         }
         if let State::Waiting { last, .. } = self.state {
-            self.state = match self.terms.patience {
+            self.state = match self.config.wait_limit {
                 // Nobody gives up without having asked.
                 WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
                 _ => State::Attempting,
@@ -359,7 +359,7 @@ impl Acquire {
         random: u64,
     ) {
         self.attempts = self.attempts.saturating_add(1);
-        let lease = self.terms.ttl.lease_from(t0.lease);
+        let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {
             Outcome::Won if lease.is_valid(now.lease) => {
                 self.state = State::Done(Verdict::Acquired(lease));
@@ -375,38 +375,40 @@ impl Acquire {
         if self.held {
             self.available_at = now.steady;
         }
-        self.early_end.note_key(self.held && self.outlook.is_endless, now.steady);
-        let was_prompted = std::mem::take(&mut self.is_prompted);
+        self.early_end.note_key(self.held && self.hints.is_endless, now.steady);
+        let was_hinted = std::mem::take(&mut self.is_hinted);
         // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
-        self.splits = if is_split && was_prompted { self.splits + 1 } else { 0 };
+        self.splits = if is_split && was_hinted { self.splits + 1 } else { 0 };
         if is_split {
-            self.terms.backoff.widen(now.steady.since(t0.steady));
+            self.config.backoff.widen(now.steady.since(t0.steady));
         }
-        self.is_told = !is_split && self.outlook.is_attentive && !was_prompted;
+        self.hears_releases = !is_split && self.hints.is_attentive && !was_hinted;
         self.state = State::Lost { undo, then: self.after_loss(lost, now.steady, random) };
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {
-        matches!(self.terms.patience, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
+        matches!(self.config.wait_limit, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
-        let backoff = &mut self.terms.backoff;
-        let mut delay = if self.is_told { backoff.long_delay(random) } else { backoff.next_delay(random) };
+        let backoff = &mut self.config.backoff;
+        let mut delay = if self.hears_releases { backoff.long_delay(random) } else { backoff.next_delay(random) };
         if self.splits > 0 {
             // It was free a moment ago, and nobody will tell when it is again.
-            delay = delay.min(moments(random) * self.splits.min(4));
-            self.is_prompted = self.splits < 4;
+            delay = delay.min(short_delay(random) * self.splits.min(4));
+            self.is_hinted = self.splits < 4;
         }
-        if self.terms.patience != WaitLimit::Once {
-            if self.early_end.is_endless(now, self.terms.node_timeout) {
+        if self.config.wait_limit != WaitLimit::Once {
+            if self.early_end.is_endless(now, self.config.node_timeout) {
                 return After::Stop(Verdict::NoExpiry);
             }
-            if lost == Verdict::Unavailable && self.early_end.is_hopeless(now, self.terms.hopeless_after) {
+            if lost == Verdict::Unavailable
+                && self.early_end.is_quorum_impossible(now, self.config.permanent_fault_limit)
+            {
                 return After::Stop(lost);
             }
         }
-        match self.terms.patience {
+        match self.config.wait_limit {
             WaitLimit::Once => return After::Stop(lost),
             WaitLimit::Until(deadline) => {
                 let left = deadline.since(now);
@@ -415,7 +417,7 @@ impl Acquire {
                 }
                 // The last stretch is halved, and halved again: the longer the delays have grown, the worse it would be
                 // to sleep through a release just before the deadline. The last of all is slept to its end.
-                delay = delay.min((left / 2).max(self.terms.backoff.min())).min(left);
+                delay = delay.min((left / 2).max(self.config.backoff.min())).min(left);
             }
             WaitLimit::WhileAvailable(limit) => {
                 if lost != Verdict::Held && now.since(self.available_at) >= limit {
@@ -424,16 +426,16 @@ impl Acquire {
             }
         }
         let mut until = now.after(delay);
-        if self.outlook.free_at > now {
-            until = until.min(self.outlook.free_at);
+        if self.hints.free_at > now {
+            until = until.min(self.hints.free_at);
         }
         After::Wait { until, last: lost }
     }
 }
 
 /// One moment, or up to half as long again.
-fn moments(random: u64) -> Duration {
-    MOMENT + MOMENT.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
+fn short_delay(random: u64) -> Duration {
+    SHORT_DELAY + SHORT_DELAY.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
 
 #[cfg(test)]

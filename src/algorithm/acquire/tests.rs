@@ -23,11 +23,11 @@ fn lease_at(millis: u64) -> LeaseTime {
     LeaseTime::ORIGIN.after(Duration::from_millis(7_000_000 + millis))
 }
 
-fn acquire(patience: WaitLimit) -> Acquire {
+fn acquire(wait_limit: WaitLimit) -> Acquire {
     let ttl = Ttl::new(Duration::from_secs(1), 0.01, MAX_TTL).unwrap();
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
-    let hopeless_after = Duration::from_secs(1);
-    Acquire::new(AcquireConfig { ttl, node_timeout: NODE_TIMEOUT, patience, backoff, hopeless_after }, at(0))
+    let permanent_fault_limit = Duration::from_secs(1);
+    Acquire::new(AcquireConfig { ttl, node_timeout: NODE_TIMEOUT, wait_limit, backoff, permanent_fault_limit }, at(0))
 }
 
 fn tally(row: &str) -> (Tally, NodeSet) {
@@ -71,10 +71,10 @@ fn nodes(indices: &[usize]) -> NodeSet {
 }
 
 /// Attempts every 100 ms, each with the row of its time, until the machine is done. Gives when, and the verdict.
-fn ends(patience: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
-    let mut machine = acquire(patience);
+fn ends(wait_limit: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
+    let mut machine = acquire(wait_limit);
     for time in (0..100_000).step_by(100) {
-        machine.expects(WaitHints { is_endless, ..WaitHints::NONE });
+        machine.set_wait_hints(WaitHints { is_endless, ..WaitHints::NONE });
         let mut output = attempt(&mut machine, row(time), time, time + 1);
         while let Output::Undo(_) = output {
             output = machine.poll();
@@ -271,7 +271,7 @@ fn an_attempt_that_has_to_connect_has_as_much_time_again() {
 #[test]
 fn an_answer_after_the_lease_would_be_of_no_use() {
     let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let mut machine = Acquire::new(AcquireConfig { ttl, ..acquire(WaitLimit::Once).terms }, at(0));
+    let mut machine = Acquire::new(AcquireConfig { ttl, ..acquire(WaitLimit::Once).config }, at(0));
     assert_eq!(machine.attempt_deadline(at(0), false), Timestamp::from_nanos(7_900_000));
 }
 
@@ -304,7 +304,7 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 /// An attempt that is refused while no release can escape us.
 fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.expects(WaitHints { free_at, is_attentive: true, is_endless: false });
+    machine.set_wait_hints(WaitHints { free_at, is_attentive: true, is_endless: false });
     attempt(machine, "rrr", t0, t0 + 1)
 }
 
@@ -312,7 +312,7 @@ fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
 fn whoever_hears_of_releases_asks_seldom_and_at_once_when_he_hears_of_one() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(1 + 250)));
-    machine.prompted(at(10));
+    machine.retry_now(at(10));
     // Whoever was quicker has it now, or nobody has: short delays again.
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 10), Output::Wait(at(11 + 6)));
     machine.woken(at(17));
@@ -339,7 +339,7 @@ fn a_release_is_left_to_those_who_have_waited_for_longer() {
     };
     assert_eq!(until(WakeOrder::of(0, 0)), Output::Attempt, "there is nobody else");
     assert_eq!(until(WakeOrder::of(3, 4)), Output::Attempt, "overtaken before");
-    assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(INSTANT)));
+    assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(DUE_DELAY)));
     assert_eq!(until(WakeOrder::of(3, 2)), Output::Wait(at(13)));
     assert_eq!(until(WakeOrder::of(200, 2)), Output::Wait(at(22)), "not for long");
 }
@@ -348,7 +348,7 @@ fn a_release_is_left_to_those_who_have_waited_for_longer() {
 fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(_)));
-    machine.prompted(at(10));
+    machine.retry_now(at(10));
     let mut now = 10;
     for splits in 1..=4 {
         assert_eq!(attempt(&mut machine, "grr", now, now + 1), Output::Undo(nodes(&[0])));
@@ -361,7 +361,7 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 #[test]
 fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
     let mut machine = acquire(WaitLimit::Until(at(5)));
-    machine.yields(at(0), 0);
+    machine.defer_first_attempt(at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
     // A machine that is busy wakes him late: still nobody has asked.
     machine.woken(at(5));
@@ -372,11 +372,11 @@ fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
 fn whoever_has_no_time_to_yield_does_not() {
     for (deadline, may) in [(0, false), (6, false), (7, true)] {
         let mut machine = acquire(WaitLimit::Until(at(deadline)));
-        assert_eq!(machine.may_yield(at(0)), may, "{deadline}");
-        machine.yields(at(0), u64::MAX);
+        assert_eq!(machine.may_defer(at(0)), may, "{deadline}");
+        machine.defer_first_attempt(at(0), u64::MAX);
         assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
     }
-    assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_yield(at(0)));
+    assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_defer(at(0)));
 }
 
 /// One attempt on a fenced lock that begins at 0 and is decided at 1, with these fences of the first nodes.

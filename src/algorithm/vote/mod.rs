@@ -157,7 +157,7 @@ impl Tally {
     }
 
     /// Whether so many nodes have faults that time does not cure that no quorum is possible.
-    pub fn is_hopeless(&self) -> bool {
+    pub fn is_quorum_impossible(&self) -> bool {
         self.nodes() - self.permanent.len() < self.quorum()
     }
 

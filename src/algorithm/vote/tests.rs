@@ -263,7 +263,7 @@ fn an_attempt_is_hopeless_when_permanent_faults_leave_no_quorum() {
                 let cause = if node < permanent { Cause::Auth } else { Cause::TimedOut };
                 tally.record(NodeId::new(node), Vote::Fault(Fault::new(Phase::Handshake, cause)));
             }
-            assert_eq!(tally.is_hopeless(), 2 * (nodes - permanent) <= nodes, "{permanent} of {nodes}");
+            assert_eq!(tally.is_quorum_impossible(), 2 * (nodes - permanent) <= nodes, "{permanent} of {nodes}");
         }
     }
 }

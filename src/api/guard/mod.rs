@@ -124,7 +124,7 @@ impl MutexGuard {
         let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_reported };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
-            self.client.unavailable("confirm the release of", self.resource(), self.client.trouble(&count))
+            self.client.unavailable("confirm the release of", self.resource(), self.client.unavailability(&count))
         })
     }
 
@@ -327,7 +327,7 @@ impl MutexGuard {
         if let Some(watched) = self.watched.get() {
             watched.asked(start, ttl);
         }
-        if self.lease().is_valid(now) { Found::Failed(self.client.trouble(&count).causes) } else { ENDED }
+        if self.lease().is_valid(now) { Found::Failed(self.client.unavailability(&count).causes) } else { ENDED }
     }
 
     fn lease(&self) -> Validity {

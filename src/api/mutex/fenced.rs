@@ -3,15 +3,9 @@
 //! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than its
 //! lock. So that no plain lock gets there by its name, such names are refused.
 
+use super::Mutex;
 use super::fenced_mutex::FencedMutex;
-use super::waiter::ReleaseWaiter;
-use super::{Acquisition, Mutex};
-use crate::algorithm::acquire::Acquire;
-use crate::algorithm::fence::{Agreement, FencingToken};
-use crate::algorithm::time::Readings;
-use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult};
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::os::wall;
 use crate::protocol::fenced;
 
 impl Mutex {
@@ -82,56 +76,4 @@ impl Mutex {
         }
         Ok(())
     }
-}
-
-impl Acquisition<'_> {
-    /// Makes one attempt, and hands the machine what came of it.
-    pub(super) fn attempt_fenced(
-        &self,
-        machine: &mut Acquire,
-        vigil: Option<&ReleaseWaiter<'_>>,
-        now: &mut Readings,
-    ) -> Result<(AttemptRecord, RoundResult)> {
-        let (engine, token) = (self.mutex.client.engine(), super::draw()?);
-        let floor = wall_clock();
-        let ttl_millis = self.ttl.millis();
-        let order = LeaseRequest { key: self.mutex.key.as_bytes(), token: &token, ttl_millis, fence: Some(floor) };
-        let (mut claim, count, agreement) =
-            engine.acquire_fenced(&order, floor, vigil.map(ReleaseWaiter::listener), |t0, connects| {
-                machine.attempt_deadline(t0, connects)
-            });
-        if let Some(agreement) = &agreement {
-            claim.fence = Some(agreement.fence()).into();
-        }
-        let jitter = super::jitter(&count);
-        *now = engine.readings();
-        if let Some(vigil) = vigil {
-            machine.expects(vigil.outlook(&count));
-        }
-        machine.fenced(claim.t0, &count.tally, agreement, claim.reached, *now, jitter);
-        Ok((claim, count))
-    }
-
-    /// Raises the fence on the nodes that are behind, and hands the machine what came of it.
-    pub(super) fn raise(
-        &self,
-        machine: &mut Acquire,
-        claim: AttemptRecord,
-        agreement: &Agreement,
-        now: &mut Readings,
-    ) -> (AttemptRecord, RoundResult) {
-        let engine = self.mutex.client.engine();
-        let deadline = |start| machine.raise_deadline(start);
-        let count = engine.raise(self.mutex.key.as_bytes(), &claim, agreement, deadline);
-        let jitter = super::jitter(&count);
-        *now = engine.readings();
-        machine.raised(&count.tally, *now, jitter);
-        (claim, count)
-    }
-}
-
-/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
-fn wall_clock() -> FencingToken {
-    let time = wall::since_epoch().as_micros();
-    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
 }

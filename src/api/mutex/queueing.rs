@@ -1,82 +1,103 @@
 //! The wait in the queue of this process, before the servers are asked.
 
-use super::{Acquisition, Queued};
+use super::call::LockCall;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::time::Timestamp;
 use crate::api::wait::Wait;
-use crate::engine::local_queue::{QueuePosition, QueueTicket};
+use crate::engine::local_queue::{QueuePosition, QueueTicket, Unavailability};
 use crate::engine::watchdog_thread::LONGEST_SLEEP;
 use crate::events::error::Result;
 
-impl Acquisition<'_> {
-    /// Waits to become the first of this process's queue, with no guard of this process in front. Permanent faults that leave
-    /// no quorum end this wait as they end that of the first.
-    pub(super) fn queue(&mut self, place: &QueueTicket<'_>, mut turn: QueuePosition, wait: &Wait) -> Result<Queued> {
-        let engine = self.mutex.client.engine();
-        let deadline = match self.patience {
-            // Without time to wait, the call still makes its one attempt.
-            WaitLimit::Until(deadline) if deadline > self.started => deadline,
-            WaitLimit::Until(_) | WaitLimit::Once => return Ok(Queued::FirstInLine),
-            WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
+/// How the wait in the queue ended.
+pub(super) enum Queued {
+    /// The thread is the queue's head, and no guard of this process holds the lock.
+    Head,
+    /// With the reason why it is not known that the lock is held, if it is not.
+    OutOfTime(Option<Unavailability>),
+}
+
+/// Waits to become the head of this process's queue, with no guard of this process in front. Permanent faults that leave
+/// no quorum end this wait as they end that of the head.
+pub(super) fn wait_in_queue(
+    call: &mut LockCall<'_>,
+    ticket: &QueueTicket<'_>,
+    mut position: QueuePosition,
+    wait: &Wait,
+) -> Result<Queued> {
+    let engine = call.client.engine();
+    let deadline = match call.limit {
+        // Without time to wait, the call still makes its one attempt.
+        WaitLimit::Until(deadline) if deadline > call.started => deadline,
+        WaitLimit::Until(_) | WaitLimit::Once => return Ok(Queued::Head),
+        WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
+    };
+    let mut notifications = None;
+    let mut was_held_here = false;
+    let mut now = call.called_at;
+    loop {
+        let until = match position {
+            QueuePosition::Head(available_at) if now.steady < deadline => {
+                // While a guard of this process held the lock, no thread asked whether the nodes were there.
+                call.is_handed_on = was_held_here;
+                call.started = if was_held_here { now.steady } else { available_at };
+                return Ok(Queued::Head);
+            }
+            QueuePosition::Head(_) => deadline,
+            QueuePosition::HeldHere(until) => {
+                was_held_here = true;
+                now.steady_at(until)
+            }
+            QueuePosition::Behind(available_at) => match wait_behind(call, ticket, available_at, now.steady) {
+                Ok(until) => until,
+                Err(unavailable) => return Ok(Queued::OutOfTime(Some(unavailable))),
+            },
         };
-        // No attempt lasts longer; before one can have ended, nothing is known.
-        let attempt = (engine.node_timeout() * 2).min(self.ttl.validity());
-        let mut bell = None;
-        let mut held_here = false;
-        let mut clocks = self.called_at;
-        let mut now = self.started;
-        loop {
-            let until = match turn {
-                QueuePosition::Head(_) if now >= deadline => return Ok(Queued::OutOfTime(place.trouble())),
-                QueuePosition::Head(available_at) => {
-                    // While a guard of this process held the lock, no thread asked whether the nodes were there.
-                    self.is_handed_on = held_here;
-                    self.started = if held_here { now } else { available_at };
-                    return Ok(Queued::FirstInLine);
-                }
-                QueuePosition::HeldHere(until) => {
-                    held_here = true;
-                    clocks.steady_at(until).min(deadline)
-                }
-                QueuePosition::Behind(available_at) => match self.patience {
-                    // A thread in front may have a longer limit.
-                    WaitLimit::WhileAvailable(limit) => {
-                        let until = available_at.after(limit.max(attempt));
-                        match place.trouble() {
-                            Some(trouble) if now >= until => return Ok(Queued::OutOfTime(Some(trouble))),
-                            _ => until.max(now.after(attempt)),
-                        }
-                    }
-                    WaitLimit::Once | WaitLimit::Until(_) => {
-                        let limit = self.mutex.client.settings().unavailable_after;
-                        match place.trouble().and_then(|trouble| Some((trouble.hopeless_since?, trouble))) {
-                            Some((since, trouble)) => {
-                                let until = since.max(self.started).after(limit);
-                                if now >= until {
-                                    return Ok(Queued::OutOfTime(Some(trouble)));
-                                }
-                                until.min(deadline)
-                            }
-                            None => now.after(limit.max(attempt)).min(deadline),
-                        }
-                    }
-                },
-            };
-            if now >= deadline {
-                return Ok(Queued::OutOfTime(place.trouble()));
-            }
-            match &bell {
-                // NodeStateSnapshot again with the bell in place, before relying on it.
-                None => bell = Some(place.bell()),
-                Some(bell) => {
-                    if wait.sleep(bell, until.since(now).min(LONGEST_SLEEP)) {
-                        return Err(self.cancelled());
-                    }
+        if now.steady >= deadline {
+            return Ok(Queued::OutOfTime(ticket.unavailability()));
+        }
+        match &notifications {
+            // The position is read again after the registration: a change before it sent no notification.
+            None => notifications = Some(ticket.notifications()),
+            Some(notifications) => {
+                // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
+                let time = until.min(deadline).since(now.steady).min(LONGEST_SLEEP);
+                if wait.sleep(notifications, time) {
+                    return Err(call.cancelled());
                 }
             }
-            clocks = engine.readings();
-            now = clocks.steady;
-            turn = place.turn(clocks.lease);
+        }
+        now = engine.readings();
+        position = ticket.position(now.lease);
+    }
+}
+
+/// Until when to wait behind other threads, before the queue is looked at again. An error when the wait is over, because
+/// too few nodes can answer the head.
+fn wait_behind(
+    call: &LockCall<'_>,
+    ticket: &QueueTicket<'_>,
+    available_at: Timestamp,
+    now: Timestamp,
+) -> std::result::Result<Timestamp, Unavailability> {
+    // No attempt lasts longer; before one can have ended, nothing is known.
+    let attempt = (call.client.engine().node_timeout() * 2).min(call.ttl.validity());
+    let found = ticket.unavailability();
+    match call.limit {
+        // The head may have a longer limit, so a thread behind it applies its own.
+        WaitLimit::WhileAvailable(limit) => {
+            let until = available_at.after(limit.max(attempt));
+            match found {
+                Some(found) if now >= until => Err(found),
+                _ => Ok(until.max(now.after(attempt))),
+            }
+        }
+        // With a deadline, only permanent faults end the wait before it.
+        WaitLimit::Once | WaitLimit::Until(_) => {
+            let limit = call.client.settings().unavailable_after;
+            let Some(found) = found else { return Ok(now.after(limit.max(attempt))) };
+            let Some(since) = found.quorum_impossible_since else { return Ok(now.after(limit.max(attempt))) };
+            let until = since.max(call.started).after(limit);
+            if now >= until { Err(found) } else { Ok(until) }
         }
     }
 }

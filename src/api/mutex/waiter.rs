@@ -1,8 +1,8 @@
-//! The first of this process's queue waits for somebody of another process: for word of his release, for the end of his
-//! time, for something to happen in this process, or to be cancelled.
+//! The wait of the queue's head for a lock that another program holds.
 //!
-//! Everything that can end the wait is in place before the first look at it, and whoever looks attempts again: so nothing
-//! is missed between a lost attempt and the sleep.
+//! The wait ends with a message about a release, at the given time, by an interrupt from this process, or when it is
+//! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no release is
+//! missed between a lost attempt and the sleep.
 
 use crate::algorithm::acquire::WaitHints;
 use crate::algorithm::time::Timestamp;
@@ -10,55 +10,60 @@ use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::{Engine, Listener, RoundResult, WakeReason};
 use crate::engine::local_queue::QueueTicket;
 
-/// Somebody who waits.
-pub(super) struct ReleaseWaiter<'v> {
-    engine: &'v Engine,
-    wait: &'v Wait,
-    // Dropped first: nobody rings for somebody who has gone.
-    _ringing: InterruptRegistration<'v>,
-    listener: Listener<'v>,
+/// A registered wait. Dropping it ends the subscription.
+pub(super) struct ReleaseWaiter<'w> {
+    engine: &'w Engine,
+    wait: &'w Wait,
+    // Dropped before the listener: a cancellation does not interrupt a wait that has gone.
+    _registration: InterruptRegistration<'w>,
+    listener: Listener<'w>,
 }
 
 /// What has ended a wait.
-pub(super) enum Ended {
+pub(super) enum WaitEnd {
     Cancelled,
-    /// By word of something, or else in time.
-    With(Option<WakeReason>),
+    TimedOut,
+    Woken(WakeReason),
 }
 
-impl<'v> ReleaseWaiter<'v> {
-    /// Begins to listen. A release is heard once the nodes have confirmed that, which ends the first wait.
-    pub(super) fn begin(engine: &'v Engine, place: &QueueTicket<'_>, wait: &'v Wait, key: &str) -> ReleaseWaiter<'v> {
+impl<'w> ReleaseWaiter<'w> {
+    /// Begins to listen. The confirmation by the nodes ends the first wait.
+    pub(super) fn begin(engine: &'w Engine, ticket: &QueueTicket<'_>, wait: &'w Wait, key: &str) -> ReleaseWaiter<'w> {
         let listener = engine.listen(key);
-        place.rings(listener.alarm());
-        ReleaseWaiter { engine, wait, _ringing: wait.rings(listener.alarm()), listener }
+        ticket.notify_by_interrupt(listener.alarm());
+        ReleaseWaiter { engine, wait, _registration: wait.register(listener.alarm()), listener }
     }
 
-    pub(super) fn listener(&self) -> &Listener<'v> {
+    pub(super) fn listener(&self) -> &Listener<'w> {
         &self.listener
     }
 
-    /// What the count of an attempt says of the time to come.
-    pub(super) fn outlook(&self, count: &RoundResult) -> WaitHints {
-        let is_endless = count.endless.len() >= count.tally.quorum();
-        WaitHints { free_at: count.free_at, is_attentive: self.listener.is_attentive(), is_endless }
+    /// What the result of an attempt says about the next wait.
+    pub(super) fn hints(&self, result: &RoundResult) -> WaitHints {
+        let is_endless = result.endless.len() >= result.tally.quorum();
+        WaitHints { free_at: result.free_at, is_attentive: self.listener.is_attentive(), is_endless }
     }
 
     /// Waits until then at the latest.
-    pub(super) fn wait(&mut self, until: Timestamp) -> Ended {
+    pub(super) fn wait(&mut self, until: Timestamp) -> WaitEnd {
         loop {
             if self.wait.is_cancelled() {
-                return Ended::Cancelled;
+                return WaitEnd::Cancelled;
             }
-            let glance = self.engine.now().after(self.wait.glance());
-            let word = self.listener.wait(until.min(glance));
-            if word.is_some() || glance >= until {
-                return if self.wait.is_cancelled() { Ended::Cancelled } else { Ended::With(word) };
+            // A channel cannot interrupt the driver, so the wait is cut into pieces.
+            let next_check = self.engine.now().after(self.wait.check_interval());
+            let reason = self.listener.wait(until.min(next_check));
+            if reason.is_some() || next_check >= until {
+                return match reason {
+                    _ if self.wait.is_cancelled() => WaitEnd::Cancelled,
+                    Some(reason) => WaitEnd::Woken(reason),
+                    None => WaitEnd::TimedOut,
+                };
             }
         }
     }
 
-    /// What was waited for has been won.
+    /// The lock was acquired.
     pub(super) fn won(mut self) {
         self.listener.won();
     }

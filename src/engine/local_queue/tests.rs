@@ -1,4 +1,4 @@
-//! Whose turn it is, as threads come, hold, leave and give up.
+//! The positions in a queue, as threads come, hold, leave and give up.
 
 use super::*;
 use std::time::Duration;
@@ -23,27 +23,27 @@ fn held_by(number: u8) -> HoldId {
 #[test]
 fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
-    let places: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
-    let bells: Vec<_> = places.iter().map(QueueTicket::bell).collect();
-    let turns = || -> Vec<_> { places.iter().map(|place| place.turn(lease_at(9))).collect() };
-    assert!(matches!(turns()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
-    assert!(bells.iter().all(|bell| bell.try_recv().is_err()));
-    let mut places = places.into_iter();
-    drop(places.next());
-    assert!(bells[1].try_recv().is_ok() && bells[2].try_recv().is_err());
-    assert!(matches!(places.next().unwrap().turn(lease_at(9)), QueuePosition::Head(_)));
+    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
+    let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
+    let positions = || -> Vec<_> { tickets.iter().map(|ticket| ticket.position(lease_at(9))).collect() };
+    assert!(matches!(positions()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
+    assert!(channels.iter().all(|channel| channel.try_recv().is_err()));
+    let mut tickets = tickets.into_iter();
+    drop(tickets.next());
+    assert!(channels[1].try_recv().is_ok() && channels[2].try_recv().is_err());
+    assert!(matches!(tickets.next().unwrap().position(lease_at(9)), QueuePosition::Head(_)));
 }
 
 #[test]
-fn whoever_gives_up_in_the_middle_wakes_nobody_and_blocks_nobody() {
+fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (first, second, third) =
         (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    let (first_bell, third_bell) = (first.bell(), third.bell());
+    let (first_channel, third_channel) = (first.notifications(), third.notifications());
     drop(second);
-    assert!(first_bell.try_recv().is_err() && third_bell.try_recv().is_err());
+    assert!(first_channel.try_recv().is_err() && third_channel.try_recv().is_err());
     drop(first);
-    assert!(third_bell.try_recv().is_ok());
+    assert!(third_channel.try_recv().is_ok());
     drop(third);
     assert_eq!(queues.len(), 0);
 }
@@ -53,78 +53,78 @@ fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let hold = held_by(1);
     queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
-    let place = queues.join(&key, clocks(5)).0;
-    let bell = place.bell();
-    assert_eq!(place.turn(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
-    assert_eq!(place.turn(lease_at(100)), QueuePosition::Head(at(5)));
+    let ticket = queues.join(&key, clocks(5)).0;
+    let channel = ticket.notifications();
+    assert_eq!(ticket.position(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
+    assert_eq!(ticket.position(lease_at(100)), QueuePosition::Head(at(5)));
     queues.release(&key, hold, at(50));
-    assert!(bell.try_recv().is_ok());
-    assert_eq!(place.turn(lease_at(51)), QueuePosition::Head(at(50)));
+    assert!(channel.try_recv().is_ok());
+    assert_eq!(ticket.position(lease_at(51)), QueuePosition::Head(at(50)));
 }
 
 #[test]
-fn the_head_waits_for_an_extended_guard_and_looks_when_it_ends_sooner() {
+fn the_head_waits_for_an_extended_guard_and_is_notified_when_it_ends_sooner() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let hold = held_by(2);
     queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
-    let place = queues.join(&key, clocks(5)).0;
-    let bell = place.bell();
+    let ticket = queues.join(&key, clocks(5)).0;
+    let channel = ticket.notifications();
     queues.hold_until(&key, hold, lease_at(300), clocks(0));
-    assert!(bell.try_recv().is_err());
-    assert_eq!(place.turn(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
+    assert!(channel.try_recv().is_err());
+    assert_eq!(ticket.position(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
     queues.hold_until(&key, hold, lease_at(150), clocks(0));
-    assert!(bell.try_recv().is_ok());
-    assert_eq!(place.turn(lease_at(150)), QueuePosition::Head(at(5)));
+    assert!(channel.try_recv().is_ok());
+    assert_eq!(ticket.position(lease_at(150)), QueuePosition::Head(at(5)));
     let next = held_by(3);
     queues.hold(&key, next, Validity::until(lease_at(400)), clocks(160));
     queues.hold_until(&key, hold, lease_at(900), clocks(0));
-    assert_eq!(place.turn(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
+    assert_eq!(ticket.position(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
     queues.hold_until(&key, next, lease_at(161), clocks(0));
-    assert_eq!(place.turn(lease_at(161)), QueuePosition::Head(at(160)));
+    assert_eq!(ticket.position(lease_at(161)), QueuePosition::Head(at(160)));
 }
 
 #[test]
-fn an_expired_guard_does_not_strike_out_its_successor() {
+fn an_expired_guard_does_not_remove_its_successor() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let stale = held_by(4);
     queues.hold(&key, stale, Validity::until(lease_at(100)), clocks(0));
     let fresh = held_by(5);
     queues.hold(&key, fresh, Validity::until(lease_at(300)), clocks(200));
-    let place = queues.join(&key, clocks(210)).0;
+    let ticket = queues.join(&key, clocks(210)).0;
     queues.release(&key, stale, at(220));
-    assert_eq!(place.turn(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
+    assert_eq!(ticket.position(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
     queues.release(&key, fresh, at(240));
-    drop(place);
+    drop(ticket);
     assert_eq!(queues.len(), 0);
 }
 
 #[test]
-fn before_anybody_was_answered_nobody_is_told_that_the_lock_is_held() {
+fn before_the_first_answer_no_thread_finds_the_lock_held() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    assert!(behind.trouble().is_some());
+    assert!(behind.unavailability().is_some());
     let hold = held_by(9);
     head.hold(hold, Validity::until(lease_at(50)), clocks(5));
-    assert!(behind.trouble().is_none());
+    assert!(behind.unavailability().is_none());
     let last = queues.join(&key, clocks(6)).0;
-    assert_eq!(last.turn(lease_at(7)), QueuePosition::Behind(at(50)), "nobody asks while the lock is held here");
+    assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
     queues.release(&key, hold, at(9));
-    assert_eq!(last.turn(lease_at(9)), QueuePosition::Behind(at(9)));
+    assert_eq!(last.position(lease_at(9)), QueuePosition::Behind(at(9)));
     drop((behind, last));
     // A guard that was taken without a queue.
     queues.hold(&key, hold, Validity::until(lease_at(99)), clocks(10));
-    assert!(queues.join(&key, clocks(11)).0.trouble().is_none());
+    assert!(queues.join(&key, clocks(11)).0.unavailability().is_none());
 }
 
 #[test]
-fn trouble_is_known_to_those_behind_and_forgotten_when_a_quorum_answers() {
+fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_answers() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    head.troubled(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
-    assert_eq!(behind.trouble().unwrap().answered.len(), 1);
-    head.answered(at(7));
-    assert!(behind.trouble().is_none());
-    assert_eq!(behind.turn(lease_at(8)), QueuePosition::Behind(at(7)));
+    head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
+    assert_eq!(behind.unavailability().unwrap().answered.len(), 1);
+    head.note_answered(at(7));
+    assert!(behind.unavailability().is_none());
+    assert_eq!(behind.position(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);
-    assert_eq!(behind.turn(lease_at(8)), QueuePosition::Head(at(7)));
+    assert_eq!(behind.position(lease_at(8)), QueuePosition::Head(at(7)));
 }

@@ -93,8 +93,8 @@ impl Nodes {
     }
 
     /// Whether somebody who wants the key should let others go first.
-    pub(in crate::engine) fn must_yield(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        self.listening.must_yield(key, is_handed_on, now)
+    pub(in crate::engine) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
+        self.listening.must_defer(key, is_handed_on, now)
     }
 
     /// Whether that is worth asking at all.
@@ -142,7 +142,7 @@ impl Nodes {
     pub(super) fn absorb_ears(&mut self, watch: &mut Watch, now: Timestamp, bells: &mut WaitSlots) {
         if watch.woken {
             for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
-                if sleeper.alarm.is_rung() {
+                if sleeper.alarm.is_set() {
                     self.rounds.ring(sleeper.ticket, bells);
                 }
             }

@@ -22,7 +22,7 @@ pub(crate) struct Queues {}
 pub(crate) struct Unavailability {
     pub(crate) answered: NodeSet,
     pub(crate) asked: NodeSet,
-    pub(crate) hopeless_since: Option<Timestamp>,
+    pub(crate) quorum_impossible_since: Option<Timestamp>,
     pub(crate) causes: Vec<NodeFault>,
 }
 

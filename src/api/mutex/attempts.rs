@@ -1,0 +1,250 @@
+//! The attempts of one call, and what happens between them.
+//!
+//! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step.
+
+use super::call::LockCall;
+use super::waiter::{ReleaseWaiter, WaitEnd};
+use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict};
+use crate::algorithm::fence::{Agreement, FencingToken};
+use crate::algorithm::lease::{OwnerToken, Validity};
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::{Readings, Timestamp};
+use crate::api::guard::MutexGuard;
+use crate::api::wait::Wait;
+use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult, WakeReason};
+use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
+use crate::events::error::{Error, Result};
+use crate::os::{entropy, wall};
+use getrandom::SysRng;
+use std::sync::Arc;
+
+/// The attempts of one call: the only one of its process for this lock, but for calls of `try_lock`.
+pub(super) struct Attempts<'a> {
+    call: LockCall<'a>,
+    wait: &'a Wait,
+    machine: Acquire,
+    /// The last attempt, with the result of its last round.
+    last: Option<(AttemptRecord, RoundResult)>,
+    /// How many round trips the last attempt took.
+    round_trips: u32,
+    /// Both clocks, read after the last reply of the last round was.
+    now: Readings,
+    /// Whether a lost attempt is still to be reported.
+    is_loss_unreported: bool,
+    // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
+    waiter: Option<ReleaseWaiter<'a>>,
+    ticket: Option<QueueTicket<'a>>,
+}
+
+impl<'a> Attempts<'a> {
+    /// Begins with a first attempt. A call without a ticket does not wait.
+    pub(super) fn new(call: LockCall<'a>, ticket: Option<QueueTicket<'a>>, wait: &'a Wait) -> Attempts<'a> {
+        let LockCall { client, key, ttl, called_at, started, .. } = call;
+        let settings = client.settings();
+        let config = AcquireConfig {
+            ttl,
+            node_timeout: settings.node_timeout,
+            wait_limit: call.limit,
+            backoff: settings.backoff,
+            permanent_fault_limit: settings.unavailable_after,
+        };
+        let mut machine = Acquire::new(config, started);
+        if let Some(ticket) = &ticket {
+            // The queue's head before this call may have found permanent faults: their time goes on to count.
+            if let Some(since) = ticket.unavailability().and_then(|found| found.quorum_impossible_since) {
+                machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+            }
+            // Other programs that have waited for the lock go first, if this client held it before them.
+            if machine.may_defer(started) && client.engine().must_defer(key, call.is_handed_on) {
+                machine.defer_first_attempt(started, random());
+            }
+        }
+        Attempts {
+            call,
+            wait,
+            machine,
+            last: None,
+            round_trips: 1,
+            now: called_at,
+            is_loss_unreported: false,
+            waiter: None,
+            ticket,
+        }
+    }
+
+    /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
+    pub(super) fn run(mut self) -> Result<Option<MutexGuard>> {
+        loop {
+            let output = self.machine.poll();
+            // An observer that hears of a lost attempt can rely on its undo having been queued.
+            if !matches!(output, Output::Undo(_)) {
+                self.report_loss();
+            }
+            match output {
+                Output::Attempt if self.wait.is_cancelled() => self.machine.cancelled(),
+                Output::Attempt => self.attempt()?,
+                Output::Raise(agreement) => self.raise(&agreement),
+                Output::Undo(nodes) => self.undo(nodes),
+                Output::Wait(until) => {
+                    if !self.wait_for_release(until) {
+                        return Ok(None);
+                    }
+                }
+                Output::Done(Verdict::Acquired(validity)) => return Ok(self.acquired(validity)),
+                Output::Done(Verdict::Held) => return Ok(None),
+                Output::Done(verdict) => return Err(self.failed(verdict)),
+            }
+        }
+    }
+
+    /// Makes one attempt on all nodes, and counts it.
+    fn attempt(&mut self) -> Result<()> {
+        let (engine, key) = (self.call.client.engine(), self.call.key.as_bytes());
+        let (token, ttl_millis) = (draw()?, self.call.ttl.millis());
+        let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
+        let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
+        let (mut record, result, agreement) = if self.call.is_fenced {
+            let floor = wall_clock();
+            let request = LeaseRequest { key, token: &token, ttl_millis, fence: Some(floor) };
+            engine.acquire_fenced(&request, floor, listener, deadline)
+        } else {
+            let (record, result) = engine.acquire(key, token, ttl_millis, listener, deadline);
+            (record, result, None)
+        };
+        if let Some(agreement) = &agreement {
+            record.fence = Some(agreement.fence()).into();
+        }
+        let random = random_unless_won(&result);
+        self.now = engine.readings();
+        if let Some(waiter) = &self.waiter {
+            self.machine.set_wait_hints(waiter.hints(&result));
+        }
+        self.machine.fenced(record.t0, &result.tally, agreement, record.reached, self.now, random);
+        self.counted(record, result, 1);
+        Ok(())
+    }
+
+    /// Raises the fence on the nodes that are behind, and counts their answers.
+    fn raise(&mut self, agreement: &Agreement) {
+        // The machine asks for a raise only after an attempt.
+        let Some((record, _)) = self.last.take() else { return self.machine.cancelled() };
+        let engine = self.call.client.engine();
+        let deadline = |start| self.machine.raise_deadline(start);
+        let result = engine.raise(self.call.key.as_bytes(), &record, agreement, deadline);
+        let random = random_unless_won(&result);
+        self.now = engine.readings();
+        self.machine.raised(&result.tally, self.now, random);
+        self.counted(record, result, 2);
+    }
+
+    /// Keeps what a round has come to, for the threads behind in the queue as well.
+    fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+        if let Some(ticket) = &self.ticket {
+            if self.machine.is_held() {
+                ticket.note_answered(self.now.steady);
+            } else if !result.is_won() {
+                let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
+                let found = self.call.client.unavailability(&result);
+                ticket.note_unavailable(Unavailability { quorum_impossible_since, ..found });
+            }
+        }
+        self.is_loss_unreported = self.machine.is_lost();
+        (self.last, self.round_trips) = (Some((record, result)), round_trips);
+    }
+
+    /// Queues the release of what a lost attempt may have set on these nodes.
+    fn undo(&self, nodes: NodeSet) {
+        if let Some((record, _)) = &self.last {
+            let (engine, key) = (self.call.client.engine(), self.call.key.as_bytes());
+            engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());
+        }
+    }
+
+    fn report_loss(&mut self) {
+        if std::mem::take(&mut self.is_loss_unreported)
+            && let Some((_, result)) = &self.last
+        {
+            let LockCall { client, key, .. } = self.call;
+            client.report().attempt_lost(key, self.machine.attempts(), &result.tally, &result.faults);
+        }
+    }
+
+    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not wait.
+    fn wait_for_release(&mut self, until: Timestamp) -> bool {
+        let Some(ticket) = &self.ticket else { return false };
+        let (engine, machine) = (self.call.client.engine(), &mut self.machine);
+        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, self.call.key);
+        let end = self.waiter.get_or_insert_with(begin).wait(until);
+        let now = engine.now();
+        match end {
+            WaitEnd::Cancelled => machine.cancelled(),
+            WaitEnd::Woken(WakeReason::Released(order)) => machine.released(order, now, random()),
+            // Before the first attempt there was no release to miss.
+            WaitEnd::Woken(WakeReason::Subscribed) if machine.attempts() == 0 => {}
+            WaitEnd::Woken(WakeReason::Subscribed) | WaitEnd::TimedOut => machine.woken(now),
+            WaitEnd::Woken(WakeReason::Interrupted) => machine.retry_now(now),
+        }
+        true
+    }
+
+    /// Makes the guard of a lock that was won.
+    fn acquired(mut self, validity: Validity) -> Option<MutexGuard> {
+        let LockCall { client, key, ttl, watchdog, called_at, .. } = self.call;
+        self.waiter.take().into_iter().for_each(ReleaseWaiter::won);
+        let guard = self.last.map(|(record, _)| {
+            let hold = HoldId::of(&record.token);
+            match self.ticket.take() {
+                Some(ticket) => ticket.hold(hold, validity, self.now),
+                None => client.queues().hold(key, hold, validity, self.now),
+            }
+            let watched = watchdog.map(|watchdog| {
+                let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
+                client.watchdog_thread().watch(key, &record, validity, Some(extension))
+            });
+            MutexGuard::new(client.clone(), Arc::clone(key), record, (validity, ttl), watched)
+        });
+        let waited = self.now.steady.since(called_at.steady);
+        client.report().acquired(key, waited, (self.machine.attempts(), self.round_trips));
+        guard
+    }
+
+    /// The error of a call that found neither that the lock is its own nor that it is held.
+    fn failed(self, verdict: Verdict) -> Error {
+        let LockCall { client, key, ttl, .. } = self.call;
+        let resource = self.call.resource();
+        let result = self.last.map(|(_, result)| result);
+        match verdict {
+            Verdict::Cancelled => self.call.cancelled(),
+            Verdict::NoExpiry => {
+                let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
+                client.report().key_without_expiry(key, nodes);
+                client.no_expiry(key, nodes)
+            }
+            Verdict::TooLate => Error::too_late(resource, ttl.duration()),
+            Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => {
+                let found = result.map(|result| client.unavailability(&result)).unwrap_or_default();
+                client.unavailable("lock", resource, found)
+            }
+        }
+    }
+}
+
+fn draw() -> Result<OwnerToken> {
+    entropy::draw(&mut SysRng).map_err(|_| Error::entropy())
+}
+
+/// A random number for a delay. Without entropy, the shortest delay is used.
+fn random() -> u64 {
+    entropy::draw_jitter(&mut SysRng).unwrap_or_default()
+}
+
+/// [`random`], for the delay after a lost attempt. After a won one there is no delay, and the system call is saved.
+fn random_unless_won(result: &RoundResult) -> u64 {
+    if result.is_won() { 0 } else { random() }
+}
+
+/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
+fn wall_clock() -> FencingToken {
+    let time = wall::since_epoch().as_micros();
+    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
+}
