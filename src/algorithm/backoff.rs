@@ -1,8 +1,8 @@
 //! How long to wait before the next try: decorrelated jitter.
 //!
 //! Every delay is drawn between the shortest one and three times the one before, and capped. Contenders that collided
-//! once are therefore unlikely to collide again, and a lock that stays held is asked for less and less often. The random
-//! number is an argument, like the clock's reading elsewhere in the core.
+//! once are therefore unlikely to collide again, and a lock that stays held is asked for less and less often. The
+//! random number is an argument, like the clock's reading elsewhere in the core.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Backoff {
         self.previous
     }
 
-    /// A delay from the longer half, for whoever will be told when it is of no use to wait any more.
+    /// A delay from the longer half, for a waiter that is notified of a release.
     pub fn long_delay(&mut self, random: u64) -> Duration {
         let half = (self.max / 2).max(self.min);
         let delay = Backoff { min: half, max: self.max, previous: self.max }.next_delay(random);
@@ -44,7 +44,7 @@ impl Backoff {
         delay
     }
 
-    /// Goes on with delays that are spread over this time at least: that of contenders who collide takes so long.
+    /// Goes on with delays that are spread over this time at least: attempts that collide take so long.
     pub fn widen(&mut self, time: Duration) {
         self.previous = self.previous.max(time.min(self.max));
     }

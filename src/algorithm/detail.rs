@@ -1,7 +1,7 @@
 //! What the message of a fault says beyond its cause: numbers of ours, and words of ours, never text from a server.
 //!
-//! Error replies are told apart by beginnings that servers are known to use. Some of them echo a user's name, so nothing
-//! is looked for behind the beginning.
+//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
+//! nothing is looked for behind the beginning.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! Reasons to end a wait before its time: faults that time does not cure (rule 3.1), and a key that never expires (rule 3.6).
+//! Reasons to end a wait before its time: faults that time does not cure (rule 3.1), and a key that never expires (rule
+//! 3.6).
 //!
-//! Either must last before it ends a wait. A fail-over makes a replica of a node for a moment, and another client may set a
-//! key first and its expiry by a second command.
+//! Either must last before it ends a wait. A fail-over makes a replica of a node for a moment, and another client may
+//! set a key first and its expiry by a second command.
 
 use super::time::Timestamp;
 use std::time::Duration;

@@ -88,16 +88,17 @@ pub enum Cause {
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
     Duplicate(NodeId),
-    /// The number of a fenced lock on this node is more than a day ahead of the node's clock or of this machine's clock. The
-    /// node does not count for this lock. If one node says so, its value is damaged, or was written with a wrong clock: set
-    /// the clocks right, or delete the key on this node. If all nodes say so, check the clock of this machine.
+    /// The number of a fenced lock on this node is more than a day ahead of the node's clock or of this machine's
+    /// clock. The node does not count for this lock. If one node says so, its value is damaged, or was written with a
+    /// wrong clock: set the clocks right, or delete the key on this node. If all nodes say so, check the clock of this
+    /// machine.
     FenceAhead,
     /// What stands under the key was not written by a fenced lock. It is left as it is.
     UnexpectedValue,
     /// The node is loading its data set.
     Loading,
-    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it without one,
-    /// or stopped between setting it and giving it one.
+    /// The lock is held by a key that has no expiry, so that it is never freed by itself: another program set it
+    /// without one, or stopped between setting it and giving it one.
     NoExpiry,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
@@ -110,7 +111,8 @@ pub enum Cause {
     /// The node's bytes are not what a Redis server answers.
     Protocol(ProtocolError),
     /// The node was restarted, or was a replica for a while, and may have forgotten locks: its votes do not count until
-    /// `max_ttl` has passed since that was found out, unless it is declared durable. See [`RestartPolicy`](crate::RestartPolicy).
+    /// `max_ttl` has passed since that was found out, unless it is declared durable. See
+    /// [`RestartPolicy`](crate::RestartPolicy).
     Quarantined,
     /// The node does not take writes.
     ReadOnly,
@@ -131,8 +133,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be changed
-    /// first. A replica counts, because it takes a fail-over to make a master of it.
+    /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be
+    /// changed first. A replica counts, because it takes a fail-over to make a master of it.
     ///
     /// ```
     /// use quorumlock::Cause;

@@ -8,9 +8,9 @@
 //!                       └── failed ─────┘  (twice as long)
 //! ```
 //!
-//! A node that fails is left alone for a while, and counts as its last fault meanwhile; then one request may try it. So a
-//! dead or hung node is asked at most once per delay (rule 7.7), for ever, and never given up (rule 7.1). The delay is
-//! spread by a little jitter, so that many clients do not come back in the same millisecond.
+//! A node that fails is left alone for a while, and counts as its last fault meanwhile; then one request may try it. So
+//! a dead or hung node is asked at most once per delay (rule 7.7), for ever, and never given up (rule 7.1). The delay
+//! is spread by a little jitter, so that many clients do not come back in the same millisecond.
 
 use super::fault::{Cause, Fault, Phase};
 use super::time::Timestamp;
@@ -65,8 +65,8 @@ impl Health {
         self.not_before = now.after(self.delay(now, salt));
     }
 
-    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only once, unless
-    /// it had lasted for longer than the node would ever be left alone.
+    /// A connection that worked was closed, as servers do with idle ones: it may be opened again at once, but only
+    /// once, unless it had lasted for longer than the node would ever be left alone.
     pub fn disconnected(&mut self, fault: Fault, lasted: Duration, now: Timestamp, salt: u64) {
         if self.failures > 0 && lasted < LAST_DELAY {
             self.failed(fault, now, salt);

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
 pub const MIN_TTL: Duration = Duration::from_millis(1);
-/// Longest time to live by default, and how long a restarted node does not vote. Longer work has the watchdog. There is a
-/// limit at all because Redis 5 turns a huge `PX` into a lock that never ends.
+/// Longest time to live by default, and how long a restarted node does not vote. Longer work has the watchdog. There is
+/// a limit at all because Redis 5 turns a huge `PX` into a lock that never ends.
 pub const MAX_TTL: Duration = Duration::from_secs(60);
 /// The part of drift that does not depend on the time to live: servers expire keys by a clock of whole milliseconds.
 pub const DRIFT_FLOOR: Duration = Duration::from_millis(2);
@@ -95,7 +95,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// One that has ended, and whose loss was told.
+    /// One that has ended, and whose loss was reported.
     pub const LOST: Validity = Validity { end: LeaseTime::ORIGIN };
 
     /// A lease that ends then.
@@ -121,7 +121,7 @@ impl Validity {
 
 /// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40 hexadecimal digits.
 ///
-/// Whoever knows it can release the lock, so `Debug` does not show it.
+/// A client that knows it can release the lock, so `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OwnerToken([u8; OwnerToken::ENTROPY]);
 

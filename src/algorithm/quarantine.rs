@@ -1,5 +1,5 @@
-//! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not believed until the longest of
-//! them has ended (rule 7.4).
+//! Whether a node's yes counts: one that was restarted may have forgotten locks, and is not believed until the longest
+//! of them has ended (rule 7.4).
 //!
 //! ```text
 //!   met ── as the process it was, or durable then and now ──────────► counts
@@ -7,35 +7,38 @@
 //!    └──── for the first time: counts; in strict mode ──────► quarantine, for max_ttl less its uptime
 //! ```
 //!
-//! Why it is sound. Two holders at once need a node that said yes to both. It did not forget the first one without a restart
-//! in between. If the restart came before this client met the new process, everything that was promised before has ended
-//! when `max_ttl` has passed since; and a connection does not outlive its process, so the client meets the new one before
-//! it hears a yes from it. That holds for every yes on which a lock rests, that of an extension too: a node may have granted
-//! the lock to somebody else, forgotten it, and been given our key again by a repair, or by an old snapshot. So:
+//! Why it is sound. Two holders at once need a node that said yes to both. It did not forget the first one without a
+//! restart in between. If the restart came before this client met the new process, everything that was promised before
+//! has ended when `max_ttl` has passed since; and a connection does not outlive its process, so the client meets the
+//! new one before it hears a yes from it. That holds for every yes on which a lock rests, that of an extension too: a
+//! node may have granted the lock to another client, forgotten it, and been given our key again by a repair, or by an
+//! old snapshot. So:
 //!
 //! 1. In quarantine a node's answer to an attempt is the fault [`Cause::Quarantined`], be it yes or no. Were "held" an
-//!    answer, those who try in vain would take each other for holders, and wait for ever instead of failing.
-//! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten. What it
-//!    says of a release counts as well: a key that was deleted is deleted.
+//!    answer, clients that try in vain would take each other for holders, and wait for ever instead of failing.
+//! 2. Its yes to an extension is that fault too. Its no counts: our key is not there, whatever else it has forgotten.
+//!    What it says of a release counts as well: a key that was deleted is deleted.
 //! 3. It is asked everything, so that it knows all locks when the quarantine ends; releases above all.
-//! 4. The time is that of the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would end the
-//!    quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off for the uptime
-//!    that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the right time a
-//!    while after its start. Only for a node that is met for the first time there is nothing better.
-//! 5. A declaration that the node is durable holds for a process until `INFO` contradicts it with `aof_enabled:0`. What a
-//!    process without an append-only file has granted is lost with it, so the process after it is in quarantine as well.
+//! 4. The time is that of the steady clock ([`Clock::now`](super::time::Clock::now)). A wall clock set forward would
+//!    end the quarantine, and not the lock of the holder on another machine. For the same reason nothing is taken off
+//!    for the uptime that a restarted node tells: a server reckons it by its wall clock, and many a machine finds the
+//!    right time a while after its start. Only for a node that is met for the first time there is nothing better.
+//! 5. A declaration that the node is durable holds for a process until `INFO` contradicts it with `aof_enabled:0`. What
+//!    a process without an append-only file has granted is lost with it, so the process after it is in quarantine as
+//!    well.
 //!
-//! A master that was a replica has lost its keys without a restart, and keeps its process and its connections. It shows in the
-//! names of its data's history, which are compared on each connection, and on one that is in use once a second: before a
-//! vote that comes more than a second after the last comparison, so that its own votes come behind what it shows.
+//! A master that was a replica has lost its keys without a restart, and keeps its process and its connections. It shows
+//! in the names of its data's history, which are compared on each connection, and on one that is in use once a second:
+//! before a vote that comes more than a second after the last comparison, so that its own votes come behind what it
+//! shows.
 //!
-//! What cannot be seen: `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; a restart before this client has met
-//! the node at all (strict mode looks at the uptime); and restarts of a node that withholds its run id. Once it has
-//! told one, to withhold it counts as another process. In strict mode, every connection of such a node does.
-//! Of a time as a replica: one before this client has met the node; one that begins and ends within a second of use, until the
-//! next comparison; and one whose trace is gone before the comparison, because the node has freed its backlog
-//! (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first replica after
-//! a synchronisation that did not finish, or was told `DEBUG CHANGE-REPL-ID`.
+//! What cannot be seen: `FLUSHALL`, `DEBUG RELOAD` and eviction, which keep the process; a restart before this client
+//! has met the node at all (strict mode looks at the uptime); and restarts of a node that withholds its run id. Once it
+//! has shown one, to withhold it counts as another process. In strict mode, every connection of such a node does. Of a
+//! time as a replica: one before this client has met the node; one that begins and ends within a second of use, until
+//! the next comparison; and one whose trace is gone before the comparison, because the node has freed its backlog
+//! (`repl-backlog-ttl`, an hour by default, and no harm where it is longer than `max_ttl`), or got its first replica
+//! after a synchronisation that did not finish, or has run `DEBUG CHANGE-REPL-ID`.
 
 use super::fault::{Cause, Fault, Phase};
 use super::run_id::{ReplicationIds, RunId};
@@ -47,21 +50,22 @@ use std::time::Duration;
 /// [`Builder::restart_policy`](crate::Builder::restart_policy).
 ///
 /// A node that forgets a lock while it is held may help to give it away a second time. With a guard, the votes of a
-/// restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can have
-/// forgotten. It is asked as before, gets its releases, and votes are the fault
+/// restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can
+/// have forgotten. It is asked as before, gets its releases, and votes are the fault
 /// [`Quarantined`](crate::Cause::Quarantined) until then. Nodes that keep everything are declared
 /// [`durable`](crate::Node::durable), and need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartPolicy {
-    /// A node that this client has met before, and that has another `run_id` now or was a replica meanwhile, is in quarantine.
-    /// A node that is met for the first time counts at once. The default.
+    /// A node that this client has met before, and that has another `run_id` now or was a replica meanwhile, is in
+    /// quarantine. A node that is met for the first time counts at once. The default.
     #[default]
     Observed,
     /// Every node counts, whatever has happened to it. Two may then hold a lock at once after a restart without data.
     Off,
-    /// As [`Observed`](RestartPolicy::Observed); and a node that is met for the first time must have been up for `max_ttl`, by its
-    /// own account, or stays in quarantine for what is missing. A new client of young nodes cannot lock at all until then.
+    /// As [`Observed`](RestartPolicy::Observed); and a node that is met for the first time must have been up for
+    /// `max_ttl`, by its own account, or stays in quarantine for what is missing. A new client of young nodes cannot
+    /// lock at all until then.
     Strict,
 }
 
@@ -93,7 +97,7 @@ pub struct Quarantine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
     Never,
-    /// A master, by the name of its process if it told, and whether that process keeps its keys.
+    /// A master, by the name of its process if it shows it, and whether that process keeps its keys.
     Process(Option<RunId>, bool),
     /// A replica: what it knew is replaced by what its master knows, until it is a master again.
     Replica,
@@ -137,8 +141,8 @@ impl Quarantine {
         self.begin(wait, now)
     }
 
-    /// The node has said once more what it is, on a connection on which it was met. Gives for how long it is in quarantine if
-    /// that begins now.
+    /// The node has said once more what it is, on a connection on which it was met. Gives for how long it is in
+    /// quarantine if that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let is_durable = matches!(self.met, Met::Process(_, true));
         let begins = self.guard != RestartPolicy::Off && !is_durable && self.was_replica(process);
@@ -180,8 +184,8 @@ impl Quarantine {
         self.end.is_none()
     }
 
-    /// How long it goes on; zero when the node counts. Never more than the term, though `now` may have been read before the
-    /// node was met.
+    /// How long it goes on; zero when the node counts. Never more than the term, though `now` may have been read before
+    /// the node was met.
     pub fn remaining(&self, now: Timestamp) -> Duration {
         self.end.map_or(Duration::ZERO, |end| end.since(now).min(self.term))
     }
@@ -215,8 +219,8 @@ mod tests {
         ServerProcess { run_id, uptime: Duration::from_secs(uptime), ..ServerProcess::default() }
     }
 
-    /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then (`r` a
-    /// replica, any other letter a master). Gives how many seconds of quarantine are left after each.
+    /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
+    /// (`r` a replica, any other letter a master). Gives how many seconds of quarantine are left after each.
     fn left(guard: RestartPolicy, story: &str) -> Vec<u64> {
         let mut quarantine = Quarantine::new(guard, TERM);
         let meet = |word: &str| {
@@ -244,7 +248,8 @@ mod tests {
             ("0a 1b 4c 7c 9c", Observed, &[0, 60, 60, 30, 10]),
             ("0a 1b 4a 9a", Observed, &[0, 60, 60, 10]),
             ("0a 500b", Observed, &[0, 60]),
-            // It never told who it was: nothing can be known. It told, and does not any more: it may be another.
+            // It never showed its run id: nothing can be known. It showed one, and does not any more: it may be
+            // another.
             ("0- 1- 2-", Observed, &[0, 0, 0]),
             ("0- 1a 2a", Observed, &[0, 0, 0]),
             ("0a 1- 2- 7-", Observed, &[0, 60, 50, 0]),

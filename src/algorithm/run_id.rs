@@ -1,4 +1,4 @@
-//! The names by which a server process and the history of its data are told from others.
+//! The names by which a server process and the history of its data are distinguished from others.
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The names of the history that a server's data belong to: the present one, and the one that ended with its last promotion.
+/// The names of the history that a server's data belong to: the present one, and the one that ended with its last
+/// promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationIds {
     current: [u8; 40],
@@ -36,9 +37,9 @@ impl ReplicationIds {
 
     /// Whether the process that said `earlier` was a replica between then and now.
     ///
-    /// A promotion draws a new name and keeps the former one. A new name without a former one is no sign: a master draws one
-    /// when its first replica comes or its backlog is freed, and a process that has loaded its data keeps the former name of
-    /// its last life and its own new one.
+    /// A promotion draws a new name and keeps the former one. A new name without a former one is no sign: a master
+    /// draws one when its first replica comes or its backlog is freed, and a process that has loaded its data keeps the
+    /// former name of its last life and its own new one.
     pub fn show_a_promotion_since(&self, earlier: &ReplicationIds) -> bool {
         self.current != earlier.current && self.former != [b'0'; 40]
     }

@@ -21,10 +21,10 @@ use std::time::Duration;
 /// A handle on what is shared. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<SharedClient>,
 }
 
-struct Shared {
+struct SharedClient {
     created_in: ForkEpoch,
     engine: Arc<Engine>,
     queues: Arc<Queues>,
@@ -51,7 +51,7 @@ impl Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
         let keeper = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
-        Client { shared: Arc::new(Shared { created_in, engine, queues, keeper, report, settings }) }
+        Client { shared: Arc::new(SharedClient { created_in, engine, queues, keeper, report, settings }) }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.

@@ -5,12 +5,12 @@ use crate::os::sync::{Mutex, lock};
 use std::collections::HashMap;
 use std::fmt;
 
-/// Refuses writes that come too late, within one process: remembers for each resource the greatest [`FencingToken`] that it
-/// has seen.
+/// Refuses writes that come too late, within one process: remembers for each resource the greatest [`FencingToken`]
+/// that it has seen.
 ///
-/// It stands where the resource is, not where the lock is taken: in the server that owns the files, in front of the device,
-/// in the test's stand-in for them. **Check and write must be one step**: if another write can come between, hold a mutex of
-/// your own over both, or let the storage compare.
+/// It stands where the resource is, not where the lock is taken: in the server that owns the files, in front of the
+/// device, in the test's stand-in for them. **Check and write must be one step**: if another write can come between,
+/// hold a mutex of your own over both, or let the storage compare.
 ///
 /// ```
 /// use quorumlock::{FenceChecker, FencingToken};
@@ -34,9 +34,9 @@ use std::fmt;
 /// UPDATE orders SET state = 'paid', fence = :fence WHERE id = 42 AND fence <= :fence
 /// ```
 ///
-/// No row changed: the writer is too late, and must stop. The fence is a signed 64-bit integer (`BIGINT`) there; a new row
-/// begins with 0. Where a holder writes several rows or tables, let one transaction begin with that condition on one row
-/// that they share, so that a later holder's first write locks all earlier ones out.
+/// No row changed: the writer is too late, and must stop. The fence is a signed 64-bit integer (`BIGINT`) there; a new
+/// row begins with 0. Where a holder writes several rows or tables, let one transaction begin with that condition on
+/// one row that they share, so that a later holder's first write locks all earlier ones out.
 #[derive(Default)]
 pub struct FenceChecker {
     seen: Mutex<HashMap<Box<str>, FencingToken>>,
@@ -77,7 +77,7 @@ impl fmt::Debug for FenceChecker {
     }
 }
 
-/// A holder came too late: somebody who took the lock after it was here before.
+/// A holder came too late: a holder that took the lock after it was here before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleFence {
     token: FencingToken,

@@ -1,4 +1,4 @@
-//! How long to wait for a lock, and who may end the wait.
+//! How long to wait for a lock, and what may end the wait.
 
 use crate::api::forked;
 use crate::engine::interrupt::Interrupt;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often somebody who waits for sockets looks at the channel that may cancel his wait.
+/// How often a thread that waits for sockets checks the channel that may cancel its wait.
 const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
 ///
-/// Waits, like all other limits but those of leases, go by a steady clock: setting the machine's wall clock changes none of
-/// them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
+/// Waits, like all other limits but those of leases, go by a steady clock: setting the machine's wall clock changes
+/// none of them. On Linux that clock (`CLOCK_BOOTTIME`) goes on while the machine sleeps.
 ///
 /// ```
 /// use quorumlock::{CancelHandle, Wait};
@@ -31,7 +31,7 @@ const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub struct Wait {
     pub(crate) limit: Limit,
-    cancel: Cancel,
+    cancel: CancelSource,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(crate) enum Limit {
 }
 
 #[derive(Clone, Debug)]
-enum Cancel {
+enum CancelSource {
     Channel(Receiver<()>),
     Handle(CancelHandle),
     Never,
@@ -52,23 +52,23 @@ impl Wait {
     /// Waits for as long as the resource is held; when no quorum of nodes answers, for
     /// [`Builder::unavailable_after`](crate::Builder::unavailable_after).
     pub fn forever() -> Wait {
-        Wait { limit: Limit::Never, cancel: Cancel::Never }
+        Wait { limit: Limit::Never, cancel: CancelSource::Never }
     }
 
     /// Waits for this long at most, counted from the call that waits. Zero makes one attempt.
     pub fn timeout(timeout: Duration) -> Wait {
-        Wait { limit: Limit::Timeout(timeout), cancel: Cancel::Never }
+        Wait { limit: Limit::Timeout(timeout), cancel: CancelSource::Never }
     }
 
     /// Waits until then at the latest. A time in the past makes one attempt.
     pub fn deadline(deadline: Instant) -> Wait {
-        Wait { limit: Limit::Deadline(deadline), cancel: Cancel::Never }
+        Wait { limit: Limit::Deadline(deadline), cancel: CancelSource::Never }
     }
 
     /// Lets a handle end the wait. Replaces an earlier handle or channel.
     #[must_use]
     pub fn cancelled_by(mut self, handle: &CancelHandle) -> Wait {
-        self.cancel = Cancel::Handle(handle.clone());
+        self.cancel = CancelSource::Handle(handle.clone());
         self
     }
 
@@ -76,68 +76,70 @@ impl Wait {
     /// handle or channel.
     #[must_use]
     pub fn cancelled_by_channel(mut self, receiver: Receiver<()>) -> Wait {
-        self.cancel = Cancel::Channel(receiver);
+        self.cancel = CancelSource::Channel(receiver);
         self
     }
 
-    /// Refuses a handle that this process has inherited from its parent: nobody can be sure to wait on it.
+    /// Refuses a handle that this process has inherited from its parent: a wait on it might never end.
     pub(crate) fn check_process(&self) -> Result<()> {
         match &self.cancel {
-            Cancel::Handle(CancelHandle(shared)) => shared.created_in.map_or(Ok(()), forked::check),
-            Cancel::Channel(_) | Cancel::Never => Ok(()),
+            CancelSource::Handle(CancelHandle(shared)) => shared.created_in.map_or(Ok(()), forked::check),
+            CancelSource::Channel(_) | CancelSource::Never => Ok(()),
         }
     }
 
     /// Whether the wait has been cancelled. Takes the message, if a channel brings one.
     pub(crate) fn is_cancelled(&self) -> bool {
         match &self.cancel {
-            Cancel::Channel(receiver) => !matches!(receiver.try_recv(), Err(crossbeam_channel::TryRecvError::Empty)),
-            Cancel::Handle(handle) => handle.is_cancelled(),
-            Cancel::Never => false,
+            CancelSource::Channel(receiver) => {
+                !matches!(receiver.try_recv(), Err(crossbeam_channel::TryRecvError::Empty))
+            }
+            CancelSource::Handle(handle) => handle.is_cancelled(),
+            CancelSource::Never => false,
         }
     }
 
-    /// Lets the alarm be rung when the wait is cancelled, for as long as what this gives is there. A channel rings none.
-    pub(crate) fn register<'w>(&'w self, alarm: &Arc<Interrupt>) -> InterruptRegistration<'w> {
+    /// Sets the interrupt when the wait is cancelled, until the registration is dropped. A channel sets none.
+    pub(crate) fn register<'w>(&'w self, interrupt: &Arc<Interrupt>) -> InterruptRegistration<'w> {
         let handle = match &self.cancel {
-            Cancel::Handle(handle) => Some(handle),
-            Cancel::Channel(_) | Cancel::Never => None,
+            CancelSource::Handle(handle) => Some(handle),
+            CancelSource::Channel(_) | CancelSource::Never => None,
         };
         if let Some(handle) = handle {
-            lock(&handle.0.alarms).push(Arc::clone(alarm));
+            lock(&handle.0.interrupts).push(Arc::clone(interrupt));
         }
-        InterruptRegistration { handle, alarm: Arc::clone(alarm) }
+        InterruptRegistration { handle, interrupt: Arc::clone(interrupt) }
     }
 
-    /// How long to wait at most before asking whether the wait is [cancelled](Wait::is_cancelled): of a channel nobody is
-    /// told who waits for sockets.
+    /// How long to wait at most before checking whether the wait is [cancelled](Wait::is_cancelled): a message on a
+    /// channel does not wake a thread that waits for sockets.
     pub(crate) fn check_interval(&self) -> Duration {
-        if let Cancel::Channel(_) = self.cancel { CHANNEL_CHECK_INTERVAL } else { Duration::MAX }
+        if let CancelSource::Channel(_) = self.cancel { CHANNEL_CHECK_INTERVAL } else { Duration::MAX }
     }
 
     /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
     pub(crate) fn sleep(&self, wake: &Receiver<()>, time: Duration) -> bool {
         let (by_channel, by_handle) = match &self.cancel {
-            Cancel::Channel(receiver) => (receiver.clone(), never()),
-            Cancel::Handle(handle) => (never(), handle.0.cancelled.clone()),
-            Cancel::Never => (never(), never()),
+            CancelSource::Channel(receiver) => (receiver.clone(), never()),
+            CancelSource::Handle(handle) => (never(), handle.0.cancelled.clone()),
+            CancelSource::Never => (never(), never()),
         };
         channel::sleep(wake, &by_channel, &by_handle, time)
     }
 }
 
-/// An alarm that is rung when a wait is cancelled.
+/// An interrupt that is set when a wait is cancelled.
 pub(crate) struct InterruptRegistration<'w> {
     handle: Option<&'w CancelHandle>,
-    alarm: Arc<Interrupt>,
+    interrupt: Arc<Interrupt>,
 }
 
 impl Drop for InterruptRegistration<'_> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle {
-            let mut alarms = lock(&handle.0.alarms);
-            if let Some(index) = alarms.iter().position(|alarm| Arc::ptr_eq(alarm, &self.alarm)) {
-                alarms.swap_remove(index);
+            let mut interrupts = lock(&handle.0.interrupts);
+            if let Some(index) = interrupts.iter().position(|interrupt| Arc::ptr_eq(interrupt, &self.interrupt)) {
+                interrupts.swap_remove(index);
             }
         }
     }
@@ -145,24 +147,24 @@ impl Drop for InterruptRegistration<'_> {
 
 /// Ends waits from another thread: every wait that was given this handle or a clone of it, now and later.
 ///
-/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key behind.
-/// Dropping a handle cancels nothing.
+/// A wait that is cancelled returns an error of kind [`Cancelled`](crate::ErrorKind::Cancelled) and leaves no key
+/// behind. Dropping a handle cancels nothing.
 ///
 /// A child made by `fork` needs handles of its own: a wait that is given one of the parent's is refused as
 /// [`Forked`](crate::ErrorKind::Forked), and cancelling one in the child cancels no wait of the parent.
 #[derive(Clone, Debug)]
-pub struct CancelHandle(Arc<Shared>);
+pub struct CancelHandle(Arc<CancelState>);
 
 #[derive(Debug)]
-struct Shared {
-    /// None when it could not be found out.
+struct CancelState {
+    /// None when the system did not say.
     created_in: Option<ForkEpoch>,
     is_cancelled: AtomicBool,
-    /// Dropped to cancel: a channel without a sender tells everyone who listens.
+    /// Dropped to cancel: a channel without a sender wakes all its receivers.
     sender: Mutex<Option<Sender<Infallible>>>,
     cancelled: Receiver<Infallible>,
-    /// Of those who wait and cannot listen to a channel.
-    alarms: Mutex<Vec<Arc<Interrupt>>>,
+    /// Of the threads that wait for sockets and cannot wait for a channel.
+    interrupts: Mutex<Vec<Arc<Interrupt>>>,
 }
 
 impl CancelHandle {
@@ -170,8 +172,8 @@ impl CancelHandle {
     pub fn new() -> CancelHandle {
         let (sender, cancelled) = bounded(0);
         let (created_in, is_cancelled) = (ForkEpoch::current().ok(), AtomicBool::new(false));
-        let (sender, alarms) = (Mutex::new(Some(sender)), Mutex::default());
-        CancelHandle(Arc::new(Shared { created_in, is_cancelled, sender, cancelled, alarms }))
+        let (sender, interrupts) = (Mutex::new(Some(sender)), Mutex::default());
+        CancelHandle(Arc::new(CancelState { created_in, is_cancelled, sender, cancelled, interrupts }))
     }
 
     /// Ends the waits. Doing it twice does no harm.
@@ -179,7 +181,7 @@ impl CancelHandle {
         self.0.is_cancelled.store(true, Ordering::Release);
         if !self.is_inherited() {
             lock(&self.0.sender).take();
-            lock(&self.0.alarms).iter().for_each(|alarm| alarm.set());
+            lock(&self.0.interrupts).iter().for_each(|interrupt| interrupt.set());
         }
     }
 

@@ -8,17 +8,18 @@ use crate::engine::watchdog_thread::AutomaticExtension;
 use crate::events::error::{Error, ErrorKind, Result};
 use std::time::Duration;
 
-/// The part of its validity before whose end a lease is told to be lost, by default: a tenth, so that its holder has time
-/// to stop.
+/// How long before its end a lease is reported lost by default, as a part of its validity: a tenth, so that its holder
+/// has time to stop.
 const MARGIN: u32 = 10;
 /// Longest margin by default.
 const LONGEST_MARGIN: Duration = Duration::from_secs(1);
 
-/// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they are told to be lost. Given
-/// to [`Mutex::watchdog`](crate::Mutex::watchdog).
+/// How the locks of a [`Mutex`](crate::Mutex) are extended while their guards live, and when they are reported lost.
+/// Given to [`Mutex::watchdog`](crate::Mutex::watchdog).
 ///
-/// One thread for each client, started when it is first needed, extends all its locks, all that are due in one batch. It
-/// blocks all signals and ends with the client. An extension that fails is tried again, several times before the end.
+/// One thread for each client, started when it is first needed, extends all its locks, all that are due in one batch.
+/// It blocks all signals and ends with the client. An extension that fails is tried again, several times before the
+/// end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watchdog {
     period: Option<Duration>,
@@ -33,25 +34,25 @@ impl Watchdog {
         Watchdog::default()
     }
 
-    /// How long after an extension the next one follows. Default: a third of the time to live. At most half of the validity
-    /// is waited, whatever stands here, so that there is time to try again.
+    /// How long after an extension the next one follows. Default: a third of the time to live. At most half of the
+    /// validity is waited in any case, so that there is time to try again.
     #[must_use]
     pub fn period(mut self, period: Duration) -> Watchdog {
         self.period = Some(period);
         self
     }
 
-    /// How long before the end of its validity a lock that could not be extended is told to be lost, so that its holder can
-    /// stop in time. Default: a tenth of the validity, at most 1 s. Less than half of the validity. When it has been told,
-    /// nothing extends the lock any more.
+    /// How long before the end of its validity a lock that could not be extended is reported lost, so that its holder
+    /// can stop in time. Default: a tenth of the validity, at most 1 s. Less than half of the validity. When it has
+    /// been reported, nothing extends the lock any more.
     #[must_use]
     pub fn notify_before(mut self, margin: Duration) -> Watchdog {
         self.margin = Some(margin);
         self
     }
 
-    /// How often a lock is extended automatically. After the last time it runs out, and is told to be lost. Default: without
-    /// limit. Extensions by hand do not count.
+    /// How often a lock is extended automatically. After the last time it runs out, and is reported lost. Default:
+    /// without limit. Extensions by hand do not count.
     #[must_use]
     pub fn max_extensions(mut self, extensions: u32) -> Watchdog {
         self.max_extensions = Some(extensions);
@@ -83,20 +84,20 @@ impl Watchdog {
 
     /// How the watchdog's thread extends a lock that was taken at `start`.
     pub(crate) fn extension_of(&self, ttl: Ttl, start: LeaseTime, hold: HoldId) -> AutomaticExtension {
-        AutomaticExtension { ttl, hold, terms: self.terms(ttl, start), margin: self.margin_for(ttl) }
+        AutomaticExtension { ttl, hold, config: self.config(ttl, start), margin: self.margin_for(ttl) }
     }
 
-    /// How long before the end of a lease it is told to be lost.
+    /// How long before the end of a lease it is reported lost.
     pub(crate) fn margin_for(&self, ttl: Ttl) -> Duration {
         self.margin.unwrap_or_else(|| (ttl.validity() / MARGIN).min(LONGEST_MARGIN))
     }
 
     /// When a lock that was taken at `start` is to be extended.
-    fn terms(&self, ttl: Ttl, start: LeaseTime) -> RenewalConfig {
+    fn config(&self, ttl: Ttl, start: LeaseTime) -> RenewalConfig {
         let default = RenewalConfig::of(ttl);
         RenewalConfig {
             period: self.period.unwrap_or(default.period),
-            at_most: self.max_extensions,
+            max_extensions: self.max_extensions,
             until: self.max_duration.map(|time| start.after(time)),
             ..default
         }

@@ -1,20 +1,19 @@
 //! Whether to poll without sleeping for a moment, before sleeping in poll.
 //!
-//! A thread that sleeps until its answers come is woken late: on one machine by more than the servers take. Looking again
-//! and again instead takes a processor from everybody else, so it is done only by a thread that is alone with its
-//! client, only for a short time, and only for as long as it pays: after a few times in vain it is left, and tried again
-//! now and then.
+//! A thread that sleeps until its replies come is woken late: on one machine by more than the servers take. Polling
+//! again and again instead takes a processor from other threads. So only a thread that is alone with its client does
+//! it, for a short time, and as long as it pays. After a few polls in vain it stops, and is tried again now and then.
 
 use std::time::Duration;
 
-/// How many successes are remembered at most: so much failure is needed to stop.
+/// How many successes are counted at most. It bounds how many failures stop the busy poll.
 const CREDIT: u8 = 8;
 /// How many successes one failure costs.
 const PENALTY: u8 = 2;
-/// After so many polls without, it is tried once more.
+/// After so many polls without it, it is tried once more.
 const INTERVAL: u16 = 512;
 
-/// What is known of how well it pays.
+/// How well a busy poll has paid.
 #[derive(Debug)]
 pub(super) struct Spin {
     limit: Duration,
@@ -43,7 +42,7 @@ impl Spin {
         self.limit
     }
 
-    /// A poll that was allowed to spin found something while it did, or only by sleeping.
+    /// Counts a poll that was allowed to spin. `paid`: it found something without sleeping.
     pub(super) fn learn(&mut self, paid: bool) {
         self.credit = if paid { (self.credit + 1).min(CREDIT) } else { self.credit.saturating_sub(PENALTY) };
     }

@@ -1,130 +1,75 @@
-//! Who waits for which key, and what was heard about it.
+//! Which threads wait for which key, and what the nodes have announced about it.
 //!
 //! Invariants:
-//! 1. No word is lost between two waits: what comes while nobody sleeps ends the next wait at once, unless an attempt has
-//!    begun since, which will find out for itself.
-//! 2. A release is one hint. It is told by each node, so a node that tells again tells of another one. One more look is due
-//!    when a quorum has told, because the look that the first one led to may have come too early for that.
-//! 3. Those who have begun to listen are woken when they hear so many nodes that no release by a quorum can escape them, and
-//!    when they hear a node again that was lost: what was released before, nobody tells them.
-//! 4. Programs take turns. A hint says how many waited when the holder last knew, and whether he had waited himself. Whoever
-//!    has seen fewer of them come and go since he began to wait holds back for a moment, and leaves it to those who have waited
-//!    for longer. Only for a moment: hints decide who asks first, and never who gets it.
-//! 5. A program that wants a lock again that it has just released lets others go first, if they wait; and now and then, if its
-//!    own threads pass it on among themselves. If nobody has taken it then, those who listen do not want it.
+//! 1. No announcement is lost between two waits. One that comes while no thread sleeps ends the next wait at once,
+//!    unless an attempt has begun since, which finds out by itself.
+//! 2. A release is one reason to wake, however many nodes announce it; [`turns`](crate::algorithm::turns) has the
+//!    rules.
+//! 3. A waiter is woken when so many nodes have confirmed its subscription that no release by a quorum can escape it.
+//!    It is woken again when a node confirms that was lost before: what that node announced meanwhile did not arrive.
 
 use super::interrupt::Interrupt;
-use crate::algorithm::acquire::WakeOrder;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
+use crate::algorithm::turns::{AnnouncedReleases, Contention, WakeOrder};
 use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// For how long it counts that others were waiting for a lock.
-const CROWD_LASTS: Duration = Duration::from_millis(100);
-/// Most locks of which that is known.
-const CROWDS: usize = 1024;
-/// How long those who wait are given to take a lock that was released, before the one who released it may take it again.
-const TIME_TO_TAKE: Duration = Duration::from_millis(3);
-/// How long after the first node has told of a release the others may: what is told later is of another one, by nodes that
-/// did not take part in the one before.
-const STRAGGLERS: Duration = Duration::from_millis(10);
-/// How often the threads of a program pass a lock on that others wait for, before they let those go first.
-const RUN: u32 = 8;
 
 /// What has ended a wait before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakeReason {
-    /// From now on no release can escape.
-    Subscribed,
+    /// The interrupt was set.
+    Interrupted,
     /// The lock was released.
     Released(WakeOrder),
-    /// The alarm was rung.
-    Interrupted,
+    /// From now on no release can escape.
+    Subscribed,
 }
 
-/// Who waits for what, in one client.
+/// The waiters of one client, by key.
 pub(crate) struct WaitRegistry {
-    /// Whether hints are sent and listened for.
+    /// Whether releases are published and subscribed to.
     pub(crate) is_on: bool,
     nodes: usize,
-    /// In order, so that a simulated run can be had again.
+    /// In order, so that a simulated run can be repeated.
     pub(crate) topics: BTreeMap<Key, KeyWaiters>,
-    /// How many sleep.
+    /// How many threads sleep.
     sleepers: usize,
-    /// Locks that others were waiting for when this client released them.
-    crowds: HashMap<Key, Contention>,
-    /// Whether there are any, for whoever has no time to ask.
+    contention: Contention,
+    /// Whether any lock is contended. It is read without the lock of the engine.
     pub(crate) is_crowded: Arc<AtomicBool>,
 }
 
-/// A key that somebody waits for.
+/// A key that at least one thread waits for.
 #[derive(Default)]
 pub(crate) struct KeyWaiters {
-    /// One: only the first of a program's queue listens.
+    /// How many wait. Usually one: only the head of a program's queue waits for other programs.
     listeners: u32,
-    /// Those who sleep: at most one for each listener.
+    /// Those that sleep: at most one for each listener.
     pub(crate) sleepers: Vec<Waiter>,
-    /// The nodes that are heard.
+    /// The nodes that have confirmed the subscription.
     pub(crate) live: NodeSet,
-    /// The nodes that were heard, and may have told something since that was lost.
+    /// The nodes that were lost since, and whose announcements may have been missed.
     missed: NodeSet,
-    /// The nodes that have told of the last release, and when the first of them did.
-    told: NodeSet,
-    told_at: Timestamp,
-    /// How many have had the lock meanwhile who had waited for it.
-    departed: u8,
-    /// How many waited, as far as was said.
-    crowd: u8,
-    /// WakeReason that nobody has looked into.
-    word: Option<WakeReason>,
+    releases: AnnouncedReleases,
+    /// A reason to wake that no waiter has taken.
+    reason: Option<WakeReason>,
 }
 
+/// One thread that sleeps.
 pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
     pub(crate) alarm: Arc<Interrupt>,
-    /// What there is for him to know when he wakes.
-    word: Option<WakeReason>,
+    reason: Option<WakeReason>,
 }
 
 impl Waiter {
     pub(crate) fn new(ticket: Ticket, alarm: &Arc<Interrupt>) -> Waiter {
-        Waiter { ticket, alarm: Arc::clone(alarm), word: None }
-    }
-}
-
-struct Contention {
-    listeners: u8,
-    /// How many of them have not taken the lock when they were let go first: others than those who wait may listen, for all
-    /// keys, or for one of this name in another database of the server.
-    idle: u8,
-    seen: Timestamp,
-    /// When this client last let them go first.
-    yielded_at: Timestamp,
-    run: u32,
-}
-
-impl KeyWaiters {
-    /// A node tells of a release: does that end a wait?
-    fn hear(&mut self, node: NodeId, hint: Hint, quorum: usize, now: Timestamp) -> Option<WakeReason> {
-        let is_late = now.since(self.told_at) > STRAGGLERS;
-        let is_another = self.told.is_empty() || is_late || !self.told.insert(node);
-        if is_another {
-            self.told = NodeSet::from_iter([node]);
-            self.told_at = now;
-            // Whoever takes a lock without having waited leaves nobody's place.
-            self.departed = self.departed.saturating_add(hint.has_waited.into());
-            // Others may know better, and those who knew leave.
-            self.crowd = hint.crowd.max(self.crowd.saturating_sub(1));
-        }
-        let turn = WakeOrder::of(self.crowd.saturating_sub(1), self.departed);
-        let is_complete = self.told.len() == quorum && !matches!(turn, WakeOrder::After(_));
-        (is_another || is_complete).then_some(WakeReason::Released(turn))
+        Waiter { ticket, alarm: Arc::clone(alarm), reason: None }
     }
 }
 
@@ -135,27 +80,25 @@ impl WaitRegistry {
             nodes,
             topics: BTreeMap::new(),
             sleepers: 0,
-            crowds: HashMap::new(),
+            contention: Contention::default(),
             is_crowded: Arc::default(),
         }
     }
 
-    /// Whether anybody sleeps.
+    /// Whether any thread sleeps.
     pub(crate) fn has_sleepers(&self) -> bool {
         self.sleepers > 0
     }
 
-    /// Somebody is about to wait for a key; true when nobody did.
+    /// Registers a thread that is about to wait for a key; true when it is the first.
     pub(crate) fn enter(&mut self, key: &Key) -> bool {
-        if let Some(crowd) = self.crowds.get_mut(key) {
-            crowd.run = 0;
-        }
+        self.contention.note_wait(key);
         let topic = self.topics.entry(Arc::clone(key)).or_default();
         topic.listeners += 1;
         topic.listeners == 1
     }
 
-    /// He waits no more; true when nobody does.
+    /// Unregisters a thread; true when it was the last.
     pub(crate) fn leave(&mut self, key: &Key) -> bool {
         let Some(topic) = self.topics.get_mut(key) else { return false };
         topic.listeners -= 1;
@@ -166,55 +109,53 @@ impl WaitRegistry {
         is_last
     }
 
-    /// He goes to sleep, unless there is word for him already: false then.
-    pub(crate) fn sleep(&mut self, key: &Key, mut sleeper: Waiter) -> bool {
+    /// A registered thread goes to sleep; false when there is a reason to wake already.
+    pub(crate) fn sleep(&mut self, key: &Key, mut waiter: Waiter) -> bool {
         let Some(topic) = self.topics.get_mut(key) else { return false };
-        sleeper.word = topic.word.take();
-        let is_quiet = sleeper.word.is_none() && !sleeper.alarm.is_set();
-        topic.sleepers.push(sleeper);
+        waiter.reason = topic.reason.take();
+        let is_quiet = waiter.reason.is_none() && !waiter.alarm.is_set();
+        topic.sleepers.push(waiter);
         self.sleepers += 1;
         is_quiet
     }
 
-    /// He is awake, and takes what there is to know.
+    /// A thread is awake. Gives the reason, if it was not its deadline.
     pub(crate) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<WakeReason> {
         let topic = self.topics.get_mut(key)?;
-        let index = topic.sleepers.iter().position(|sleeper| sleeper.ticket == ticket)?;
-        let sleeper = topic.sleepers.swap_remove(index);
+        let index = topic.sleepers.iter().position(|waiter| waiter.ticket == ticket)?;
+        let waiter = topic.sleepers.swap_remove(index);
         self.sleepers -= 1;
-        let was_rung = sleeper.alarm.take();
-        sleeper.word.or(was_rung.then_some(WakeReason::Interrupted))
+        let was_interrupted = waiter.alarm.take();
+        waiter.reason.or(was_interrupted.then_some(WakeReason::Interrupted))
     }
 
-    /// Somebody who waits begins an attempt: it will find out about all that was heard so far.
+    /// A registered thread begins an attempt: it finds out about all that was announced so far.
     pub(crate) fn look_into(&mut self, key: &Key) {
         if let Some(topic) = self.topics.get_mut(key) {
-            topic.word = None;
+            topic.reason = None;
         }
     }
 
-    /// A node begins to be heard. The sleepers that this wakes are in the topic.
+    /// A node has confirmed a subscription. Gives the waiters to wake, if any.
     pub(crate) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&KeyWaiters> {
         let enough = self.enough();
         let topic = self.topics.get_mut(key)?;
         let was_missed = topic.missed.contains(node);
         topic.missed = topic.missed.without(NodeSet::from_iter([node]));
-        let is_news = topic.live.insert(node) && (was_missed || topic.live.len() == enough);
-        is_news.then(|| topic.note(WakeReason::Subscribed))
+        let is_reason = topic.live.insert(node) && (was_missed || topic.live.len() == enough);
+        is_reason.then(|| topic.note(WakeReason::Subscribed))
     }
 
-    /// A node tells of a release. The sleepers that this wakes are in the topic.
+    /// A node has announced a release. Gives the waiters to wake, if any.
     pub(crate) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
-        if let Some(crowd) = self.crowds.get_mut(key) {
-            crowd.idle = 0;
-        }
+        self.contention.note_release(key);
         let topic = self.topics.get_mut(key)?;
-        let word = topic.hear(node, hint, quorum, now)?;
-        Some(topic.note(word))
+        let order = topic.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?;
+        Some(topic.note(WakeReason::Released(order)))
     }
 
-    /// A node is heard no more.
+    /// The subscriptions at a node are lost.
     pub(crate) fn lost(&mut self, node: NodeId) {
         for topic in self.topics.values_mut().filter(|topic| topic.live.contains(node)) {
             topic.live = topic.live.without(NodeSet::from_iter([node]));
@@ -227,70 +168,45 @@ impl WaitRegistry {
         self.topics.get(key).is_some_and(|topic| topic.live.len() >= self.enough())
     }
 
-    /// So many heard of our release.
-    pub(crate) fn note_crowd(&mut self, key: &[u8], listeners: u8, now: Timestamp) {
-        if let Some(crowd) = self.crowds.get_mut(key) {
-            (crowd.listeners, crowd.seen) = (listeners, now);
-            crowd.idle = crowd.idle.min(listeners);
-            return;
-        }
-        if self.crowds.len() >= CROWDS {
-            self.crowds.clear();
-        }
+    /// Notes how many programs received the announcement of a release by this client.
+    pub(crate) fn note_crowd(&mut self, key: &[u8], waiters: u8, now: Timestamp) {
+        self.contention.note_waiters(key, waiters, now);
         self.is_crowded.store(true, Ordering::Relaxed);
-        self.crowds
-            .insert(key.into(), Contention { listeners, idle: 0, seen: now, yielded_at: Timestamp::ORIGIN, run: 0 });
     }
 
-    /// How many waited for the key when this client last released it.
+    /// How many programs waited for the key when this client last released it.
     pub(crate) fn crowd(&self, key: &[u8], now: Timestamp) -> u8 {
-        let crowd = if self.crowds.is_empty() { None } else { self.crowds.get(key) };
-        crowd.filter(|crowd| now.since(crowd.seen) < CROWD_LASTS).map_or(0, |crowd| crowd.listeners)
+        self.contention.waiters(key, now)
     }
 
-    /// Somebody wants the key without having waited for it: should he let others go first who did when it was last released?
-    /// `is_handed_on`: he has waited for another thread of this client.
+    /// As [`Contention::must_defer`].
     pub(crate) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        let Some(crowd) = self.crowds.get_mut(key) else { return false };
-        if now.since(crowd.seen) >= CROWD_LASTS {
-            self.crowds.remove(key);
-            self.is_crowded.store(!self.crowds.is_empty(), Ordering::Relaxed);
-            return false;
-        }
-        crowd.run += 1;
-        let had_no_time = now.since(crowd.seen) < TIME_TO_TAKE;
-        let is_new = crowd.seen > crowd.yielded_at;
-        let was_in_vain = crowd.listeners <= crowd.idle && now.since(crowd.yielded_at) < CROWD_LASTS;
-        let must = had_no_time && is_new && !was_in_vain && (!is_handed_on || crowd.run > RUN);
-        if must {
-            crowd.yielded_at = now;
-            // In vain, unless a release by one of them is heard of.
-            crowd.idle = crowd.listeners;
-        }
-        must
+        let must_defer = self.contention.must_defer(key, is_handed_on, now);
+        self.is_crowded.store(!self.contention.is_empty(), Ordering::Relaxed);
+        must_defer
     }
 
     fn quorum(&self) -> usize {
         self.nodes / 2 + 1
     }
 
-    /// How many nodes must be heard, so that no release by a quorum escapes.
+    /// How many nodes must have confirmed, so that no release by a quorum escapes.
     fn enough(&self) -> usize {
         self.nodes + 1 - self.quorum()
     }
 }
 
 impl KeyWaiters {
-    /// Keeps word for those who sleep, or for the first who does. That of a release says more than that there will be word.
-    fn note(&mut self, word: WakeReason) -> &KeyWaiters {
+    /// Keeps a reason for the threads that sleep, or for the first that will. A release outweighs a confirmation.
+    fn note(&mut self, reason: WakeReason) -> &KeyWaiters {
         let keep = |kept: &mut Option<WakeReason>| {
-            if kept.is_none() || word != WakeReason::Subscribed {
-                *kept = Some(word);
+            if kept.is_none() || reason != WakeReason::Subscribed {
+                *kept = Some(reason);
             }
         };
         match &mut self.sleepers[..] {
-            [] => keep(&mut self.word),
-            sleepers => sleepers.iter_mut().for_each(|sleeper| keep(&mut sleeper.word)),
+            [] => keep(&mut self.reason),
+            sleepers => sleepers.iter_mut().for_each(|waiter| keep(&mut waiter.reason)),
         }
         self
     }
@@ -299,7 +215,7 @@ impl KeyWaiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::publish::Hint;
+    use std::time::Duration;
 
     const HINT: Hint = Hint { crowd: 1, has_waited: false };
     const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));
@@ -308,125 +224,57 @@ mod tests {
         Key::from(b"k".as_slice())
     }
 
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::ORIGIN.after(Duration::from_millis(millis))
-    }
-
-    /// The word that there is after some hints, by node.
-    fn word_of(listening: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
-        word_at(listening, nodes, at(1))
-    }
-
-    fn word_at(listening: &mut WaitRegistry, nodes: &[usize], now: Timestamp) -> Option<WakeReason> {
+    /// The reason to wake after a release that these nodes announce.
+    fn reason(registry: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
         for &node in nodes {
-            listening.heard(&key(), NodeId::new(node), HINT, now);
+            registry.heard(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
         }
-        listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
+        registry.topics.get_mut(&key()).and_then(|topic| topic.reason.take())
     }
 
     fn of(nodes: usize) -> WaitRegistry {
-        let mut listening = WaitRegistry::new(nodes, true);
-        assert!(listening.enter(&key()));
-        listening
+        let mut registry = WaitRegistry::new(nodes, true);
+        assert!(registry.enter(&key()));
+        registry
     }
 
     #[test]
-    fn a_release_is_told_of_first_and_when_it_is_complete_and_no_more() {
-        let mut listening = of(5);
-        assert_eq!(word_of(&mut listening, &[3]), RELEASED);
-        assert_eq!(word_of(&mut listening, &[1]), None);
-        assert_eq!(word_of(&mut listening, &[0]), RELEASED, "a quorum has told");
-        assert_eq!(word_of(&mut listening, &[2, 4]), None);
-        assert_eq!(word_of(&mut listening, &[4]), RELEASED, "another one");
-        assert_eq!(word_of(&mut listening, &[4]), RELEASED, "and another one");
+    fn a_release_wakes_when_it_is_announced_first_and_by_a_quorum() {
+        let mut registry = of(5);
+        let reasons = [3, 1, 0, 2].map(|node| reason(&mut registry, &[node]));
+        assert_eq!(reasons, [RELEASED, None, RELEASED, None]);
     }
 
     #[test]
-    fn a_release_by_the_nodes_that_did_not_tell_of_the_last_one_is_another() {
-        let mut listening = of(3);
-        assert_eq!(word_at(&mut listening, &[0, 1], at(5)), RELEASED);
-        assert_eq!(word_at(&mut listening, &[2], at(15)), None, "late");
-        let mut listening = of(3);
-        assert_eq!(word_at(&mut listening, &[0, 1], at(5)), RELEASED);
-        // The next holder had one of them, which hangs, and the third.
-        assert_eq!(word_at(&mut listening, &[2], at(16)), RELEASED);
+    fn an_attempt_finds_out_about_what_was_announced_before_it() {
+        let mut registry = of(3);
+        registry.heard(&key(), NodeId::new(0), HINT, Timestamp::ORIGIN);
+        registry.look_into(&key());
+        assert_eq!(reason(&mut registry, &[]), None);
+        assert_eq!(reason(&mut registry, &[0]), RELEASED);
     }
 
     #[test]
-    fn an_attempt_looks_into_what_was_heard_before_it() {
-        let mut listening = of(3);
-        listening.heard(&key(), NodeId::new(0), HINT, at(1));
-        listening.look_into(&key());
-        assert_eq!(word_of(&mut listening, &[]), None);
-        assert_eq!(word_of(&mut listening, &[0]), RELEASED);
-    }
-
-    #[test]
-    fn whoever_hears_enough_nodes_or_one_that_was_lost_is_told() {
+    fn a_waiter_that_enough_nodes_have_confirmed_to_or_one_that_was_lost_is_woken() {
         for (nodes, enough) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
-            let mut listening = of(nodes);
+            let mut registry = of(nodes);
             for node in 0..nodes {
-                let is_told = listening.confirmed(&key(), NodeId::new(node)).is_some();
-                assert_eq!(is_told, node + 1 == enough, "node {node} of {nodes}");
-                assert_eq!(listening.is_attentive(&key()), node + 1 >= enough);
+                let is_woken = registry.confirmed(&key(), NodeId::new(node)).is_some();
+                assert_eq!(is_woken, node + 1 == enough, "node {node} of {nodes}");
+                assert_eq!(registry.is_attentive(&key()), node + 1 >= enough);
             }
-            listening.lost(NodeId::new(0));
-            assert!(listening.confirmed(&key(), NodeId::new(0)).is_some());
+            registry.lost(NodeId::new(0));
+            assert!(registry.confirmed(&key(), NodeId::new(0)).is_some());
         }
     }
 
     #[test]
-    fn places_go_by_those_who_had_waited() {
-        let mut listening = of(1);
-        let turn = |has_waited| {
-            listening.heard(&key(), NodeId::new(0), Hint { crowd: 3, has_waited }, at(1));
-            listening.topics.get_mut(&key()).and_then(|topic| topic.word.take())
-        };
-        let turns = [false, true, false, true, true].map(turn);
-        let expected =
-            [WakeOrder::After(2), WakeOrder::After(1), WakeOrder::After(1), WakeOrder::Due, WakeOrder::Overdue];
-        assert_eq!(turns, expected.map(|turn| Some(WakeReason::Released(turn))));
-    }
-
-    #[test]
-    fn others_are_let_in_once_for_each_time_that_they_were_seen() {
-        let mut listening = WaitRegistry::new(3, true);
-        assert!(!listening.must_defer(b"k", false, at(1)));
-        listening.note_crowd(b"k", 2, at(10));
-        assert!(listening.must_defer(b"k", false, at(11)) && !listening.must_defer(b"k", false, at(11)));
-        assert_eq!(listening.crowd(b"k", at(11)), 2);
-        listening.note_crowd(b"k", 2, at(20));
-        assert!(!listening.must_defer(b"k", false, at(23)), "they had time");
-        assert!(!listening.must_defer(b"k", false, at(120)) && listening.crowd(b"k", at(120)) == 0);
-        // Threads that hand it on do so a few times.
-        let yields = (0..30).filter(|&time| {
-            listening.note_crowd(b"k", 1, at(200 + time));
-            listening.heard(&key(), NodeId::new(0), HINT, at(200 + time));
-            listening.must_defer(b"k", true, at(200 + time))
-        });
-        assert_eq!(yields.count(), 30 - RUN as usize, "until one of them waits, which begins a new run");
-        listening.enter(&key());
-        listening.note_crowd(b"k", 1, at(300));
-        assert!(!listening.must_defer(b"k", true, at(300)));
-    }
-
-    #[test]
-    fn those_who_listen_and_take_nothing_are_let_in_seldom() {
-        let mut listening = WaitRegistry::new(3, true);
-        let mut yields = |times: std::ops::Range<u64>, hears: bool, audience| {
-            let must = |&time: &u64| {
-                listening.note_crowd(b"k", audience, at(time));
-                let must = listening.must_defer(b"k", false, at(time));
-                if hears {
-                    listening.heard(&key(), NodeId::new(0), HINT, at(time));
-                }
-                must
-            };
-            times.filter(must).count()
-        };
-        assert_eq!(yields(200..300, false, 1), 1, "a monitor that listens to all");
-        assert_eq!(yields(300..400, false, 1), 1, "once in a while");
-        assert_eq!(yields(400..401, false, 2), 1, "one more");
-        assert_eq!(yields(401..411, true, 2), 9, "whoever takes it is let in again");
+    fn the_flag_says_whether_any_lock_is_contended() {
+        let mut registry = of(3);
+        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+        let is_crowded = Arc::clone(&registry.is_crowded);
+        registry.note_crowd(b"k", 1, at(10));
+        assert!(registry.must_defer(b"k", false, at(11)) && is_crowded.load(Ordering::Relaxed));
+        assert!(!registry.must_defer(b"k", false, at(200)) && !is_crowded.load(Ordering::Relaxed));
     }
 }

@@ -31,7 +31,7 @@ mod os;
 use algorithm::lease::OwnerToken;
 use algorithm::node::NodeId;
 use algorithm::time::Timestamp;
-use algorithm::wake_order::WakeOrder;
+use algorithm::turns::WakeOrder;
 use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
 use engine::interrupt::Interrupt;
 use engine::rounds::{Purpose, Rounds};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quorumlock::algorithm::lease::{MAX_TTL, Ttl, Validity};
-use quorumlock::algorithm::renewal::{Id, RenewalConfig, Renewals, SHORTEST_DELAY};
+use quorumlock::algorithm::renewal::{LeaseId, RenewalConfig, Renewals, SHORTEST_DELAY};
 use quorumlock::algorithm::time::LeaseTime;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ enum Step {
     Ended,
     Extended { which: usize, millis: u64, ago: u64 },
     Failed { which: usize },
-    Insert { millis: u64, at_most: Option<u32>, until: Option<u64> },
+    Insert { millis: u64, max_extensions: Option<u32>, until: Option<u64> },
     Pass { millis: u64 },
     Remove { which: usize },
     Renewed { which: usize, millis: u64, ago: u64 },
@@ -38,7 +38,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (which.clone(), millis.clone(), ago.clone()).prop_map(|(which, millis, ago)| Step::Extended { which, millis, ago }),
         2 => which.clone().prop_map(|which| Step::Failed { which }),
         3 => (millis.clone(), prop::option::of(0..3_u32), prop::option::of(0..3_000_u64))
-            .prop_map(|(millis, at_most, until)| Step::Insert { millis, at_most, until }),
+            .prop_map(|(millis, max_extensions, until)| Step::Insert { millis, max_extensions, until }),
         4 => prop_oneof![0..20_u64, 0..900_u64].prop_map(|millis| Step::Pass { millis }),
         1 => which.clone().prop_map(|which| Step::Remove { which }),
         4 => (which, millis, ago).prop_map(|(which, millis, ago)| Step::Renewed { which, millis, ago }),
@@ -48,13 +48,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// What is known of a lease without any schedule.
 struct Known {
-    id: Id,
+    id: LeaseId,
     alive: bool,
     start: LeaseTime,
     end: LeaseTime,
     in_flight: bool,
     failed: bool,
-    terms: RenewalConfig,
+    config: RenewalConfig,
     batches: u32,
     failures: u32,
 }
@@ -86,13 +86,13 @@ proptest! {
             };
             match step {
                 Step::Pass { millis } => now = now.after(Duration::from_millis(millis)),
-                Step::Insert { millis, at_most, until } => {
-                    let terms = RenewalConfig { at_most, until: until.map(at), ..RenewalConfig::of(ttl(millis)) };
+                Step::Insert { millis, max_extensions, until } => {
+                    let config = RenewalConfig { max_extensions, until: until.map(at), ..RenewalConfig::of(ttl(millis)) };
                     let lease = ttl(millis).lease_from(now);
-                    let id = renewals.insert(terms, now, lease, now);
+                    let id = renewals.insert(config, now, lease, now);
                     prop_assert!(leases.iter().all(|known| known.id != id), "a name is given once");
                     leases.push(Known {
-                        id, alive: true, start: now, end: lease.end(), in_flight: false, failed: false, terms, batches: 0, failures: 0,
+                        id, alive: true, start: now, end: lease.end(), in_flight: false, failed: false, config, batches: 0, failures: 0,
                     });
                 }
                 Step::Due { limit } => {
@@ -102,10 +102,10 @@ proptest! {
                     for id in due {
                         let known = leases.iter_mut().find(|known| known.id == id).unwrap();
                         prop_assert!(known.alive && !known.in_flight && now < known.end);
-                        prop_assert!(known.terms.until.is_none_or(|until| now < until));
-                        prop_assert!(known.terms.at_most.is_none_or(|most| known.batches - known.failures < most));
+                        prop_assert!(known.config.until.is_none_or(|until| now < until));
+                        prop_assert!(known.config.max_extensions.is_none_or(|most| known.batches - known.failures < most));
                         let half = known.end.since(known.start) / 2;
-                        let period = known.terms.period.max(SHORTEST_DELAY).min(half);
+                        let period = known.config.period.max(SHORTEST_DELAY).min(half);
                         prop_assert!(known.failed || now >= known.start.after(period), "before its time");
                         known.in_flight = true;
                         known.batches += 1;

@@ -197,12 +197,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "extended after the end, by the watchdog",
         file: "algorithm/renewal/mod.rs",
         edits: &[
-            ("self.known(id).filter(|present| present.lease.is_valid(now))", "let _ = now;\n        self.known(id)"),
+            (
+                "self.leases.get_mut(&id).filter(|present| present.validity.is_valid(now))",
+                "let _ = now;\n        self.leases.get_mut(&id)",
+            ),
             (
                 "&& end <= now\n        {\n            ended.push",
                 "&& end.after(Duration::from_secs(1)) <= now\n        {\n            ended.push",
             ),
-            ("if present.lease.is_valid(now) && present.terms.until", "if present.terms.until"),
+            ("if lease.validity.is_valid(now) && lease.config.until", "if lease.config.until"),
         ],
     },
     Mutant {
@@ -237,13 +240,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a renewal overtakes an extension by hand",
         file: "engine/watchdog_thread/mod.rs",
-        edits: &[("if held.is_asked_by_hand() {", "if false {")],
+        edits: &[("if held.awaits_extension_by_hand() {", "if false {")],
     },
     Mutant {
         name: "a renewal adds up the grants of two rounds",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
-            ("    renewals: Renewals,\n", "    renewals: Renewals,\n    granted: HashMap<Id, NodeSet>,\n"),
+            ("    renewals: Renewals,\n", "    renewals: Renewals,\n    granted: HashMap<LeaseId, NodeSet>,\n"),
             (
                 "        if count.is_extended() {\n",
                 "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n",
@@ -283,8 +286,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[
             ("let was_there = lock(&self.shared.schedule).remove(watched.id);", "let was_there = true;"),
             (
-                "let mut held = lock(&watched.held);\n        held.over = true;\n        Left",
-                "let held = lock(&watched.held);\n        Left",
+                "let mut held = lock(&watched.held);\n        held.is_over = true;\n        Unregistered",
+                "let held = lock(&watched.held);\n        Unregistered",
             ),
         ],
     },
@@ -292,7 +295,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "repair after the release",
         file: "engine/watchdog_thread/mod.rs",
         edits: &[
-            ("        if held.over {\n            return NodeSet::EMPTY;\n        }\n", ""),
+            ("        if held.is_over {\n            return NodeSet::EMPTY;\n        }\n", ""),
             ("            counted?;\n", "            let _ = counted;\n"),
         ],
     },

@@ -1,4 +1,4 @@
-//! Taking the lock: attempt, undo, back off, and again, until it is won or there is reason to stop.
+//! Taking the lock: attempt, undo, back off, and try again, until it is won or there is a reason to stop.
 //!
 //! ```text
 //!            ┌──────────────────────────────────────────────┐
@@ -18,17 +18,18 @@
 //! How to drive it:
 //!
 //! 1. Call [`poll`](Acquire::poll) and do what it says.
-//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until the
-//!    tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes are
-//!    timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes are asked as
-//!    [`fenced`](crate::protocol::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come to.
-//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with those
-//!    of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then read the
-//!    clock and call [`raised`](Acquire::raised).
+//! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until
+//!    the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes
+//!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes
+//!    are asked as [`fenced`](crate::protocol::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come
+//!    to.
+//! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
+//!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
+//!    read the clock and call [`raised`](Acquire::raised).
 //! 4. [`Output::Undo`]: queue the release of that token on these nodes, behind the `SET`, and wait for nothing.
 //! 5. [`Output::Wait`]: sleep until then, or until something ends the wait early; then call [`woken`](Acquire::woken),
-//!    [`prompted`](Acquire::retry_now), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which may also
-//!    be called at any other time but during an attempt.
+//!    [`retry_now`](Acquire::retry_now), [`released`](Acquire::released), or [`cancelled`](Acquire::cancelled), which
+//!    may also be called at any other time but during an attempt.
 //! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
 use super::backoff::Backoff;
@@ -37,15 +38,9 @@ use super::fence::Agreement;
 use super::lease::{Ttl, Validity};
 use super::node::NodeSet;
 use super::time::{Readings, Timestamp};
+use super::turns::{WakeOrder, short_delay};
 use super::vote::{Outcome, Tally};
-pub use super::wake_order::WakeOrder;
 use std::time::Duration;
-
-/// How long others are left time to take a lock that was released: an attempt on nodes that are near, and as long again.
-const SHORT_DELAY: Duration = Duration::from_millis(2);
-
-/// What those who were overtaken are given, more than by which one program is woken before another.
-const DUE_DELAY: Duration = Duration::from_micros(300);
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +53,10 @@ pub enum WaitLimit {
     WhileAvailable(Duration),
 }
 
-/// What does not change from attempt to attempt.
+/// The parameters of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct AcquireConfig {
-    /// The time to live that is asked for.
+    /// The time to live to ask for.
     pub ttl: Ttl,
     /// How long each node has to answer.
     pub node_timeout: Duration,
@@ -69,7 +64,7 @@ pub struct AcquireConfig {
     pub wait_limit: WaitLimit,
     /// The delays between attempts.
     pub backoff: Backoff,
-    /// How long faults that time does not cure must leave no quorum until they end the wait.
+    /// How long [permanent](super::fault::Cause::is_permanent) faults must leave no quorum until they end the wait.
     pub permanent_fault_limit: Duration,
 }
 
@@ -91,11 +86,11 @@ pub enum Output {
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The lock is ours for the time of this lease.
+    /// The lock is won, and valid for so long.
     Acquired(Validity),
     /// The wait was cancelled.
     Cancelled,
-    /// Somebody else holds it.
+    /// Another client holds it.
     Held,
     /// It is held by a key that never expires.
     NoExpiry,
@@ -105,12 +100,12 @@ pub enum Verdict {
     Unavailable,
 }
 
-/// What the waiting goes by, besides the count of an attempt.
+/// What the next wait goes by, besides the tally of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitHints {
-    /// When so many keys have ended by themselves that a quorum may be had; never, if nobody knows.
+    /// When so many keys have expired that a quorum may be free; never, if that is not known.
     pub free_at: Timestamp,
-    /// Whether no release can happen without ending the wait.
+    /// Whether every release by a quorum ends the wait.
     pub is_attentive: bool,
     /// Whether a majority of nodes refused for a key without expiry.
     pub is_endless: bool,
@@ -121,33 +116,33 @@ impl WaitHints {
     pub const NONE: WaitHints = WaitHints { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
 }
 
-/// Taking the lock, step by step.
+/// The state machine of one call that takes the lock.
 #[derive(Clone, Debug)]
 pub struct Acquire {
     config: AcquireConfig,
-    state: State,
+    state: AcquireState,
     attempts: u32,
     started: Timestamp,
     /// How long the nodes of the last attempt had to answer at most.
     budget: Duration,
     /// Whether the last attempt that had its full time found the lock held.
     held: bool,
-    /// What else the last attempt found out.
+    /// What the last attempt found out about the next wait.
     hints: WaitHints,
-    /// Whether the present attempt has a reason: something was heard, or the holder's time is up.
+    /// Whether the present attempt follows a hint: a release was announced, or the holder's key has expired.
     is_hinted: bool,
-    /// How many attempts in a row, after something was heard, got a part of it and no quorum.
+    /// How many attempts in a row followed a hint and got some grants and no quorum.
     splits: u32,
-    /// Whether the last attempt found the lock held, and its holder will be heard.
+    /// Whether the last attempt found the lock held, and its release will be announced.
     hears_releases: bool,
-    /// When the cluster was last seen to be there: the start, or the last attempt that a quorum answered in time.
+    /// When a quorum was last available: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
     /// What may end the wait before its time.
     early_end: EarlyEnd,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum AcquireState {
     Attempting,
     Raising { t0: Readings, agreement: Agreement, undo: NodeSet },
     Lost { undo: NodeSet, then: After },
@@ -166,7 +161,7 @@ impl Acquire {
     pub fn new(config: AcquireConfig, now: Timestamp) -> Acquire {
         Acquire {
             config,
-            state: State::Attempting,
+            state: AcquireState::Attempting,
             attempts: 0,
             started: now,
             budget: config.node_timeout,
@@ -183,17 +178,17 @@ impl Acquire {
     /// What to do next.
     pub fn poll(&mut self) -> Output {
         match self.state {
-            State::Attempting => Output::Attempt,
-            State::Raising { agreement, .. } => Output::Raise(agreement),
-            State::Lost { undo, then } => {
+            AcquireState::Attempting => Output::Attempt,
+            AcquireState::Raising { agreement, .. } => Output::Raise(agreement),
+            AcquireState::Lost { undo, then } => {
                 self.state = match then {
-                    After::Stop(verdict) => State::Done(verdict),
-                    After::Wait { until, last } => State::Waiting { until, last },
+                    After::Stop(verdict) => AcquireState::Done(verdict),
+                    After::Wait { until, last } => AcquireState::Waiting { until, last },
                 };
                 if undo.is_empty() { self.poll() } else { Output::Undo(undo) }
             }
-            State::Waiting { until, .. } => Output::Wait(until),
-            State::Done(verdict) => Output::Done(verdict),
+            AcquireState::Waiting { until, .. } => Output::Wait(until),
+            AcquireState::Done(verdict) => Output::Done(verdict),
         }
     }
 
@@ -208,29 +203,29 @@ impl Acquire {
     fn deadline_within(&self, start: Timestamp, budget: Duration) -> Timestamp {
         let answer = start.after(budget.min(self.config.ttl.validity()));
         match self.config.wait_limit {
-            // WaitLimit that had run out when the call was made still buys one attempt.
+            // A call whose deadline has passed already still makes one whole attempt.
             WaitLimit::Until(deadline) if deadline > self.started => answer.min(deadline),
             _ => answer,
         }
     }
 
-    /// Takes what else there is to know after an attempt, before [`attempted`](Acquire::attempted).
+    /// Sets what the next wait goes by. To be called before [`attempted`](Acquire::attempted).
     pub fn set_wait_hints(&mut self, hints: WaitHints) {
         self.hints = hints;
     }
 
-    /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read after
-    /// the last counted reply was; `random` is drawn evenly from all of `u64`.
+    /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read
+    /// after the last counted reply was; `random` is drawn evenly from all of `u64`.
     pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
-        // Nobody holds it, or it was not all released yet.
+        // No client holds a quorum: the lock is free, or several attempts share the nodes.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
         let undo = reached.without(tally.refused());
         self.early_end.note_faults(tally.is_quorum_impossible(), t0.steady);
         self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
     }
 
-    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ, the
-    /// attempt is not over yet.
+    /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ,
+    /// the attempt is not over yet.
     pub fn fenced(
         &mut self,
         t0: Readings,
@@ -244,7 +239,7 @@ impl Acquire {
             Some(agreement)
                 if !agreement.stands(tally.quorum()) && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) =>
             {
-                self.state = State::Raising { t0, agreement, undo: reached.without(tally.refused()) };
+                self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.refused()) };
             }
             _ => self.attempted(t0, tally, reached, now, random),
         }
@@ -253,7 +248,7 @@ impl Acquire {
     /// Until when the nodes may answer to a raise that began at `now`.
     pub fn raise_deadline(&self, now: Timestamp) -> Timestamp {
         match self.state {
-            State::Raising { t0, .. } => {
+            AcquireState::Raising { t0, .. } => {
                 self.deadline_within(now, self.config.node_timeout).min(t0.steady.after(self.config.ttl.validity()))
             }
             _ => now,
@@ -262,41 +257,37 @@ impl Acquire {
 
     /// Takes the count of a raise. `now` is read after the last counted reply was.
     pub fn raised(&mut self, tally: &Tally, now: Readings, random: u64) {
-        let State::Raising { t0, mut agreement, undo } = self.state else { return };
+        let AcquireState::Raising { t0, mut agreement, undo } = self.state else { return };
         agreement.acknowledged(tally.granted());
         let outcome = match agreement.stands(tally.quorum()) {
             true => Outcome::Won,
-            // A node that has not our token any more has somebody else's, or had.
+            // A node that does not have this attempt's token any more has or had that of another.
             false if !tally.refused().is_empty() => Outcome::Held,
             false => Outcome::Unavailable,
         };
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Whether there is time to [`yield`](Acquire::defer_first_attempt), and for an attempt after that.
+    /// Whether there is time to [`defer`](Acquire::defer_first_attempt) the first attempt, and for an attempt after
+    /// that.
     pub fn may_defer(&self, now: Timestamp) -> bool {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
     }
 
-    /// Others should go first: before the first attempt, wait for a moment.
+    /// Delays the first attempt, so that other programs go first.
     pub fn defer_first_attempt(&mut self, now: Timestamp, random: u64) {
-        self.state = State::Waiting { until: now.after(short_delay(random) * 2), last: Verdict::Held };
+        self.state = AcquireState::Waiting { until: now.after(short_delay(random) * 2), last: Verdict::Held };
     }
 
-    /// The lock was released. Whoever has not waited for long leaves it to the others for a moment, and whoever is not the
-    /// first for certain, for an instant.
-    pub fn released(&mut self, turn: WakeOrder, now: Timestamp, random: u64) {
-        let State::Waiting { until, last } = self.state else { return };
-        let moment = match turn {
-            WakeOrder::After(in_front) => short_delay(random) * u32::from(in_front.min(4)),
-            WakeOrder::Due => DUE_DELAY.mul_f64(random as f64 / u64::MAX as f64),
-            WakeOrder::Overdue => return self.retry_now(now),
-        };
-        self.is_hinted = turn == WakeOrder::Due;
-        self.state = State::Waiting { until: until.min(now.after(moment)), last };
+    /// The lock was released. Unless it is this waiter's turn for certain, the attempt is delayed for a moment.
+    pub fn released(&mut self, order: WakeOrder, now: Timestamp, random: u64) {
+        let AcquireState::Waiting { until, last } = self.state else { return };
+        let Some(delay) = order.delay(random) else { return self.retry_now(now) };
+        self.is_hinted = order == WakeOrder::Due;
+        self.state = AcquireState::Waiting { until: until.min(now.after(delay)), last };
     }
 
-    /// Something has ended the wait before its time: the lock may be free.
+    /// Ends the wait before its time: the lock may be free.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.config.backoff.reset();
         self.is_hinted = true;
@@ -309,11 +300,11 @@ impl Acquire {
             self.config.backoff.reset();
             self.is_hinted = true;
         }
-        if let State::Waiting { last, .. } = self.state {
+        if let AcquireState::Waiting { last, .. } = self.state {
             self.state = match self.config.wait_limit {
-                // Nobody gives up without having asked.
-                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => State::Done(last),
-                _ => State::Attempting,
+                // A call does not end without one attempt.
+                WaitLimit::Until(deadline) if now >= deadline && self.attempts > 0 => AcquireState::Done(last),
+                _ => AcquireState::Attempting,
             };
         }
     }
@@ -321,11 +312,11 @@ impl Acquire {
     /// The wait was cancelled. What a lost attempt has left behind is still undone first.
     pub fn cancelled(&mut self) {
         self.state = match self.state {
-            State::Attempting | State::Waiting { .. } => State::Done(Verdict::Cancelled),
-            State::Raising { undo, .. } | State::Lost { undo, then: After::Wait { .. } } => {
-                State::Lost { undo, then: After::Stop(Verdict::Cancelled) }
+            AcquireState::Attempting | AcquireState::Waiting { .. } => AcquireState::Done(Verdict::Cancelled),
+            AcquireState::Raising { undo, .. } | AcquireState::Lost { undo, then: After::Wait { .. } } => {
+                AcquireState::Lost { undo, then: After::Stop(Verdict::Cancelled) }
             }
-            ended @ (State::Lost { then: After::Stop(_), .. } | State::Done(_)) => ended,
+            ended @ (AcquireState::Lost { then: After::Stop(_), .. } | AcquireState::Done(_)) => ended,
         };
     }
 
@@ -336,7 +327,7 @@ impl Acquire {
 
     /// Whether the attempt just counted was lost.
     pub fn is_lost(&self) -> bool {
-        matches!(self.state, State::Lost { .. })
+        matches!(self.state, AcquireState::Lost { .. })
     }
 
     /// What may end the wait before its time.
@@ -349,7 +340,8 @@ impl Acquire {
         self.attempts
     }
 
-    /// The attempt has come to this, and has got a part of the lock or may have. If it is lost, these nodes are to undo it.
+    /// Ends an attempt with this outcome. `is_split`: several attempts may share the nodes. A lost attempt is undone on
+    /// the nodes `undo`.
     fn conclude(
         &mut self,
         (outcome, is_split): (Outcome, bool),
@@ -362,14 +354,10 @@ impl Acquire {
         let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {
             Outcome::Won if lease.is_valid(now.lease) => {
-                self.state = State::Done(Verdict::Acquired(lease));
+                self.state = AcquireState::Done(Verdict::Acquired(lease));
                 return;
             }
-            Outcome::Won => Verdict::TooLate,
-            Outcome::Held => Verdict::Held,
-            // The caller's deadline cut this attempt short, so it says nothing against what the one before it found.
-            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0.steady) => Verdict::Held,
-            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
+            _ => self.verdict_on_loss(outcome, t0.steady),
         };
         self.held = lost == Verdict::Held;
         if self.held {
@@ -377,13 +365,23 @@ impl Acquire {
         }
         self.early_end.note_key(self.held && self.hints.is_endless, now.steady);
         let was_hinted = std::mem::take(&mut self.is_hinted);
-        // Those who have a part of it come apart if their delays differ by more than an attempt lasts.
+        // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
         self.splits = if is_split && was_hinted { self.splits + 1 } else { 0 };
         if is_split {
             self.config.backoff.widen(now.steady.since(t0.steady));
         }
         self.hears_releases = !is_split && self.hints.is_attentive && !was_hinted;
-        self.state = State::Lost { undo, then: self.after_loss(lost, now.steady, random) };
+        self.state = AcquireState::Lost { undo, then: self.after_loss(lost, now.steady, random) };
+    }
+
+    fn verdict_on_loss(&self, outcome: Outcome, t0: Timestamp) -> Verdict {
+        match outcome {
+            Outcome::Won => Verdict::TooLate,
+            Outcome::Held => Verdict::Held,
+            // The caller's deadline cut this attempt short, so it does not contradict what the one before it found.
+            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
+            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
+        }
     }
 
     fn is_cut_short(&self, t0: Timestamp) -> bool {
@@ -394,7 +392,7 @@ impl Acquire {
         let backoff = &mut self.config.backoff;
         let mut delay = if self.hears_releases { backoff.long_delay(random) } else { backoff.next_delay(random) };
         if self.splits > 0 {
-            // It was free a moment ago, and nobody will tell when it is again.
+            // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
             delay = delay.min(short_delay(random) * self.splits.min(4));
             self.is_hinted = self.splits < 4;
         }
@@ -415,8 +413,8 @@ impl Acquire {
                 if left.is_zero() {
                     return After::Stop(lost);
                 }
-                // The last stretch is halved, and halved again: the longer the delays have grown, the worse it would be
-                // to sleep through a release just before the deadline. The last of all is slept to its end.
+                // The time that is left is halved, and halved again. After long delays, one more long delay could miss
+                // a release just before the deadline. The last delay ends at the deadline.
                 delay = delay.min((left / 2).max(self.config.backoff.min())).min(left);
             }
             WaitLimit::WhileAvailable(limit) => {
@@ -431,11 +429,6 @@ impl Acquire {
         }
         After::Wait { until, last: lost }
     }
-}
-
-/// One moment, or up to half as long again.
-fn short_delay(random: u64) -> Duration {
-    SHORT_DELAY + SHORT_DELAY.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::super::fence::Fences;
 use super::super::lease::MAX_TTL;
 use super::super::node::NodeId;
 use super::super::time::LeaseTime;
+use super::super::turns::DUE_DELAY;
 use super::super::vote::Vote;
 use super::*;
 
@@ -51,7 +52,7 @@ fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
     assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
     machine.woken(Timestamp::from_nanos(99_999_000));
     assert_eq!(machine.poll(), Output::Attempt);
-    assert_eq!(machine.attempt_deadline(at(100), false), at(100), "no time for anybody to answer");
+    assert_eq!(machine.attempt_deadline(at(100), false), at(100), "no time for any node to answer");
     let (tally, reached) = tally("xxx");
     machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
     while let Output::Undo(_) = machine.poll() {}
@@ -137,7 +138,8 @@ fn a_quorum_after_the_lease_has_ended_is_undone() {
     }
 }
 
-/// A wall clock set forward between the attempt's start and its end ends the lease, and neither the wait nor the nodes' time.
+/// A wall clock set forward between the attempt's start and its end ends the lease, and neither the wait nor the nodes'
+/// time.
 #[test]
 fn a_wall_clock_set_forward_ends_the_lease_and_not_the_wait() {
     let mut machine = acquire(WaitLimit::Until(at(1000)));
@@ -309,23 +311,23 @@ fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
 }
 
 #[test]
-fn whoever_hears_of_releases_asks_seldom_and_at_once_when_he_hears_of_one() {
+fn a_subscribed_waiter_asks_seldom_and_at_once_after_a_release() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(1 + 250)));
     machine.retry_now(at(10));
-    // Whoever was quicker has it now, or nobody has: short delays again.
+    // A quicker client has it now, or none has: short delays again.
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 10), Output::Wait(at(11 + 6)));
     machine.woken(at(17));
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 17), Output::Wait(at(18 + 250)));
 }
 
 #[test]
-fn nobody_sleeps_past_the_end_of_the_holders_time() {
+fn no_wait_lasts_past_the_end_of_the_holders_key() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, at(100), 0), Output::Wait(at(100)));
     machine.woken(at(100));
     assert_eq!(machine.poll(), Output::Attempt);
-    // Somebody else had the same idea.
+    // Another client has tried at the same time.
     assert_eq!(refused(&mut machine, at(5000), 100), Output::Wait(at(101 + 6)));
 }
 
@@ -337,7 +339,7 @@ fn a_release_is_left_to_those_who_have_waited_for_longer() {
         machine.released(turn, at(10), u64::MAX);
         machine.poll()
     };
-    assert_eq!(until(WakeOrder::of(0, 0)), Output::Attempt, "there is nobody else");
+    assert_eq!(until(WakeOrder::of(0, 0)), Output::Attempt, "no other program waits");
     assert_eq!(until(WakeOrder::of(3, 4)), Output::Attempt, "overtaken before");
     assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(DUE_DELAY)));
     assert_eq!(until(WakeOrder::of(3, 2)), Output::Wait(at(13)));
@@ -359,17 +361,17 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 }
 
 #[test]
-fn whoever_yields_does_not_begin_with_an_attempt_and_makes_one_all_the_same() {
+fn a_deferred_first_attempt_is_made_all_the_same() {
     let mut machine = acquire(WaitLimit::Until(at(5)));
     machine.defer_first_attempt(at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
-    // A machine that is busy wakes him late: still nobody has asked.
+    // A busy machine wakes the thread late: no attempt has been made yet.
     machine.woken(at(5));
     assert!(matches!(attempt(&mut machine, "ggg", 5, 6), Output::Done(Verdict::Acquired(_))));
 }
 
 #[test]
-fn whoever_has_no_time_to_yield_does_not() {
+fn a_call_without_time_to_defer_does_not() {
     for (deadline, may) in [(0, false), (6, false), (7, true)] {
         let mut machine = acquire(WaitLimit::Until(at(deadline)));
         assert_eq!(machine.may_defer(at(0)), may, "{deadline}");
@@ -406,7 +408,7 @@ fn who_is_behind_is_raised_and_must_say_so_in_time() {
         ("rg_", 5, Verdict::Held),
         ("xg_", 5, Verdict::Unavailable),
         ("_g_", 5, Verdict::Unavailable),
-        // Who was not counted cannot make up for it.
+        // A node that was not counted cannot make up for it.
         ("xgg", 5, Verdict::Unavailable),
     ];
     for (row, now, verdict) in table {

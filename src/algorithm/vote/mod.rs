@@ -10,8 +10,8 @@
 //!   neither ──────────────────────────────► Pending
 //! ```
 //!
-//! A verdict is given as soon as it is certain, so nobody waits for a straggler (rule 2.5). Only the first vote of a node
-//! counts: a later one belongs to the bookkeeping of its connection, not to the tally.
+//! A verdict is given as soon as it is certain, so no caller waits for a straggler (rule 2.5). Only the first vote of a
+//! node counts: a later one belongs to the bookkeeping of its connection, not to the tally.
 
 use super::fault::Fault;
 use super::node::{MAX_NODES, NodeId, NodeSet};
@@ -36,9 +36,9 @@ pub enum Outcome {
     Pending,
     /// A quorum granted.
     Won,
-    /// A quorum cannot be had any more, and somebody else holds keys.
+    /// A quorum is not possible any more, and another client holds keys.
     Held,
-    /// A quorum cannot be had any more, because too few nodes can answer.
+    /// A quorum is not possible any more, because too few nodes can answer.
     Unavailable,
 }
 
@@ -51,7 +51,7 @@ pub enum ReleaseVerdict {
     Released,
     /// So many nodes refused that a quorum cannot have held our token.
     Expired,
-    /// Neither can be told: a node that never had the key refuses as well, and one that hangs may hold it.
+    /// Neither is known: a node that never had the key refuses as well, and one that hangs may hold it.
     Unavailable,
 }
 
@@ -62,7 +62,7 @@ pub enum ExtensionVerdict {
     Pending,
     /// Our key lives on at a quorum.
     Extended,
-    /// Neither can be told. A node that did not answer may hold the key, so that another try may win.
+    /// Neither is known. A node that did not answer may hold the key, so that another try may win.
     Unavailable,
     /// So many nodes refused that a quorum cannot hold our token.
     Lost,
@@ -176,8 +176,8 @@ impl Tally {
         }
     }
 
-    /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock expired: fewer may all come from
-    /// nodes that never had its key, because they were down at the acquire.
+    /// The verdict, read as a release. More refusals than `N − q` are needed to call a lock expired: fewer may all come
+    /// from nodes that never had its key, because they were down at the acquire.
     pub fn release(&self) -> ReleaseVerdict {
         let undecided = self.nodes() - self.voted().len();
         let may_hold = self.nodes() - self.denied().len();

@@ -1,5 +1,5 @@
-//! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model that only adds, every
-//! row of up to six nodes, and votes in any order.
+//! Tests of votes and their count: tables of rows, every count of up to nine nodes against a model that only adds,
+//! every row of up to six nodes, and votes in any order.
 
 use super::super::fault::{Cause, Phase};
 use super::*;
@@ -196,7 +196,8 @@ fn extensions_are_lost_only_where_no_quorum_can_hold_the_token() {
     assert_eq!(tally("gar_a").absent(), [1, 4].map(NodeId::new).into_iter().collect());
 }
 
-/// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than all.
+/// Every way in which up to nine nodes can have voted, by a reckoning of its own: more than half is twice more than
+/// all.
 #[test]
 fn thresholds_are_those_of_a_majority() {
     let mut rows = 0;
@@ -342,8 +343,8 @@ fn elsewhere_an_absent_key_is_a_refusal() {
     }
 }
 
-/// Votes count, and not when they come: every sequence of five votes of three nodes, in which a node may repeat itself or
-/// change its vote. The first vote of each counts, in any order. What is decided on the way stays decided.
+/// Votes count, and not when they come: every sequence of five votes of three nodes, in which a node may repeat itself
+/// or change its vote. The first vote of each counts, in any order. What is decided on the way stays decided.
 #[test]
 fn only_first_votes_count_in_any_order() {
     const NODES: usize = 3;

@@ -7,10 +7,10 @@ use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::api::client::Client;
-use crate::api::lease::Lease as PublicLease;
+use crate::api::lease::Lease;
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
-use crate::engine::watchdog_thread::{Left, WatchedLock};
+use crate::engine::watchdog_thread::{Unregistered, WatchedLock};
 use crate::events::error::{NodeFault, Result};
 use crate::events::event::LossReason;
 use crate::events::event_queue::ReleaseContext;
@@ -114,7 +114,7 @@ impl MutexGuard {
     /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
-        let (Left { lease, loss_reported, .. }, claim) = self.leave_watch();
+        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
         let mut was_valid = false;
         let count = self.client.engine().release(self.key.as_bytes(), &claim, self.key_lasts(), |now| {
             was_valid = lease.is_valid(now.lease);
@@ -257,11 +257,11 @@ impl MutexGuard {
     /// longer there than that.
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
-    pub fn detach(mut self) -> PublicLease {
+    pub fn detach(mut self) -> Lease {
         let client = self.client.clone();
         let lease = match self.watched.get() {
             _ if client.is_inherited() => Validity::until(LeaseTime::ORIGIN),
-            Some(watched) => client.watchdog_thread().part(watched),
+            Some(watched) => client.watchdog_thread().unregister_and_wait(watched),
             None => self.lease,
         };
         let wall = SystemTime::now();
@@ -271,7 +271,7 @@ impl MutexGuard {
             client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
-        PublicLease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
+        Lease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
     /// Sees to it that the loss of the lock is told.
@@ -288,7 +288,7 @@ impl MutexGuard {
     fn extend_by(&mut self, ttl: Ttl) -> Found {
         const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
-            Some(watched) => self.client.watchdog_thread().ask(watched, ttl),
+            Some(watched) => self.client.watchdog_thread().begin_extend(watched, ttl),
             None => self.client.engine().lease_now(),
         };
         let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
@@ -325,7 +325,7 @@ impl MutexGuard {
             return ENDED;
         }
         if let Some(watched) = self.watched.get() {
-            watched.asked(start, ttl);
+            watched.note_unanswered(start, ttl);
         }
         if self.lease().is_valid(now) { Found::Failed(self.client.unavailability(&count).causes) } else { ENDED }
     }
@@ -351,7 +351,7 @@ impl MutexGuard {
         match self.watched.get() {
             Some(watched) if reason == LossReason::KeyGone => {
                 let is_untold = self.client.watchdog_thread().lose(watched);
-                watched.call_back();
+                watched.run_loss_callbacks();
                 is_untold
             }
             // Whoever watches it tells its end.
@@ -366,16 +366,16 @@ impl MutexGuard {
     }
 
     /// Sees to it that nothing more is sent for this lock, and gives what is held.
-    fn leave_watch(&self) -> (Left, AttemptRecord) {
+    fn leave_watch(&self) -> (Unregistered, AttemptRecord) {
         match self.watched.get() {
             Some(watched) => {
-                let left = self.client.watchdog_thread().leave(watched);
+                let left = self.client.watchdog_thread().unregister(watched);
                 let reached = self.claim.reached.union(left.reached);
                 (left, AttemptRecord { reached, ..self.claim })
             }
             None => {
                 let loss_reported = self.lease == Validity::LOST;
-                (Left { lease: self.lease, reached: self.claim.reached, loss_reported }, self.claim)
+                (Unregistered { lease: self.lease, reached: self.claim.reached, loss_reported }, self.claim)
             }
         }
     }
@@ -398,7 +398,7 @@ impl Drop for MutexGuard {
         if self.held_for.is_none() {
             return;
         }
-        let (Left { lease, loss_reported, .. }, claim) = self.leave_watch();
+        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
         let is_observed = client.report().is_observed();
         let mut is_loss_found = false;

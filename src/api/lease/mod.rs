@@ -7,12 +7,12 @@
 //!                          SecretText ── pipe, file ── &str
 //! ```
 //!
-//! A lease at rest has no client, no thread and no connection; its keys stay on the nodes and run out there. Invariants:
-//! 1. There is one of it: `attach` and `into_text` consume it. What becomes of copies of the text is up to whoever makes
-//!    them.
-//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own clock says so. Elsewhere
-//!    only the wall clock can; and as that may be wrong, a lease never lasts longer than its whole time to live from when it
-//!    is attached.
+//! A lease at rest has no client, no thread and no connection; its keys stay on the nodes and run out there.
+//! Invariants:
+//! 1. There is one of it: `attach` and `into_text` consume it. The library does not know of copies of the text.
+//! 2. It never lasts longer than the lock did when it was detached. Within the process, its own clock says so.
+//!    Elsewhere only the wall clock can; and as that may be wrong, a lease never lasts longer than its whole time to
+//!    live from when it is attached.
 //! 3. The owner token leaves it in its text alone.
 
 mod text;
@@ -29,13 +29,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use text::{Content, LATEST_END_MILLIS};
+use text::{LATEST_END_MILLIS, LeaseContent};
 
-/// A held lock without a guard, on its way to another thread or process. [`MutexGuard::detach`](crate::MutexGuard::detach)
-/// makes one, [`Redlock::attach`](crate::Redlock::attach) and [`Mutex::attach`](crate::Mutex::attach) make a guard of it.
+/// A held lock without a guard, on its way to another thread or process.
+/// [`MutexGuard::detach`](crate::MutexGuard::detach) makes one, [`Redlock::attach`](crate::Redlock::attach) and
+/// [`Mutex::attach`](crate::Mutex::attach) make a guard of it.
 ///
-/// The lock is still held: nobody else gets it before [`end`](Lease::end). **Dropping a lease releases nothing**, and nothing
-/// extends it; if nobody attaches it, it runs out.
+/// The lock is still held: no other client gets it before [`end`](Lease::end). **Dropping a lease releases nothing**,
+/// and nothing extends it; a lease that is not attached runs out.
 ///
 /// ```
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -57,20 +58,22 @@ use text::{Content, LATEST_END_MILLIS};
 ///
 /// # Whose it is
 ///
-/// A lock has one holder because a lease has one owner. Its text can be copied, and the library cannot know: if two processes
-/// attach the same text, both believe that they have the lock. The first to unlock it ends it for both; the other's
-/// `unlock` then says [`Expired`](crate::ReleaseOutcome::Expired), its extensions [`Lost`](crate::ExtendOutcome::Lost). A child made by
-/// `fork` has a copy as well: one of the two attaches it, the child with a client of its own.
+/// A lock has one holder because a lease has one owner. Its text can be copied, and the library cannot know: if two
+/// processes attach the same text, both believe that they have the lock. The first to unlock it ends it for both; the
+/// other's `unlock` then says [`Expired`](crate::ReleaseOutcome::Expired), its extensions
+/// [`Lost`](crate::ExtendOutcome::Lost). A child made by `fork` has a copy as well: one of the two attaches it, the
+/// child with a client of its own.
 ///
 /// # How long it lasts
 ///
-/// In the process that detached it, exactly as long as the guard would have. Once it has been text, its end is a time of the
-/// wall clock, so that it means something in another process, on another machine and after a restart. So **the wall clocks
-/// must agree**: by as much as one is behind, the lease is believed in for too long there, though never for longer than its
-/// time to live. `extend` right after `attach` makes it certain: it asks the nodes, and counts from then.
+/// In the process that detached it, exactly as long as the guard would have. Once it has been text, its end is a time
+/// of the wall clock, so that it means something in another process, on another machine and after a restart. So **the
+/// wall clocks must agree**: by as much as one is behind, the lease is believed in for too long there, though never for
+/// longer than its time to live. `extend` right after `attach` makes it certain: it asks the nodes, and counts from
+/// then.
 #[must_use = "dropping a lease releases nothing: the lock stays held until it runs out"]
 pub struct Lease {
-    content: Content,
+    content: LeaseContent,
     /// Its end by the clock of this process, of which there is one, for as long as the lease has not left it.
     end_here: Option<LeaseTime>,
 }
@@ -118,13 +121,13 @@ impl Lease {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Who has it has the lock: see [`SecretText`].
+    /// A process that has the text has the lock: see [`SecretText`].
     pub fn into_text(self) -> SecretText {
         self.content.to_text()
     }
 
-    /// What is left at `now`. To be read in this order: the wall clock, then the other, so that what passes in between is
-    /// taken off.
+    /// What is left at `now`. To be read in this order: the wall clock, then the other, so that what passes in between
+    /// is taken off.
     pub(crate) fn detached(
         key: Arc<str>,
         claim: &AttemptRecord,
@@ -137,12 +140,12 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = Content { key, ttl_millis, end_millis, fence: claim.fence.token(), token: claim.token };
+        let content = LeaseContent { key, ttl_millis, end_millis, fence: claim.fence.token(), token: claim.token };
         Lease { content, end_here: Some(validity.end()) }
     }
 
-    /// For how long it may be relied on by a client that reckons with this time to live. To be read in this order: `now`,
-    /// then the wall clock.
+    /// For how long it may be relied on by a client that reckons with this time to live. To be read in this order:
+    /// `now`, then the wall clock.
     pub(crate) fn validity(&self, ttl: Ttl, now: LeaseTime, wall: SystemTime) -> Validity {
         Validity::until(self.end_from(now, wall, ttl.validity()))
     }
@@ -159,16 +162,16 @@ impl Lease {
     }
 }
 
-/// Reads what [`Lease::into_text`] wrote: exactly that, without a line feed or blank around it, so trim it if it comes from a
-/// file. Whether the lease still lasts is found out when it is attached.
+/// Reads what [`Lease::into_text`] wrote: exactly that, without a line feed or blank around it, so trim it if it comes
+/// from a file. Whether the lease still lasts is found out when it is attached.
 ///
-/// An error is of kind [`Config`](crate::ErrorKind::Config): the text is damaged, of a later version, or something else. It
-/// is never quoted.
+/// An error is of kind [`Config`](crate::ErrorKind::Config): the text is damaged, of a later version, or something
+/// else. It is never quoted.
 impl FromStr for Lease {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Lease> {
-        Ok(Lease { content: Content::from_text(text)?, end_here: None })
+        Ok(Lease { content: LeaseContent::from_text(text)?, end_here: None })
     }
 }
 
@@ -282,8 +285,8 @@ mod tests {
         let ends_here: Vec<Option<LeaseTime>> = clocks.map(Some).into_iter().chain([None]).collect();
         for (end_millis, &end_here) in moments.into_iter().flat_map(|end| ends_here.iter().map(move |here| (end, here)))
         {
-            let Content { key, ttl_millis, fence, token, .. } = lease().content;
-            let lease = Lease { content: Content { key, ttl_millis, end_millis, fence, token }, end_here };
+            let LeaseContent { key, ttl_millis, fence, token, .. } = lease().content;
+            let lease = Lease { content: LeaseContent { key, ttl_millis, end_millis, fence, token }, end_here };
             for (wall_millis, now) in moments.into_iter().flat_map(|wall| clocks.map(|now| (wall, now))) {
                 let left = left(&lease, now, wall(wall_millis));
                 assert!(left <= ttl().validity());

@@ -7,10 +7,11 @@
 //!                                time to live, milliseconds
 //! ```
 //!
-//! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a file
-//! would mind: what the key has besides letters, digits and `-._~/` is percent-encoded. There is exactly one text for a
-//! lease, and reading is strict: a text that was cut short or put together wrongly is refused, not guessed at. The token
-//! stands last, because its length is known: no beginning of a text is a text. What is refused is never quoted.
+//! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a
+//! file would mind: what the key has besides letters, digits and `-._~/` is percent-encoded. There is exactly one text
+//! for a lease, and reading is strict: a text that was cut short or put together wrongly is refused, not guessed at.
+//! The token stands last, because its length is known: no beginning of a text is a text. What is refused is never
+//! quoted.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
@@ -26,11 +27,11 @@ const FENCED: &str = "2";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
-/// A [`Lease`](crate::Lease) as text: **a secret**, because whoever reads it can extend and release the lock.
+/// A [`Lease`](crate::Lease) as text: **a secret**, because a process that reads it can extend and release the lock.
 ///
-/// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way out. Hand it over by a pipe,
-/// a file or an environment variable that only the receiver can read, and not by a command line, which every user of the
-/// machine can see. Its memory is overwritten before it is given back.
+/// `Debug` does not show it, and there is no `Display`: [`expose`](SecretText::expose) is the way out. Hand it over by
+/// a pipe, a file or an environment variable that only the receiver can read, and not by a command line, which every
+/// user of the machine can see. Its memory is overwritten before it is given back.
 pub struct SecretText(String);
 
 impl SecretText {
@@ -44,7 +45,7 @@ impl Drop for SecretText {
     fn drop(&mut self) {
         let mut bytes = std::mem::take(&mut self.0).into_bytes();
         bytes.fill(0);
-        // Nobody reads them any more. That is no reason to leave it out.
+        // Without a reader, the optimizer could leave the clearing out.
         std::hint::black_box(&bytes);
     }
 }
@@ -57,7 +58,7 @@ impl fmt::Debug for SecretText {
 
 /// What the text of a lease says.
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Content {
+pub(super) struct LeaseContent {
     pub(super) key: Arc<str>,
     pub(super) ttl_millis: u64,
     /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
@@ -67,7 +68,7 @@ pub(super) struct Content {
     pub(super) token: OwnerToken,
 }
 
-impl Content {
+impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
         let version = if self.fence.is_some() { FENCED } else { PLAIN };
         let mut text = format!("{NAME}:{version}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
@@ -83,7 +84,7 @@ impl Content {
 
     /// # Errors
     /// [`Config`](ErrorKind::Config), without a word of the text.
-    pub(super) fn from_text(text: &str) -> Result<Content> {
+    pub(super) fn from_text(text: &str) -> Result<LeaseContent> {
         let mut fields = text.split(':');
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
@@ -104,7 +105,7 @@ impl Content {
             return Err(refusal("more than the text of a lease"));
         }
         let damaged = |part| move || refusal(part);
-        Ok(Content {
+        Ok(LeaseContent {
             key: decoded(key).ok_or_else(damaged("a damaged text of a lease: its key"))?.into(),
             ttl_millis: number(ttl).ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
             end_millis: number(end)
@@ -139,13 +140,13 @@ fn is_plain(byte: u8) -> bool {
 }
 
 fn encoded(key: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    const DECIMAL_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(key.len());
     for byte in key.bytes() {
         if is_plain(byte) {
             encoded.push(char::from(byte));
         } else {
-            let digits = [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
+            let digits = [byte >> 4, byte & 15].map(|half| char::from(DECIMAL_DIGITS[usize::from(half)]));
             encoded.extend(['%', digits[0], digits[1]]);
         }
     }
@@ -178,7 +179,7 @@ mod tests {
     const FENCED_TEXT: &str = "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:a70000000000000000000000000000000000000f";
 
     fn message(text: &str) -> String {
-        let error = Content::from_text(text).unwrap_err();
+        let error = LeaseContent::from_text(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(format!("{error:?}"), format!("Config: {error}"));
         error.to_string()
@@ -186,13 +187,13 @@ mod tests {
 
     #[test]
     fn a_text_is_what_the_picture_shows() {
-        let content = Content::from_text(TEXT).unwrap();
+        let content = LeaseContent::from_text(TEXT).unwrap();
         assert_eq!((&*content.key, content.ttl_millis, content.end_millis), ("orders/42", 10_000, 1_709_210_096_789));
         assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
         assert_eq!(content.fence, None);
-        let content = Content::from_text(FENCED_TEXT).unwrap();
+        let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
         assert_eq!((&*content.key, content.fence), ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into())));
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
     }
@@ -246,7 +247,7 @@ mod tests {
     #[test]
     fn no_beginning_of_a_text_is_a_text() {
         for text in [TEXT, FENCED_TEXT] {
-            assert!((0..text.len()).all(|length| Content::from_text(&text[..length]).is_err()));
+            assert!((0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err()));
         }
     }
 
@@ -259,10 +260,10 @@ mod tests {
         for (key, fence) in keys.iter().flat_map(|key| fences.map(|fence| (key, fence))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {
                 let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]);
-                let content = Content { key: key.as_str().into(), ttl_millis, end_millis, fence, token };
+                let content = LeaseContent { key: key.as_str().into(), ttl_millis, end_millis, fence, token };
                 let text = content.to_text();
                 assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
-                assert_eq!(Content::from_text(text.expose()).unwrap(), content);
+                assert_eq!(LeaseContent::from_text(text.expose()).unwrap(), content);
             }
         }
     }
@@ -276,7 +277,7 @@ mod tests {
         for (whole, other) in [TEXT, FENCED_TEXT].into_iter().flat_map(|whole| others.map(|other| (whole, other))) {
             for (at, length) in (0..whole.len()).flat_map(|at| (0..4).map(move |length| (at, length))) {
                 let text = format!("{}{other}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);
-                if let Ok(content) = Content::from_text(&text) {
+                if let Ok(content) = LeaseContent::from_text(&text) {
                     assert_eq!(content.to_text().expose(), text);
                     read += 1;
                 }

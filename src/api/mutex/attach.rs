@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 impl Mutex {
-    /// Goes on with a lock that is held: makes a guard of a lease, to extend and release it. Asks no node and does not wait. A
-    /// [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's [`ttl`](Mutex::ttl); its limits count from now.
+    /// Goes on with a lock that is held: makes a guard of a lease, to extend and release it. Asks no node and does not
+    /// wait. A [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's [`ttl`](Mutex::ttl); its limits
+    /// count from now.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -37,14 +38,15 @@ impl Mutex {
     /// [`extend`](MutexGuard::extend) it next.
     ///
     /// Connections to nodes that there are none to yet are begun to be made, and nobody waits for them. If the guard is
-    /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only releases
-    /// and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which wait.
+    /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only
+    /// releases and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which
+    /// wait.
     ///
     /// # Errors
-    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of another
-    /// resource or prefix, or its time to live is not within the settings of this client, or those of the mutex cannot be
-    /// used. [`Forked`](ErrorKind::Forked) in a child of the process that built the client. Nothing is sent, the lease is
-    /// used up, and the lock, if it was still held, runs out.
+    /// [`LeaseLost`](ErrorKind::LeaseLost) when the lease has ended. [`Config`](ErrorKind::Config) when it is of
+    /// another resource or prefix, or its time to live is not within the settings of this client, or those of the mutex
+    /// cannot be used. [`Forked`](ErrorKind::Forked) in a child of the process that built the client. Nothing is sent,
+    /// the lease is used up, and the lock, if it was still held, runs out.
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
         let (client, key) = (&self.client, &self.key);
         client.check_process()?;

@@ -169,7 +169,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not wait.
+    /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not
+    /// wait.
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
         let Some(ticket) = &self.ticket else { return false };
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);

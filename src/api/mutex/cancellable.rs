@@ -6,8 +6,8 @@ use crate::api::wait::{CancelHandle, Wait};
 use crate::events::error::Result;
 
 impl Mutex {
-    /// Takes the lock as [`lock`](Mutex::lock) does, until another thread cancels the wait. A wait that also has a limit, or
-    /// that a channel cancels, is made with [`lock_with`](Mutex::lock_with).
+    /// Takes the lock as [`lock`](Mutex::lock) does, until another thread cancels the wait. A wait that also has a
+    /// limit, or that a channel cancels, is made with [`lock_with`](Mutex::lock_with).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -31,8 +31,8 @@ impl Mutex {
     /// ```
     ///
     /// # Errors
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) when the wait was cancelled, also before it began; then nothing is held, and
-    /// no key is left behind. Otherwise as [`lock`](Mutex::lock).
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) when the wait was cancelled, also before it began; then nothing is
+    /// held, and no key is left behind. Otherwise as [`lock`](Mutex::lock).
     pub fn lock_cancellable(&self, cancel: &CancelHandle) -> Result<MutexGuard> {
         self.lock_without_limit(&Wait::forever().cancelled_by(cancel))
     }

@@ -1,7 +1,7 @@
 //! Fenced locks: those that give a number to each acquisition.
 //!
-//! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than its
-//! lock. So that no plain lock gets there by its name, such names are refused.
+//! Their keys stand in a space of their own, because a fenced lock's key holds more than a token, and lives longer than
+//! its lock. So that no plain lock gets there by its name, such names are refused.
 
 use super::Mutex;
 use super::fenced_mutex::FencedMutex;
@@ -13,8 +13,9 @@ impl Mutex {
     /// [`FencedGuard::fence`](crate::FencedGuard::fence). Default: no number, and a lock that other libraries
     /// understand.
     ///
-    /// A lease can end while its holder is stopped and does not know. When it goes on it still writes, and no lock can keep it
-    /// from that; but the resource can, if every write brings its number and smaller ones than it has seen are refused:
+    /// A lease can end while its holder is stopped and does not know. When it goes on it still writes, and no lock can
+    /// keep it from that. The resource can, if every write brings its number and the resource refuses a smaller one
+    /// than it has seen:
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -26,7 +27,7 @@ impl Mutex {
     ///
     /// let mutex = redlock.mutex("orders/42").fenced();
     /// let slow = mutex.lock()?.fence();
-    /// // Its lease ends, and somebody else takes the lock and writes.
+    /// // Its lease ends, and another client takes the lock and writes.
     /// let quick = mutex.lock()?.fence();
     /// assert!(fence.check("orders/42", quick).is_ok());
     /// // Then the first goes on.
@@ -34,26 +35,27 @@ impl Mutex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written.
-    /// If nodes do forget, the numbers go on from the wall clocks: they are microseconds since 1970, or more. One acquisition
-    /// takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or this
-    /// machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
+    /// The numbers grow whatever clocks, networks and clients do, as long as no node forgets what it has written. If
+    /// nodes do forget, the numbers go on from the wall clocks: they are microseconds since 1970, or more. One
+    /// acquisition takes one round trip, as that of a plain lock, unless clients compete for it in that very moment, or
+    /// this machine's wall clock is more than a minute ahead: then it may take two, each with the node timeout.
     ///
-    /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was written with a
-    /// wrong clock. Such a node does not count for this lock ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is
-    /// written there; the others go on, and their numbers stay as they are. The key ends with its retention, or delete it on
-    /// that node. **A machine whose own wall clock is more than a day behind takes no fenced lock that others use:** to it, all
-    /// nodes are ahead.
+    /// A number that is more than a day ahead of the wall clock of its node or of this machine is damage, or was
+    /// written with a wrong clock. Such a node does not count for this lock
+    /// ([`Cause::FenceAhead`](crate::Cause::FenceAhead)), and nothing is written there; the others go on, and their
+    /// numbers stay as they are. The key ends with its retention, or delete it on that node. **A machine whose own wall
+    /// clock is more than a day behind takes no fenced lock that others use:** to it, all nodes are ahead.
     ///
-    /// **A fenced lock and a plain lock of the same name are two different locks: neither keeps anybody out of the other.** All
-    /// programs that use a resource must agree on which it is. The key of a fenced lock is the prefix, `quorumlock-fence:`
-    /// and the name, and no other library understands it. The name of a plain lock must not begin with that.
+    /// **A fenced lock and a plain lock of the same name are two different locks: a holder of one does not exclude a
+    /// holder of the other.** All programs that use a resource must agree on which it is. The key of a fenced lock is
+    /// the prefix, `quorumlock-fence:` and the name, and no other library understands it. The name of a plain lock must
+    /// not begin with that.
     ///
     /// Nodes need scripts: one that runs none, or none for this user, does not count
-    /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A key that
-    /// holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). To extend and to release write the
-    /// key anew: unlike plain locks, a node whose memory is full does neither. Keys stay on the nodes for
-    /// [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
+    /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A
+    /// key that holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). To
+    /// extend and to release write the key anew: unlike plain locks, a node whose memory is full does neither. Keys
+    /// stay on the nodes for [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
     #[must_use]
     pub fn fenced(mut self) -> FencedMutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.

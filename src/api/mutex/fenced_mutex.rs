@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// The fenced lock of one resource, from [`Mutex::fenced`]. All as with a [`Mutex`], and the guards have a
 /// [number](FencedGuard::fence).
 ///
-/// Where a `&Mutex` is wanted, a `&FencedMutex` will do; the guards that such code gets are plain [`MutexGuard`]s, with the
-/// number as an `Option`.
+/// Where a `&Mutex` is wanted, a `&FencedMutex` will do; the guards that such code gets are plain [`MutexGuard`]s, with
+/// the number as an `Option`.
 #[derive(Clone)]
 pub struct FencedMutex(Mutex);
 
@@ -145,8 +145,8 @@ impl FencedGuard {
         }
     }
 
-    /// The number of this acquisition, greater than that of every acquisition before it: send it along with everything that
-    /// is written under the lock, see [`FencingToken`].
+    /// The number of this acquisition, greater than that of every acquisition before it: send it along with everything
+    /// that is written under the lock, see [`FencingToken`].
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
     pub fn fence(&self) -> FencingToken {

@@ -31,13 +31,13 @@ const MAX_RESOURCE: usize = 4096;
 
 /// The lock of one resource.
 ///
-/// Taking it gives a [`MutexGuard`], and while that is held and its lease lasts, nobody else who plays by the rules gets
-/// one. It is not reentrant: a thread that locks what it holds waits for itself, until the lease ends.
+/// Locking gives a [`MutexGuard`]. While that is held and its lease lasts, no other client that follows the protocol
+/// gets one. The lock is not reentrant: a thread that locks what it holds waits for itself, until the lease ends.
 ///
-/// Threads that share a client and wait for the same resource do so in a queue, first come, first served, and only the
-/// first of them asks the servers. [`try_lock`](Mutex::try_lock) does not queue up.
+/// Threads that share a client and wait for the same resource queue up in their order, and only the head of the queue
+/// asks the servers (rule 3.4). [`try_lock`](Mutex::try_lock) does not queue up.
 ///
-/// Making one costs nothing but memory: make them where they are needed, or keep and clone one.
+/// A `Mutex` is a name with settings and costs only memory: create one where it is needed, or keep and clone it.
 #[derive(Clone)]
 pub struct Mutex {
     client: Client,
@@ -53,20 +53,21 @@ impl Mutex {
         Mutex { client, key, ttl: DEFAULT_TTL, watchdog: None, is_fenced: false }
     }
 
-    /// How long the lock lasts unless it is released: the servers free it then, whatever became of its holder. Default:
-    /// 10 s.
+    /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
+    /// has crashed. Default: 10 s (rule 4.2).
     ///
-    /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend it. At
-    /// least 1 ms and more than the allowance for clock drift, at most [`Builder::max_ttl`](crate::Builder::max_ttl), 60 s by default; fractions of a
-    /// millisecond are dropped. A value that cannot be used is reported when the mutex is locked.
+    /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend
+    /// it. At least 1 ms and more than the allowance for clock drift, at most
+    /// [`Builder::max_ttl`](crate::Builder::max_ttl), 60 s by default; fractions of a millisecond are dropped. A value
+    /// that cannot be used is reported when the mutex is locked.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Mutex {
         self.ttl = ttl;
         self
     }
 
-    /// Extends the lock automatically for as long as its guard lives, and tells the guard when it is
-    /// [`lost`](MutexGuard::lost) all the same. Default: no watchdog; the lock ends with its time to live.
+    /// Extends the lock automatically for as long as its guard lives, and signals on the guard when it is
+    /// [`lost`](MutexGuard::lost) all the same. Default: no watchdog; the lock ends with its time to live (rule 5).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -94,21 +95,41 @@ impl Mutex {
         self.client.resource(&self.key)
     }
 
-    /// Takes the lock, waiting for as long as somebody else holds it, but not for ever on nodes that are not there.
+    /// Takes the lock; blocks while it is held, and fails after
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) if no quorum of nodes responds (rule 3.1).
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// assert!(!guard.remaining().is_zero());
+    /// guard.unlock()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when no quorum of nodes has answered for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default, or the lock is
-    /// held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](ErrorKind::Config) for
-    /// an unusable name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after), 3 s by default, or the lock is held by a key
+    /// that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](ErrorKind::Config) for an unusable
+    /// name or time to live; [`Entropy`](ErrorKind::Entropy) when the system has no random bytes;
     /// [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
     pub fn lock(&self) -> Result<MutexGuard> {
         self.lock_without_limit(&Wait::forever())
     }
 
-    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more if
-    /// connections have to be made first, and one more for a [fenced](Mutex::fenced) lock. `None` when another client holds
-    /// the lock, or so many tried at once that none got a quorum.
+    /// Makes exactly one attempt, and never waits for a holder or in a queue: at most the node timeout passes, one more
+    /// if connections have to be made first, and one more for a [fenced](Mutex::fenced) lock. `None` when another
+    /// client holds the lock, or so many tried at once that none got a quorum.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// let mutex = redlock.mutex("orders/42");
+    /// let guard = mutex.try_lock()?.expect("the lock is free");
+    /// assert!(mutex.try_lock()?.is_none(), "it is held now");
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when too few nodes could answer to tell; [`Config`](ErrorKind::Config);
@@ -119,8 +140,8 @@ impl Mutex {
         Attempts::new(call, None, &Wait::forever()).run()
     }
 
-    /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None` when
-    /// the time was up and the lock still held.
+    /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None`
+    /// when the time was up and the lock still held (rule 3.2).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -128,9 +149,9 @@ impl Mutex {
     /// use std::time::Duration;
     ///
     /// let report = redlock.mutex("reports/2024-02").ttl(Duration::from_secs(30));
-    /// let guard = report.lock_timeout(Duration::from_millis(100))?.expect("nobody else is here");
+    /// let guard = report.lock_timeout(Duration::from_millis(100))?.expect("the lock is free");
     ///
-    /// // For everybody else it is held. That is an answer, not an error.
+    /// // For all others it is held. That is an answer, not an error.
     /// assert!(report.lock_timeout(Duration::from_millis(20))?.is_none());
     ///
     /// drop(guard);
@@ -139,10 +160,11 @@ impl Mutex {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt; and before
-    /// that when so many nodes have [permanent](crate::Cause::is_permanent) faults for
-    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) that no quorum is possible, or when the lock is held
-    /// by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry)); [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
+    /// [`Unavailable`](ErrorKind::Unavailable) when the time was up and too few nodes could answer the last attempt;
+    /// and before that when so many nodes have [permanent](crate::Cause::is_permanent) faults for
+    /// [`Builder::unavailable_after`](crate::Builder::unavailable_after) that no quorum is possible, or when the lock
+    /// is held by a key that has no expiry ([`Cause::NoExpiry`](crate::Cause::NoExpiry));
+    /// [`Config`](ErrorKind::Config); [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn lock_timeout(&self, timeout: Duration) -> Result<Option<MutexGuard>> {
         self.lock_with(&Wait::timeout(timeout))
     }
@@ -156,8 +178,8 @@ impl Mutex {
         self.lock_with(&Wait::deadline(deadline))
     }
 
-    /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both. `None`
-    /// when the limit came first. Without a limit there is [`lock_cancellable`](Mutex::lock_cancellable).
+    /// Takes the lock, waiting as `wait` says: with a limit, with a [`CancelHandle`](crate::CancelHandle), or both.
+    /// `None` when the limit came first. Without a limit there is [`lock_cancellable`](Mutex::lock_cancellable).
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -181,8 +203,8 @@ impl Mutex {
     /// ```
     ///
     /// # Errors
-    /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left behind.
-    /// Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
+    /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left
+    /// behind. Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
         wait.check_process()?;

@@ -5,7 +5,7 @@ use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::time::Timestamp;
 use crate::api::wait::Wait;
 use crate::engine::local_queue::{QueuePosition, QueueTicket, Unavailability};
-use crate::engine::watchdog_thread::LONGEST_SLEEP;
+use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::Result;
 
 /// How the wait in the queue ended.
@@ -16,8 +16,8 @@ pub(super) enum Queued {
     OutOfTime(Option<Unavailability>),
 }
 
-/// Waits to become the head of this process's queue, with no guard of this process in front. Permanent faults that leave
-/// no quorum end this wait as they end that of the head.
+/// Waits to become the head of this process's queue, with no guard of this process in front. Permanent faults that
+/// leave no quorum end this wait as they end that of the head.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
     ticket: &QueueTicket<'_>,
@@ -25,12 +25,8 @@ pub(super) fn wait_in_queue(
     wait: &Wait,
 ) -> Result<Queued> {
     let engine = call.client.engine();
-    let deadline = match call.limit {
-        // Without time to wait, the call still makes its one attempt.
-        WaitLimit::Until(deadline) if deadline > call.started => deadline,
-        WaitLimit::Until(_) | WaitLimit::Once => return Ok(Queued::Head),
-        WaitLimit::WhileAvailable(_) => Timestamp::NEVER,
-    };
+    // Without time to wait, the call still makes its one attempt.
+    let Some(deadline) = deadline_in_queue(call) else { return Ok(Queued::Head) };
     let mut notifications = None;
     let mut was_held_here = false;
     let mut now = call.called_at;
@@ -60,7 +56,7 @@ pub(super) fn wait_in_queue(
             None => notifications = Some(ticket.notifications()),
             Some(notifications) => {
                 // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
-                let time = until.min(deadline).since(now.steady).min(LONGEST_SLEEP);
+                let time = until.min(deadline).since(now.steady).min(CLOCK_CHECK_INTERVAL);
                 if wait.sleep(notifications, time) {
                     return Err(call.cancelled());
                 }
@@ -71,8 +67,17 @@ pub(super) fn wait_in_queue(
     }
 }
 
-/// Until when to wait behind other threads, before the queue is looked at again. An error when the wait is over, because
-/// too few nodes can answer the head.
+/// Until when to wait in the queue at most; `None` is not at all.
+fn deadline_in_queue(call: &LockCall<'_>) -> Option<Timestamp> {
+    match call.limit {
+        WaitLimit::Once => None,
+        WaitLimit::Until(deadline) => Some(deadline).filter(|&deadline| deadline > call.started),
+        WaitLimit::WhileAvailable(_) => Some(Timestamp::NEVER),
+    }
+}
+
+/// Until when to wait behind other threads, before the queue is looked at again. An error when the wait is over,
+/// because too few nodes can answer the head.
 fn wait_behind(
     call: &LockCall<'_>,
     ticket: &QueueTicket<'_>,

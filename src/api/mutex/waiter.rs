@@ -1,8 +1,8 @@
 //! The wait of the queue's head for a lock that another program holds.
 //!
 //! The wait ends with a message about a release, at the given time, by an interrupt from this process, or when it is
-//! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no release is
-//! missed between a lost attempt and the sleep.
+//! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no
+//! release is missed between a lost attempt and the sleep.
 
 use crate::algorithm::acquire::WaitHints;
 use crate::algorithm::time::Timestamp;

@@ -4,10 +4,11 @@
 //!   join ──► behind others ──► head, while a guard of this process holds the lock ──► head: ask the servers
 //! ```
 //!
-//! Without a queue, the threads of one process would race each other over the network, unfairly and at the servers' expense.
-//! The queue also knows whether a guard of this process holds the lock, and until when. The head then waits for that
-//! guard instead of asking. It is notified when the guard's release has been queued on every connection, so that its own
-//! `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason, notifies the new head.
+//! Without a queue, the threads of one process would race each other over the network, unfairly and at the servers'
+//! expense. The queue also knows whether a guard of this process holds the lock, and until when. The head then waits
+//! for that guard instead of asking. It is notified when the guard's release has been queued on every connection, so
+//! that its own `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason,
+//! notifies the new head.
 
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lease::Validity;
@@ -25,17 +26,17 @@ use std::sync::Arc;
 /// All queues of one client, by key.
 #[derive(Default)]
 pub(crate) struct Queues {
-    inner: Mutex<Inner>,
+    table: Mutex<QueueTable>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct QueueTable {
     queues: HashMap<Arc<str>, Queue>,
     last_id: u64,
 }
 
-/// The holder of one resource, and the threads that wait for it. There is one for every lock that is held, so it is small:
-/// the waiters are boxed.
+/// The holder of one resource, and the threads that wait for it. There is one for every lock that is held, so it is
+/// small: the waiters are boxed.
 #[derive(Default)]
 struct Queue {
     holder: Option<Holder>,
@@ -88,8 +89,8 @@ pub(crate) struct Unavailability {
 /// A thread's place in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePosition {
-    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of this process keeps all
-    /// threads from asking.
+    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of this process keeps
+    /// all threads from asking.
     Behind(Timestamp),
     /// The head, while a guard of this process holds the lock until then at the latest.
     HeldHere(LeaseTime),
@@ -112,30 +113,30 @@ impl HoldId {
 impl Queues {
     /// Joins the end of the queue for a key, and gives the position there.
     pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Readings) -> (QueueTicket<'q>, QueuePosition) {
-        let mut inner = lock(&self.inner);
-        inner.last_id += 1;
-        let id = inner.last_id;
-        let Queue { holder, waiters } = inner.queues.entry(Arc::clone(key)).or_default();
+        let mut table = lock(&self.table);
+        table.last_id += 1;
+        let id = table.last_id;
+        let Queue { holder, waiters } = table.queues.entry(Arc::clone(key)).or_default();
         let waiters = waiters.get_or_insert_with(|| {
             let was_held = holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
             Box::new(Waiters { available_at: now.steady, was_held, ..Waiters::default() })
         });
         waiters.waiting.push_back(QueuedThread { id, notifier: None });
         let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, has_left: false };
-        let position = inner.position(&ticket, now.lease);
+        let position = table.position(&ticket, now.lease);
         (ticket, position)
     }
 
     /// Enters a guard of this process as the holder of a key.
     pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, validity: Validity, now: Readings) {
-        let mut inner = lock(&self.inner);
-        inner.queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
+        let mut table = lock(&self.table);
+        table.queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
     }
 
     /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the old one.
     pub(crate) fn hold_until(&self, key: &Arc<str>, id: HoldId, end: LeaseTime, now: Readings) {
-        let mut inner = lock(&self.inner);
-        let Some(queue) = inner.queues.get_mut(key) else { return };
+        let mut table = lock(&self.table);
+        let Some(queue) = table.queues.get_mut(key) else { return };
         let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else { return };
         let is_sooner = end < std::mem::replace(&mut holder.until, by_both_clocks(end, now)).lease;
         if is_sooner && let Some(waiters) = &mut queue.waiters {
@@ -145,8 +146,8 @@ impl Queues {
 
     /// Removes a holder, and notifies the head of the queue.
     pub(crate) fn release(&self, key: &Arc<str>, id: HoldId, now: Timestamp) {
-        let mut inner = lock(&self.inner);
-        let Entry::Occupied(mut entry) = inner.queues.entry(Arc::clone(key)) else { return };
+        let mut table = lock(&self.table);
+        let Entry::Occupied(mut entry) = table.queues.entry(Arc::clone(key)) else { return };
         let queue = entry.get_mut();
         if queue.holder.as_ref().is_none_or(|holder| holder.id != id) {
             return;
@@ -165,7 +166,7 @@ impl Queues {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        lock(&self.inner).queues.len()
+        lock(&self.table).queues.len()
     }
 }
 
@@ -181,15 +182,15 @@ pub(crate) struct QueueTicket<'q> {
 impl QueueTicket<'_> {
     /// The position in the queue now.
     pub(crate) fn position(&self, now: LeaseTime) -> QueuePosition {
-        lock(&self.queues.inner).position(self, now)
+        lock(&self.queues.table).position(self, now)
     }
 
     /// Leaves the queue, and enters a guard of this process as the holder of the key.
     pub(crate) fn hold(mut self, id: HoldId, validity: Validity, now: Readings) {
         self.has_left = true;
-        let mut inner = lock(&self.queues.inner);
+        let mut table = lock(&self.queues.table);
         // This ticket keeps the queue there.
-        if let Some(queue) = inner.queues.get_mut(self.key) {
+        if let Some(queue) = table.queues.get_mut(self.key) {
             queue.hold(id, validity, now);
             queue.leave(self.id);
         }
@@ -237,8 +238,8 @@ impl QueueTicket<'_> {
     }
 
     fn with_waiters<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {
-        let mut inner = lock(&self.queues.inner);
-        inner.queues.get_mut(self.key).and_then(|queue| queue.waiters.as_deref_mut()).map(act)
+        let mut table = lock(&self.queues.table);
+        table.queues.get_mut(self.key).and_then(|queue| queue.waiters.as_deref_mut()).map(act)
     }
 }
 
@@ -247,8 +248,8 @@ impl Drop for QueueTicket<'_> {
         if self.has_left {
             return;
         }
-        let mut inner = lock(&self.queues.inner);
-        if let Entry::Occupied(mut entry) = inner.queues.entry(Arc::clone(self.key)) {
+        let mut table = lock(&self.queues.table);
+        if let Entry::Occupied(mut entry) = table.queues.entry(Arc::clone(self.key)) {
             entry.get_mut().leave(self.id);
             if entry.get().is_empty() {
                 entry.remove();
@@ -257,7 +258,7 @@ impl Drop for QueueTicket<'_> {
     }
 }
 
-impl Inner {
+impl QueueTable {
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let joined_at = ticket.joined_at;
         let Some(Queue { holder, waiters: Some(waiters) }) = self.queues.get(ticket.key) else {

@@ -1,33 +1,33 @@
-//! The thread that extends locks automatically and tells their loss, one for each client that needs it.
+//! The thread that extends locks automatically and reports their loss, one for each client that needs it.
 //!
 //! ```text
-//!   guard ── watch ──► schedule ──► thread: ended? tell it. due? one batch: extend, wait, note, repair.
-//!         ◄─ lease ───  leases
-//!         ── leave ──►  (lock state first, then the wire)
+//!   guard ── watch ──────► schedule ──► thread: ended? report it. due? one batch: extend, wait, note, repair.
+//!         ◄─ lease ───────  leases
+//!         ── unregister ─►  (lock state first, then the wire)
 //! ```
 //!
 //! A lock that is watched has its lease here, where guard and thread both see it. Invariants:
-//! 1. Whoever wants to release a lock leaves first. From then on nothing more is sent for it from here: a batch is queued
-//!    while the schedule is held, and a repair while the lock's own state is, so they go before the release on every
-//!    connection, or not at all. Whoever lets go of a lock *without* releasing it parts from it, which waits for what comes
-//!    of an extension in flight: it must not overtake what the next holder asks for.
-//! 2. A loss is told once: by whoever takes the lock out of the schedule, while the schedule is held, and not if its owner was
-//!    first.
-//! 3. A lease changes in the schedule and in the lock's own state at once, with the schedule held, and so do those who take
-//!    turns in extending it.
+//! 1. A lock is unregistered before it is released. From then on nothing more is sent for it from here: a batch is
+//!    queued while the schedule is held, and a repair while the lock's own state is. So they go before the release on
+//!    every connection, or not at all. A guard that lets go of a lock *without* releasing it also waits for the result
+//!    of an extension in flight, which must not overtake the commands of the next holder.
+//! 2. A loss is signalled once, with the schedule held, when the lock is taken out of it. An owner that has
+//!    unregistered the lock before gets no signal.
+//! 3. A lease changes in the schedule and in the lock's own state at once, with the schedule held. So does the state
+//!    that keeps extensions by hand and by the thread apart.
 //! 4. The schedule goes by leases that end earlier than they really do, by the margin, and a batch waits for no answer
-//!    longer than the first of them lasts. So a loss is told before the end, also when nodes hang.
-//! 5. The observer and other callbacks are called when no mutex is held, and when all that a batch has brought has been noted.
-//! 6. The thread tells what it has found itself before anything else. What the network has noted it tells one event at a
+//!    longer than the first of them lasts. So a loss is signalled before the end, also when nodes hang.
+//! 5. The observer and other callbacks are called when no mutex is held, and when all results of a batch have been
+//!    noted.
+//! 6. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
 //!    time, and looks at the schedule after each.
 
-// Named, because a model check includes this file from elsewhere.
 mod watched;
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::renewal::{Id, RenewalConfig, Renewals};
+use crate::algorithm::renewal::{LeaseId, RenewalConfig, Renewals};
 use crate::algorithm::time::LeaseTime;
 use crate::engine::calls::{AttemptRecord, Engine, RoundResult, Stragglers};
 use crate::engine::local_queue::{HoldId, Queues};
@@ -39,42 +39,42 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-pub(crate) use watched::{Left, WatchedLock};
+pub(crate) use watched::{Unregistered, WatchedLock};
 
 /// Most locks that are extended in one batch: little, so that other requests are not kept waiting behind it.
 const BATCH: usize = 512;
-/// Longest sleep. A machine that was suspended wakes up without the time having passed for whoever sleeps.
-pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// Longest sleep. While a machine is suspended, the time of a sleep does not pass.
+pub(crate) const CLOCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The locks of one client that are watched.
 pub(crate) struct WatchdogThread {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
     report: Reporter,
-    shared: Arc<Shared>,
+    shared: Arc<WatchdogShared>,
 }
 
-struct Shared {
+struct WatchdogShared {
     schedule: Mutex<Schedule>,
-    /// Rung when the schedule has something earlier, or the end has come.
+    /// Notified when the schedule has something earlier, or the thread is to end.
     changed: Condvar,
-    /// Rung when no extension of some lock is in flight any more.
+    /// Notified when no extension of some lock is in flight any more.
     noted: Condvar,
 }
 
 #[derive(Default)]
 struct Schedule {
     renewals: Renewals,
-    locks: HashMap<Id, Arc<WatchedLock>>,
+    locks: HashMap<LeaseId, Arc<WatchedLock>>,
     thread: Option<JoinHandle<()>>,
-    /// How many owners wait for what comes of an extension.
-    parting: usize,
+    /// How many owners wait for the result of an extension.
+    unregistering: usize,
     closing: bool,
 }
 
 impl Schedule {
-    /// Takes a lock out; false when somebody was first.
-    fn remove(&mut self, id: Id) -> bool {
+    /// Takes a lock out; false when another thread was first.
+    fn remove(&mut self, id: LeaseId) -> bool {
         self.locks.remove(&id);
         self.renewals.remove(id)
     }
@@ -85,14 +85,14 @@ impl Schedule {
 pub(crate) struct AutomaticExtension {
     pub(crate) ttl: Ttl,
     pub(crate) hold: HoldId,
-    pub(crate) terms: RenewalConfig,
+    pub(crate) config: RenewalConfig,
     /// How long before the end of its validity the lock is reported lost.
     pub(crate) margin: Duration,
 }
 
 impl WatchdogThread {
     pub(crate) fn new(engine: Arc<Engine>, queues: Arc<Queues>, report: Reporter) -> WatchdogThread {
-        let shared = Shared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
+        let shared = WatchdogShared { schedule: Mutex::default(), changed: Condvar::new(), noted: Condvar::new() };
         WatchdogThread { engine, queues, report, shared: Arc::new(shared) }
     }
 
@@ -105,98 +105,100 @@ impl WatchdogThread {
         if schedule.thread.is_none() {
             let (engine, queues) = (Arc::clone(&self.engine), Arc::clone(&self.queues));
             let (report, shared) = (self.report.without_queued(), Arc::clone(&self.shared));
-            let thread = Thread { engine, queues, report, shared, batch: Batch::default() };
+            let thread = WatchdogLoop { engine, queues, report, shared, batch: Batch::default() };
             schedule.thread = Some(spawn("quorumlock watchdog", move || thread.run())?);
         }
         Ok(())
     }
 
-    /// Watches a lock from now on: extends it, or only tells its loss. The thread must have been
+    /// Watches a lock from now on: extends it, or only reports its loss. The thread must have been
     /// [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
         key: &Arc<str>,
-        claim: &AttemptRecord,
+        record: &AttemptRecord,
         lease: Validity,
         extension: Option<AutomaticExtension>,
     ) -> Arc<WatchedLock> {
         let (ttl, hold) = extension.map(|extension| (extension.ttl, extension.hold)).unzip();
         let margin = extension.map_or(Duration::ZERO, |extension| extension.margin);
-        let terms = extension.map_or(RenewalConfig::NEVER, |extension| extension.terms);
+        let config = extension.map_or(RenewalConfig::REPORT_ONLY, |extension| extension.config);
         let mut schedule = lock(&self.shared.schedule);
         let next_at = schedule.renewals.next_at();
         let now = self.engine.lease_now();
-        // Of a lease that was attached late, the margin leaves half.
+        // Of a lease that was attached late, the margin takes half at most.
         let margin = margin.min(lease.remaining(now) / 2);
-        let short = Validity::until(lease.end().before(margin));
-        let id = schedule.renewals.insert(terms, claim.t0.lease, short, now);
-        let watched = Arc::new(WatchedLock::new((key, hold), claim, lease, ttl, margin, id));
+        let less_margin = Validity::until(lease.end().before(margin));
+        let id = schedule.renewals.insert(config, record.t0.lease, less_margin, now);
+        let watched = Arc::new(WatchedLock::new((key, hold), record, lease, ttl, margin, id));
         schedule.locks.insert(id, Arc::clone(&watched));
-        // Something that is overdue was made so by a step of the clock, of which the thread does not know in its sleep.
+        // A step of the clock has made a lease overdue, and the sleeping thread does not notice that.
         if schedule.renewals.next_at() < next_at || next_at <= now {
             self.shared.changed.notify_one();
         }
         watched
     }
 
-    /// The owner is about to release the lock: from now on nothing is sent for it. Gives what is held.
-    pub(crate) fn leave(&self, watched: &WatchedLock) -> Left {
+    /// To be called before the lock is released: from now on nothing is sent for it. Gives what is held.
+    pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
         let was_there = lock(&self.shared.schedule).remove(watched.id);
         let mut held = lock(&watched.held);
-        held.over = true;
-        Left { lease: held.lease, reached: held.reached, loss_reported: held.loss_reported || !was_there }
+        held.is_over = true;
+        Unregistered { lease: held.lease, reached: held.reached, loss_reported: held.loss_reported || !was_there }
     }
 
-    /// The owner is about to let go of the lock without releasing it: nothing is sent for it any more, and a quorum
-    /// has answered what was sent, or did not in time. Gives the lease, ended if the loss of the lock was told.
-    pub(crate) fn part(&self, watched: &WatchedLock) -> Validity {
+    /// To be called before the lock is let go without being released. Nothing is sent for it any more, and a quorum has
+    /// answered what was sent, or the time for that is over. Gives the lease, ended if the loss of the lock was
+    /// signalled.
+    pub(crate) fn unregister_and_wait(&self, watched: &WatchedLock) -> Validity {
         let mut schedule = lock(&self.shared.schedule);
         let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
-        schedule.parting += 1;
+        schedule.unregistering += 1;
         while schedule.renewals.is_in_flight(watched.id)
             && let patience = deadline.since(self.engine.now())
             && !patience.is_zero()
         {
             schedule = self.shared.noted.wait_timeout(schedule, patience).unwrap_or_else(PoisonError::into_inner).0;
         }
-        schedule.parting -= 1;
+        schedule.unregistering -= 1;
         let is_held = schedule.remove(watched.id);
         drop(schedule);
         let mut held = lock(&watched.held);
-        held.over = true;
+        held.is_over = true;
         if is_held { held.lease } else { Validity::until(self.engine.lease_now()) }
     }
 
-    /// The owner is about to extend the lock by hand, and goes on from the time that is given. Until it is known what came of
-    /// that, nothing is sent from here: nodes go by what they are asked last.
-    pub(crate) fn ask(&self, watched: &WatchedLock, ttl: Ttl) -> LeaseTime {
-        // While the thread sends, it holds this: what it has sent was sent before.
+    /// Begins an extension by hand, and gives its start. Until its result is known, nothing is sent from here: a node
+    /// goes by the last command.
+    pub(crate) fn begin_extend(&self, watched: &WatchedLock, ttl: Ttl) -> LeaseTime {
+        // The thread holds the schedule while it sends: what it has sent was sent before `now`.
         let _schedule = lock(&self.shared.schedule);
         let now = self.engine.lease_now();
-        lock(&watched.held).asked = Some((LeaseTime::NEVER, ttl.lease_from(now)));
+        lock(&watched.held).by_hand = Some((LeaseTime::NEVER, ttl.lease_from(now)));
         now
     }
 
-    /// The owner has extended the lock by hand, at `start`, and so it is extended from now on. False when its loss has been
-    /// told.
+    /// The owner has extended the lock by hand, at `start`: automatic extensions use the same time to live from now on.
+    /// False when its loss has been signalled.
     pub(crate) fn extended(&self, watched: &WatchedLock, start: LeaseTime, ttl: Ttl) -> bool {
         let (lease, now) = (ttl.lease_from(start), self.engine.lease_now());
-        let short = watched.short(lease, ttl);
+        let less_margin = watched.lease_less_margin(lease, ttl);
         let mut schedule = lock(&self.shared.schedule);
-        let counted = schedule.renewals.extended(watched.id, start, short, now);
+        let counted = schedule.renewals.extended(watched.id, start, less_margin, now);
         self.shared.changed.notify_one();
         {
             let mut held = lock(&watched.held);
             held.ttl = held.ttl.and(Some(ttl));
-            held.asked = None;
+            held.by_hand = None;
         }
-        if counted == Some(short) {
+        if counted == Some(less_margin) {
             watched.renew(lease);
         }
         counted.is_some()
     }
 
-    /// Nodes say that the lock is gone: tells its loss, unless somebody was first. True when the observer is still to be told.
+    /// The nodes have lost the key: signals the loss, unless another thread was first. True when the observer is still
+    /// to be notified.
     pub(crate) fn lose(&self, watched: &WatchedLock) -> bool {
         let mut schedule = lock(&self.shared.schedule);
         schedule.remove(watched.id) && watched.end(self.engine.lease_now())
@@ -212,48 +214,48 @@ impl Drop for WatchdogThread {
             schedule.thread.take()
         };
         self.shared.changed.notify_one();
-        // A callback of the observer may let go of the last handle, on that very thread. It ends when it comes back.
+        // A callback of the observer may drop the last handle on this very thread, which ends after the callback.
         if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
-            // It does not panic; and if it did, this would not be the place to pass that on.
+            // The thread does not panic, and a drop is no place to pass a panic on.
             let _ = thread.join();
         }
-        tell_last_news(&self.report, &self.engine);
+        report_last_events(&self.report, &self.engine);
     }
 }
 
-/// What the thread works on, kept for its memory.
-struct Thread {
+/// The thread, with what it works on.
+struct WatchdogLoop {
     engine: Arc<Engine>,
     queues: Arc<Queues>,
     report: Reporter,
-    shared: Arc<Shared>,
+    shared: Arc<WatchdogShared>,
     batch: Batch,
 }
 
 #[derive(Default)]
 struct Batch {
-    ended: Vec<Id>,
-    due: Vec<Id>,
+    ended: Vec<LeaseId>,
+    due: Vec<LeaseId>,
     lost: Vec<Arc<WatchedLock>>,
     extending: Vec<(Arc<WatchedLock>, Ttl)>,
     tickets: Vec<Ticket>,
-    untold: Vec<(Arc<WatchedLock>, Found)>,
+    unreported: Vec<(Arc<WatchedLock>, Finding)>,
 }
 
-/// What the observer is to be told of a lock.
-enum Found {
-    /// For so long; the key is being set again on these nodes.
+/// What is to be reported about a lock.
+enum Finding {
+    /// By this time to live; the key is being set again on these nodes.
     Extended(Ttl, NodeSet),
     Failed(Vec<(NodeId, Fault)>),
-    /// And whether the observer is still to be told; others who want to be called are.
+    /// With whether the observer is still to be notified. Callbacks run in any case.
     Lost(LossReason, bool),
 }
 
-impl Thread {
+impl WatchdogLoop {
     fn run(mut self) {
         self.work();
-        // Where a callback on this thread has let go of the last handle, no other thread tells what is left.
-        tell_last_news(&self.report, &self.engine);
+        // Where a callback on this thread has dropped the last handle, no other thread reports what is left.
+        report_last_events(&self.report, &self.engine);
     }
 
     fn work(&mut self) {
@@ -264,12 +266,12 @@ impl Thread {
             self.batch.take_ended(&mut schedule, now);
             if !self.batch.lost.is_empty() {
                 for watched in self.batch.lost.drain(..) {
-                    let found = Found::Lost(LossReason::LeaseEnded, watched.tell_loss());
-                    self.batch.untold.push((watched, found));
+                    let found = Finding::Lost(LossReason::LeaseEnded, watched.signal_loss());
+                    self.batch.unreported.push((watched, found));
                 }
                 shared.noted.notify_all();
                 drop(schedule);
-                self.tell();
+                self.report_batch();
                 schedule = lock(&shared.schedule);
                 continue;
             }
@@ -281,28 +283,28 @@ impl Thread {
                     schedule = lock(&shared.schedule);
                     continue;
                 }
-                let sleep = schedule.renewals.next_at().since(now).min(LONGEST_SLEEP);
+                let sleep = schedule.renewals.next_at().since(now).min(CLOCK_CHECK_INTERVAL);
                 schedule = shared.changed.wait_timeout(schedule, sleep).unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
             self.extend(schedule);
-            self.tell();
+            self.report_batch();
             schedule = lock(&shared.schedule);
         }
     }
 
-    /// Tells the observer, and those who want to be called, what was found.
-    fn tell(&mut self) {
-        for (watched, found) in self.batch.untold.drain(..) {
+    /// Reports what a batch has found, to the observer and to loss callbacks.
+    fn report_batch(&mut self) {
+        for (watched, found) in self.batch.unreported.drain(..) {
             let (report, key) = (&self.report, &watched.key);
             match found {
-                Found::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
-                Found::Failed(faults) => {
+                Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
+                Finding::Failed(faults) => {
                     report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
                 }
-                Found::Lost(reason, is_untold) => {
-                    watched.call_back();
-                    if is_untold {
+                Finding::Lost(reason, is_unreported) => {
+                    watched.run_loss_callbacks();
+                    if is_unreported {
                         report.lost(key, reason);
                     }
                 }
@@ -311,15 +313,16 @@ impl Thread {
         self.report.deliver_at_most(1);
     }
 
-    /// Extends all that are due, in one batch. The schedule is let go when they have been queued: whoever leaves after that
-    /// releases behind them.
+    /// Extends all leases that are due, in one batch. The schedule is released when they have been queued: a lock that
+    /// is unregistered after that is released behind its extension.
     fn extend(&mut self, schedule: MutexGuard<'_, Schedule>) {
         let extending = std::mem::take(&mut self.batch.extending);
         let mut tickets = std::mem::take(&mut self.batch.tickets);
-        // There is time to wait for everybody, and to learn who has lost a key, unless the end of a lock is near.
+        // Unless the end of a lease is near, there is time to wait for all nodes, and to find those that have lost a
+        // key.
         let is_long = schedule.renewals.next_end().since(self.engine.lease_now()) > self.engine.node_timeout() * 2;
-        let orders = extending.iter().map(|(watched, ttl)| watched.order(*ttl));
-        let start = self.engine.begin_to_extend(orders, &mut tickets);
+        let requests = extending.iter().map(|(watched, ttl)| watched.request(*ttl));
+        let start = self.engine.begin_to_extend(requests, &mut tickets);
         drop(schedule);
         let mut stragglers = if is_long { Stragglers::AwaitedSince(start.steady) } else { Stragglers::LeftBehind };
         let answered_by = start.steady.after(self.engine.node_timeout());
@@ -330,50 +333,50 @@ impl Thread {
             };
             let count = self.engine.extended(ticket, &mut stragglers, deadline);
             if let Some(found) = self.note(watched, *ttl, start.lease, count)
-                && (self.report.is_observed() || matches!(found, Found::Lost(..)))
+                && (self.report.is_observed() || matches!(found, Finding::Lost(..)))
             {
-                self.batch.untold.push((Arc::clone(watched), found));
+                self.batch.unreported.push((Arc::clone(watched), found));
             }
         }
         (self.batch.extending, self.batch.tickets) = (extending, tickets);
         self.batch.extending.clear();
     }
 
-    /// Takes in how an extension went.
-    fn note(&self, watched: &WatchedLock, ttl: Ttl, start: LeaseTime, count: RoundResult) -> Option<Found> {
+    /// Notes the result of an extension.
+    fn note(&self, watched: &WatchedLock, ttl: Ttl, start: LeaseTime, count: RoundResult) -> Option<Finding> {
         let lease = ttl.lease_from(start);
         let now = self.engine.lease_now();
         let mut schedule = lock(&self.shared.schedule);
-        if schedule.parting > 0 {
-            // They look when the schedule is free.
+        if schedule.unregistering > 0 {
+            // The waiting owners read the schedule when it is free.
             self.shared.noted.notify_all();
         }
         if count.is_extended() {
             let lease = watched.allowed(start, lease);
-            let short = watched.short(lease, ttl);
-            let counted = schedule.renewals.renewed(watched.id, start, short, now);
-            if counted == Some(short) {
+            let less_margin = watched.lease_less_margin(lease, ttl);
+            let counted = schedule.renewals.renewed(watched.id, start, less_margin, now);
+            if counted == Some(less_margin) {
                 watched.renew(lease);
             }
             drop(schedule);
             counted?;
-            // Threads of this client that wait for it go on to wait for its guard, and ask nobody.
+            // Threads of this client that wait for the lock go on to wait for its guard, and ask no node.
             self.hold_until(watched, watched.lease().end());
-            Some(Found::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
+            Some(Finding::Extended(ttl, self.repair(watched, ttl, count.tally.absent())))
         } else if !count.is_lost() {
-            // Nodes that have not answered may go by it all the same. It lasts longer than what is relied on: nothing shorter is
-            // ever sent after an extension by hand.
+            // A node that has not answered may have extended its key all the same. That lasts longer than what is
+            // relied on: nothing shorter is ever sent after an extension by hand.
             let is_held = schedule.renewals.failed(watched.id, now);
-            is_held.then_some(Found::Failed(count.faults))
+            is_held.then_some(Finding::Failed(count.faults))
         } else {
-            // A quorum cannot hold the key any more: whatever the clock says, the lock is gone.
+            // A quorum cannot hold the key any more, so the lock is gone, though its lease has not ended.
             if !schedule.remove(watched.id) {
                 return None;
             }
-            let is_untold = watched.end(now);
+            let is_unreported = watched.end(now);
             drop(schedule);
             self.hold_until(watched, now);
-            Some(Found::Lost(LossReason::KeyGone, is_untold))
+            Some(Finding::Lost(LossReason::KeyGone, is_unreported))
         }
     }
 
@@ -383,23 +386,24 @@ impl Thread {
         }
     }
 
-    /// Sets the key again on nodes that have lost it, and gives those that it may reach.
+    /// Sets the key again on nodes that have lost it, and gives the nodes that may get it.
     fn repair(&self, watched: &WatchedLock, ttl: Ttl, nodes: NodeSet) -> NodeSet {
         if nodes.is_empty() {
             return NodeSet::EMPTY;
         }
         let mut held = lock(&watched.held);
-        if held.over {
+        if held.is_over {
             return NodeSet::EMPTY;
         }
-        let repaired = self.engine.repair(&watched.order(ttl), nodes);
+        let repaired = self.engine.repair(&watched.request(ttl), nodes);
         held.reached = held.reached.union(repaired);
         repaired
     }
 }
 
-/// Tells what is left when the client ends, for a node timeout at most: so long it may wait for its last releases as well.
-fn tell_last_news(report: &Reporter, engine: &Engine) {
+/// Reports the events that are left when the client ends, for one node timeout at most: the client may wait as long
+/// again for its last releases.
+fn report_last_events(report: &Reporter, engine: &Engine) {
     let deadline = engine.now().after(engine.node_timeout());
     report.deliver_last(|| engine.now() < deadline);
 }
@@ -411,14 +415,14 @@ impl Batch {
         self.lost.extend(self.ended.drain(..).filter_map(|id| schedule.locks.remove(&id)));
     }
 
-    /// Takes down what is to be extended now.
+    /// Collects what is to be extended now.
     fn take_due(&mut self, schedule: &mut Schedule, now: LeaseTime) {
         let Schedule { renewals, locks, .. } = schedule;
         renewals.due(now, BATCH, &mut self.due);
         self.extending.extend(self.due.drain(..).filter_map(|id| {
             let watched = locks.get(&id)?;
             let held = *lock(&watched.held);
-            if held.is_asked_by_hand() {
+            if held.awaits_extension_by_hand() {
                 renewals.failed(id, now);
                 return None;
             }

@@ -1,12 +1,12 @@
 //! A lock that is watched: what its guard and the watchdog's thread both see and change.
 //!
-//! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued: so that goes before the
-//! release on every connection, or not at all.
+//! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued. So a repair goes
+//! before the release on every connection, or not at all.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::renewal::Id;
+use crate::algorithm::renewal::LeaseId;
 use crate::algorithm::time::LeaseTime;
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
@@ -24,50 +24,51 @@ pub(crate) struct WatchedLock {
     token: OwnerToken,
     fence: Option<FencingToken>,
     margin: Duration,
-    pub(super) id: Id,
+    pub(super) id: LeaseId,
     pub(super) held: Mutex<Held>,
     loss: Sender<()>,
     lost: Receiver<()>,
-    on_loss: Mutex<OnLoss>,
+    on_loss: Mutex<LossCallbacks>,
 }
 
-/// Who is called when the lock is lost. Never called with a mutex held.
-enum OnLoss {
+/// What to call when the lock is lost. Never called with a mutex held.
+enum LossCallbacks {
     Called,
-    Waiting(Vec<Callback>),
+    Waiting(Vec<LossCallback>),
 }
 
-/// What a program wants to be called.
-pub(super) type Callback = Box<dyn FnOnce() + Send>;
+/// A function to call when the lock is lost.
+pub(super) type LossCallback = Box<dyn FnOnce() + Send>;
 
 /// What is held, as guard and thread agree on it.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
-    /// For how long it is extended: as asked for last. None when it is not extended.
+    /// For how long it is extended: the last time to live that was requested. None when it is not extended.
     pub(super) ttl: Option<Ttl>,
     pub(super) reached: NodeSet,
     pub(super) lease: Validity,
-    /// What nodes may go by that were asked by hand and have not answered: no extension that was sent before then makes the
-    /// lock last longer.
-    pub(super) asked: Option<(LeaseTime, Validity)>,
-    /// The owner has left, or the loss was told.
-    pub(super) over: bool,
-    /// The observer has been told of the loss, or is about to be.
+    /// The start and the lease of an extension by hand without a result. Nodes may go by it, so no extension that was
+    /// sent earlier makes the lock last longer. A start of [`NEVER`](LeaseTime::NEVER): the owner waits for the
+    /// answers.
+    pub(super) by_hand: Option<(LeaseTime, Validity)>,
+    /// The lock is unregistered, or its loss was signalled.
+    pub(super) is_over: bool,
+    /// The loss has been reported to the observer, or is about to be.
     pub(super) loss_reported: bool,
 }
 
 impl Held {
     /// Whether the owner waits for the answers to an extension by hand.
-    pub(super) fn is_asked_by_hand(&self) -> bool {
-        self.asked.is_some_and(|(start, _)| start == LeaseTime::NEVER)
+    pub(super) fn awaits_extension_by_hand(&self) -> bool {
+        self.by_hand.is_some_and(|(start, _)| start == LeaseTime::NEVER)
     }
 }
 
-/// What the owner of a lock is left with.
-pub(crate) struct Left {
+/// What the owner of an unregistered lock holds.
+pub(crate) struct Unregistered {
     pub(crate) lease: Validity,
     pub(crate) reached: NodeSet,
-    /// Whether the observer has been told that the lock is lost, or is about to be.
+    /// Whether the loss has been reported to the observer, or is about to be.
     pub(crate) loss_reported: bool,
 }
 
@@ -75,17 +76,18 @@ impl WatchedLock {
     /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
     pub(super) fn new(
         (key, hold): (&Arc<str>, Option<HoldId>),
-        claim: &AttemptRecord,
+        record: &AttemptRecord,
         lease: Validity,
         ttl: Option<Ttl>,
         margin: Duration,
-        id: Id,
+        id: LeaseId,
     ) -> WatchedLock {
         let (loss, lost) = bounded(1);
         let loss_reported = lease == Validity::LOST;
-        let held = Mutex::new(Held { ttl, reached: claim.reached, lease, asked: None, over: false, loss_reported });
-        let on_loss = Mutex::new(OnLoss::Waiting(Vec::new()));
-        let (key, token, fence) = (Arc::clone(key), claim.token, claim.fence.token());
+        let held =
+            Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
+        let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
+        let (key, token, fence) = (Arc::clone(key), record.token, record.fence.token());
         WatchedLock { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
     }
 
@@ -99,82 +101,82 @@ impl WatchedLock {
         self.lost.clone()
     }
 
-    /// Has somebody called when the lock is lost; now, if that has been told.
-    pub(crate) fn on_lost(&self, callback: Callback) {
-        if let OnLoss::Waiting(callbacks) = &mut *lock(&self.on_loss) {
+    /// Registers a callback for the loss of the lock. It is called at once if the loss has been signalled.
+    pub(crate) fn on_lost(&self, callback: LossCallback) {
+        if let LossCallbacks::Waiting(callbacks) = &mut *lock(&self.on_loss) {
             return callbacks.push(callback);
         }
         call(callback);
     }
 
-    /// Calls those who want to be called, once. The loss has been told on the channel, and no mutex is held.
-    pub(crate) fn call_back(&self) {
-        let on_loss = std::mem::replace(&mut *lock(&self.on_loss), OnLoss::Called);
-        if let OnLoss::Waiting(callbacks) = on_loss {
+    /// Runs the callbacks, once. To be called after the signal on the channel, with no mutex held.
+    pub(crate) fn run_loss_callbacks(&self) {
+        let on_loss = std::mem::replace(&mut *lock(&self.on_loss), LossCallbacks::Called);
+        if let LossCallbacks::Waiting(callbacks) = on_loss {
             callbacks.into_iter().for_each(call);
         }
     }
 
-    /// Whether the lock is lost, or its owner has left.
+    /// Whether the lock is lost or unregistered.
     pub(crate) fn is_over(&self) -> bool {
-        lock(&self.held).over
+        lock(&self.held).is_over
     }
 
-    /// Goes by another lease. The caller holds the schedule, and the lock is in it: so it is not over.
+    /// Sets another lease. The caller holds the schedule, and the lock is in it: so it is not over.
     pub(super) fn renew(&self, lease: Validity) {
         let mut held = lock(&self.held);
-        debug_assert!(!held.over, "a lock that is over has left the schedule");
+        debug_assert!(!held.is_over, "a lock that is over has left the schedule");
         held.lease = lease;
     }
 
-    /// The owner has asked at `start`, and it is not known what came of it.
-    pub(crate) fn asked(&self, start: LeaseTime, ttl: Ttl) {
-        lock(&self.held).asked = Some((start, ttl.lease_from(start)));
+    /// An extension by hand that began at `start` has no result.
+    pub(crate) fn note_unanswered(&self, start: LeaseTime, ttl: Ttl) {
+        lock(&self.held).by_hand = Some((start, ttl.lease_from(start)));
     }
 
-    /// The lease of an extension that was sent at `start`, as far as nodes that were asked by hand since allow it.
+    /// The lease of an extension that was sent at `start`, no longer than extensions by hand since then allow.
     pub(super) fn allowed(&self, start: LeaseTime, lease: Validity) -> Validity {
-        match lock(&self.held).asked {
+        match lock(&self.held).by_hand {
             Some((asked_at, other)) if start <= asked_at && other.end() < lease.end() => other,
             _ => lease,
         }
     }
 
-    /// The lease as the schedule has it: it ends earlier, by the margin.
-    pub(super) fn short(&self, lease: Validity, ttl: Ttl) -> Validity {
+    /// The lease as the schedule has it: earlier by the margin, or by half of a short validity.
+    pub(super) fn lease_less_margin(&self, lease: Validity, ttl: Ttl) -> Validity {
         Validity::until(lease.end().before(self.margin.min(ttl.validity() / 2)))
     }
 
-    pub(super) fn order(&self, ttl: Ttl) -> LeaseRequest<'_> {
+    pub(super) fn request(&self, ttl: Ttl) -> LeaseRequest<'_> {
         LeaseRequest { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), fence: self.fence }
     }
 
-    /// Whatever its lease says, the lock is gone. True as by [`tell_loss`](WatchedLock::tell_loss).
+    /// Ends the lease now. True as by [`signal_loss`](WatchedLock::signal_loss).
     pub(super) fn end(&self, now: LeaseTime) -> bool {
         {
             let mut held = lock(&self.held);
-            (held.lease, held.over) = (Validity::until(now), true);
+            (held.lease, held.is_over) = (Validity::until(now), true);
         }
-        self.tell_loss()
+        self.signal_loss()
     }
 
-    /// Tells the owner that the lock is lost. The caller has taken it out of the schedule and holds that still: whoever has left
-    /// is told nothing. True when the observer is still to be told.
-    pub(super) fn tell_loss(&self) -> bool {
+    /// Signals the loss to the owner. The caller has taken the lock out of the schedule and still holds that, so an
+    /// unregistered lock gets no signal. True when the observer is still to be notified.
+    pub(super) fn signal_loss(&self) -> bool {
         let mut held = lock(&self.held);
-        held.over = true;
+        held.is_over = true;
         let loss_reported = std::mem::replace(&mut held.loss_reported, true);
         drop(held);
-        // There is room for one, and nobody else sends.
+        // There is room for one signal, and no other thread sends.
         let _ = self.loss.try_send(());
         !loss_reported
     }
 }
 
-/// Calls, and lets no panic come back.
-fn call(callback: Callback) {
+/// Calls, and stops a panic.
+fn call(callback: LossCallback) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(callback)) {
-        // What was thrown may throw again when it goes.
+        // The payload may panic when it is dropped.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);
     }
 }
