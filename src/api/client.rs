@@ -76,7 +76,7 @@ impl Client {
         &self.shared.keeper
     }
 
-    /// Who tells the observer. To be called with no mutex held.
+    /// The reporter to the observers. To be called with no mutex held.
     pub(crate) fn report(&self) -> &Reporter {
         &self.shared.report
     }
@@ -93,8 +93,8 @@ impl Client {
             let why = match error {
                 TtlError::TooShort => "is shorter than 1 ms".to_owned(),
                 TtlError::TooLong => format!(
-                    "is longer than max_ttl ({}): raise max_ttl to {} in every client of these nodes, or let a watchdog \
-                     extend the lock",
+                    "is longer than max_ttl ({}): raise max_ttl to {} in every client of these nodes, or let a \
+                     watchdog extend the lock",
                     Human(settings.max_ttl),
                     Human(ttl)
                 ),
@@ -140,8 +140,8 @@ impl Client {
     pub(crate) fn unsettled(&self, timeout: Duration, unsettled: Vec<(NodeId, Fault)>) -> Error {
         let nodes = &self.settings().nodes;
         let message = format!(
-            "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time to \
-             live",
+            "cannot confirm all releases within {}: {} of {} nodes have not run them; a lock ends there with its time \
+             to live",
             Human(timeout),
             unsettled.len(),
             nodes.len()
@@ -182,8 +182,8 @@ impl Client {
     pub(crate) fn no_expiry(&self, key: &str, endless: NodeSet) -> Error {
         let addresses = &self.settings().nodes;
         let message = format!(
-            "cannot lock {:?}: its key {key:?} has no expiry on {} of {} nodes, and is never freed; unless a program that \
-             holds the lock will delete it, delete the key",
+            "cannot lock {:?}: its key {key:?} has no expiry on {} of {} nodes, and is never freed; unless a program \
+             that holds the lock will delete it, delete the key",
             self.resource(key),
             endless.len(),
             addresses.len()
@@ -195,8 +195,8 @@ impl Client {
 }
 
 impl Drop for Client {
-    /// In a child, what is shared outlives every handle. Threads that the child does not have were perhaps changing it, so
-    /// it cannot be freed; its own drop would wait for such a thread, and for mutexes.
+    /// In a child, what is shared outlives every handle. Threads that the child does not have were perhaps changing it,
+    /// so it cannot be freed; its own drop would wait for such a thread, and for mutexes.
     fn drop(&mut self) {
         if self.is_inherited() {
             self.shared.engine.let_go();

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A node: the URL of an independent master, and what is declared of it. Given to [`Builder::node`](crate::Builder::node),
-/// which also takes a URL alone.
+/// A node: the URL of an independent master, and what is declared of it. Given to
+/// [`Builder::node`](crate::Builder::node), which also takes a URL alone.
 ///
 /// ```
 /// use quorumlock::{Node, Redlock};
@@ -30,15 +30,15 @@ impl Node {
         Node { url: url.into(), durable: None }
     }
 
-    /// Declares whether the node keeps every write that it has confirmed, through restarts and crashes: `appendonly yes`
-    /// *and* `appendfsync always`, on a disk that keeps what it says, without fail-over to a replica. Default: no. It counts
-    /// over `?durable=` in the URL, and both count over [`Builder::durable`](crate::Builder::durable).
+    /// Declares whether the node keeps every write that it has confirmed, through restarts and crashes: `appendonly
+    /// yes` *and* `appendfsync always`, on a disk that keeps what it says, without fail-over to a replica. Default: no.
+    /// It counts over `?durable=` in the URL, and both count over [`Builder::durable`](crate::Builder::durable).
     ///
-    /// The votes of a durable node count at once after a restart, whatever the
-    /// [`RestartPolicy`](crate::RestartPolicy). A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not
-    /// durable then, nor is the process after it, and the observer is
-    /// [told](crate::event::NodeNotDurable). Nothing else can be checked, as `INFO` does not show `appendfsync`: **a node
-    /// that is wrongly declared durable may help to give away a lock a second time.**
+    /// The votes of a durable node count at once after a restart, whatever the [`RestartPolicy`](crate::RestartPolicy).
+    /// A node whose `INFO` says `aof_enabled:0` contradicts its declaration: it is not durable then, nor is the process
+    /// after it, and the observer gets [an event](crate::event::NodeNotDurable). Nothing else can be checked, as `INFO`
+    /// does not show `appendfsync`: **a node that is wrongly declared durable may help to give away a lock a second
+    /// time.**
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Node {
         self.durable = Some(durable);

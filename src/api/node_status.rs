@@ -1,4 +1,4 @@
-//! What a client knows of its nodes at present: for an operator who wonders, and for a health check.
+//! What a client knows of its nodes at present, for operators and health checks.
 
 use crate::algorithm::fault::Cause;
 use crate::algorithm::time::Human;
@@ -22,18 +22,18 @@ pub struct NodeStatus {
 pub enum NodeState {
     /// It cannot be asked: not connected to, hung, or out of step. It is tried again with growing delays, for ever.
     Down(Cause),
-    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have forgotten
-    /// locks: see [`RestartPolicy`](crate::RestartPolicy).
+    /// It answers, and its votes do not count yet, because it was restarted, or was a replica for a while, and may have
+    /// forgotten locks: see [`RestartPolicy`](crate::RestartPolicy).
     Quarantined {
         /// How long that goes on, unless the node is restarted again.
         remaining: Duration,
     },
-    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same server as another node; or
-    /// it answered the last attempt with an error that does not pass by itself, such as out of memory, no permission or too
-    /// few replicas. It is tried again, in case that changes. An error that passes, as while a script runs for long, is
-    /// [`Down`](NodeState::Down).
+    /// It answers, and does not vote: a replica, a member of a cluster, a wrong password, the same server as another
+    /// node; or it answered the last attempt with an error that does not pass by itself, such as out of memory, no
+    /// permission or too few replicas. It is tried again, in case that changes. An error that passes, as while a script
+    /// runs for long, is [`Down`](NodeState::Down).
     Rejected(Cause),
-    /// Nothing was heard of it. Connections are made when a lock is wanted.
+    /// No connection has been tried. Connections are made when the first lock is taken.
     Unknown,
     /// It votes.
     Voting,
@@ -60,14 +60,14 @@ impl NodeStatus {
         }
     }
 
-    /// How long it has been up, or down, or in quarantine: since the client found out. For one that nothing was heard of, since
-    /// the client was built.
+    /// How long it has been up, or down, or in quarantine: since the client found out. For one that nothing was heard
+    /// of, since the client was built.
     pub fn state_age(&self) -> Duration {
         self.snapshot.time
     }
 
-    /// Whether there is a connection to it now. A node that votes may have none: servers close idle ones, and it is made
-    /// again when the node is next asked.
+    /// Whether there is a connection to it now. A node that votes may have none: servers close idle ones, and it is
+    /// made again when the node is next asked.
     pub fn is_connected(&self) -> bool {
         self.snapshot.is_connected
     }
@@ -98,8 +98,8 @@ impl NodeStatus {
         self.snapshot.identity.role()
     }
 
-    /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is not
-    /// `noeviction`. Such a node may forget a lock while it is held, and says nothing.
+    /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
+    /// not `noeviction`. Such a node may forget a lock while it is held, and says nothing.
     pub fn eviction(&self) -> Option<&'static str> {
         self.snapshot.identity.eviction()
     }

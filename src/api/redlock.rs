@@ -12,13 +12,13 @@ use std::time::Duration;
 
 /// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
 ///
-/// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a program
-/// usually has one client and clones it into its threads. The connections are made when first needed, or by
-/// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the last of
-/// these waits for the answers to releases, for the node timeout at most. There is no background thread, unless a lock has a
-/// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and another one sends
-/// the releases that are left when no thread is in a call: what a connection did not take at once, and what a node could
-/// not run.
+/// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
+/// program usually has one client and clones it into its threads. The connections are made when first needed, or by
+/// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
+/// last of these waits for the answers to releases, for the node timeout at most. There is no background thread, unless
+/// a lock has a [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and
+/// another one sends the releases that are left when no thread is in a call: what a connection did not take at once,
+/// and what a node could not run.
 #[derive(Clone)]
 pub struct Redlock {
     pub(crate) client: Client,
@@ -27,13 +27,13 @@ pub struct Redlock {
 impl Redlock {
     /// The lock of a resource. Makes no connection; a name that cannot be used is reported when it is locked.
     ///
-    /// A name has 1 to 4096 bytes. Mutexes of the same name are the same lock, in this process and in every other one that
-    /// uses the same nodes and prefix.
+    /// A name has 1 to 4096 bytes. Mutexes of the same name are the same lock, in this process and in every other one
+    /// that uses the same nodes and prefix.
     pub fn mutex(&self, resource: impl AsRef<str>) -> Mutex {
         Mutex::new(self.client.clone(), resource.as_ref())
     }
 
-    /// Goes on with a lock that is held, in whatever thread, process or program it was taken: makes a guard of its lease. Asks
+    /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks
     /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest.
     ///
     /// ```
@@ -66,13 +66,13 @@ impl Redlock {
 
     /// Makes all connections, and says what each node is. Optional: without it, the first lock makes them.
     ///
-    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and the first
-    /// lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection to are asked whether
-    /// they still are masters, so those that hang are found out.
+    /// A program calls it when it starts, so that a wrong password, a replica or a node named twice shows at once and
+    /// the first lock is as quick as any; and as a health check as often as it likes. Nodes that there is a connection
+    /// to are asked whether they still are masters, so those that hang are found out.
     ///
-    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is down is not waited for, nor
-    /// is one that has failed a moment ago asked again before its back-off is over. What only a lock can show is not seen:
-    /// missing permissions, a full memory.
+    /// Each node is tried once, and it waits for all of them, for `timeout` at most. A node that is down is not waited
+    /// for, nor is one that has failed a moment ago asked again before its back-off is over. What only a lock can show
+    /// is not seen: missing permissions, a full memory.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -87,9 +87,9 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at each of the
-    /// others; [`nodes`](Redlock::nodes) gives the statuses all the same. [`Forked`](ErrorKind::Forked) in a child of the
-    /// process that built the client.
+    /// [`Unavailable`](ErrorKind::Unavailable) when fewer than a quorum of nodes can vote now, with the cause at each
+    /// of the others; [`nodes`](Redlock::nodes) gives the statuses all the same. [`Forked`](ErrorKind::Forked) in a
+    /// child of the process that built the client.
     pub fn connect(&self, timeout: Duration) -> Result<Vec<NodeStatus>> {
         self.client.check_process()?;
         let count = self.client.engine().check(timeout);
@@ -101,10 +101,10 @@ impl Redlock {
         }
     }
 
-    /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to none, and
-    /// waits for nothing: it is what the client has found out while it was used, and which connections have been closed since.
-    /// A server that was killed a moment ago is still shown as voting, and as
-    /// [not connected](NodeStatus::is_connected): an idle connection may have ended for other reasons.
+    /// How the nodes look to this client now, in the order in which they were named. Asks none of them, connects to
+    /// none, and waits for nothing: it is what the client has found out while it was used, and which connections have
+    /// been closed since. A server that was killed a moment ago is still shown as voting, and as [not
+    /// connected](NodeStatus::is_connected): an idle connection may have ended for other reasons.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -135,13 +135,13 @@ impl Redlock {
         Ok(status)
     }
 
-    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped guards and
-    /// lost attempts that are not sent or not answered yet, and those that are sent again because a node was down or could
-    /// not run them. Closes nothing: the client can be used on.
+    /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped
+    /// guards and lost attempts that are not sent or not answered yet, and those that are sent again because a node was
+    /// down or could not run them. Closes nothing: the client can be used on.
     ///
-    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those locks
-    /// stay held for their time to live. Dropping the last handle waits by itself, but for the node timeout at most, and not
-    /// for nodes that are down.
+    /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those
+    /// locks stay held for their time to live. Dropping the last handle waits by itself, but for the node timeout at
+    /// most, and not for nodes that are down.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -155,8 +155,9 @@ impl Redlock {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such node.
-    /// They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the client.
+    /// [`Unavailable`](ErrorKind::Unavailable) when a node has not run all of them in time; the causes name each such
+    /// node. They are still sent as before. [`Forked`](ErrorKind::Forked) in a child of the process that built the
+    /// client.
     pub fn close(&self, timeout: Duration) -> Result<()> {
         self.client.close(timeout)
     }

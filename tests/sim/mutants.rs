@@ -184,8 +184,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "failed extension releases",
         file: "api/guard/mod.rs",
         edits: &[(
-            "            Found::Failed(causes) => {\n",
-            "            Found::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, self.key_lasts(), |_| None);\n",
+            "            ExtendResult::Failed(causes) => {\n",
+            "            ExtendResult::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, self.key_lasts(), |_| None);\n",
         )],
     },
     Mutant {

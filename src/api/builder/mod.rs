@@ -30,11 +30,12 @@ const SPIN: Duration = Duration::from_micros(100);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 /// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks disagree.
+/// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks
+/// disagree.
 const FENCE_MARGIN: Duration = Duration::from_secs(120);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
 ///
@@ -116,13 +117,13 @@ impl Builder {
 
     /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
     ///
-    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password and
-    /// path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is 6379
-    /// unless it is named. `valkey://` means the same as `redis://`. `?durable=true` declares the node
+    /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password
+    /// and path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is
+    /// 6379 unless it is named. `valkey://` means the same as `redis://`. `?durable=true` declares the node
     /// [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`; no other parameter is known.
     ///
-    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound quorum;
-    /// one makes the single-instance lock, which is as available as that one server. The limit is 64.
+    /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
+    /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
     #[must_use]
     pub fn node(mut self, node: impl Into<Node>) -> Builder {
         self.nodes.push(node.into());
@@ -136,20 +137,22 @@ impl Builder {
         self
     }
 
-    /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that uses
-    /// the same key excludes this one and is excluded by it.
+    /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that
+    /// uses the same key excludes this one and is excluded by it.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long each node has to answer one attempt, and no attempt takes longer, with two exceptions. One that has to connect
-    /// to nodes first, because fewer than a quorum are connected, has the same time again for connections and handshakes; that
-    /// of a [fenced](crate::Mutex::fenced) lock may need a second round trip. Default: 100 ms. At least 1 ms.
+    /// How long each node has to answer one attempt, and no attempt takes longer, with two exceptions. One that has to
+    /// connect to nodes first, because fewer than a quorum are connected, has the same time again for connections and
+    /// handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip. Default: 100 ms. At
+    /// least 1 ms.
     ///
-    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than that, no
-    /// attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the lease.
+    /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
+    /// that, no attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the
+    /// lease.
     #[must_use]
     pub fn node_timeout(mut self, timeout: Duration) -> Builder {
         self.node_timeout = timeout;
@@ -164,9 +167,9 @@ impl Builder {
         self
     }
 
-    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default: 2 ms
-    /// and 250 ms. Delays are random, and grow while the lock stays held; at once, where a [release](Builder::release_notifications) would
-    /// be heard of. The shortest is more than zero.
+    /// The shortest and the longest delay between two attempts of a waiting thread, if nothing ends it early. Default:
+    /// 2 ms and 250 ms. Delays are random, and grow while the lock stays held; at once, where a
+    /// [release](Builder::release_notifications) would be heard of. The shortest is more than zero.
     #[must_use]
     pub fn retry_delay(mut self, shortest: Duration, longest: Duration) -> Builder {
         self.retry_min = shortest;
@@ -174,9 +177,9 @@ impl Builder {
         self
     }
 
-    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::forever`](crate::Wait::forever) go on when no quorum of
-    /// nodes answers. Default: 3 s. Waits with a limit of their own go on until that, unless so many nodes have
-    /// [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
+    /// For how long [`Mutex::lock`](crate::Mutex::lock) and [`Wait::forever`](crate::Wait::forever) go on when no
+    /// quorum of nodes answers. Default: 3 s. Waits with a limit of their own go on until that, unless so many nodes
+    /// have [permanent](crate::Cause::is_permanent) faults for this time that no quorum is possible.
     #[must_use]
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
         self.unavailable_after = time;
@@ -185,10 +188,10 @@ impl Builder {
 
     /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
     ///
-    /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all clients of
-    /// the nodes must set the same. A lock with a longer time to live fails at its first use, as
-    /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a [`Watchdog`](crate::Watchdog)
-    /// extends its lock.
+    /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all
+    /// clients of the nodes must set the same. A lock with a longer time to live fails at its first use, as
+    /// [`Config`](ErrorKind::Config). Work that takes longer needs no longer time to live: a
+    /// [`Watchdog`](crate::Watchdog) extends its lock.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Builder {
         self.max_ttl = ttl;
@@ -198,8 +201,8 @@ impl Builder {
     /// What is done about nodes that were restarted and may have forgotten locks. Default: [`RestartPolicy::Observed`].
     ///
     /// By default a node that this client has met, and that was restarted since, does not count until
-    /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count, nothing can be
-    /// locked by clients that have met them. Nodes that write every change to disk can be declared
+    /// [`max_ttl`](Builder::max_ttl) has passed, 60 s unless it is set. While a majority of nodes does not count,
+    /// nothing can be locked by clients that have met them. Nodes that write every change to disk can be declared
     /// [`durable`](Builder::durable): they count at once.
     ///
     /// ```
@@ -225,8 +228,8 @@ impl Builder {
         self
     }
 
-    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no. What
-    /// [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
+    /// Declares whether all nodes keep every write that they have confirmed, as [`Node::durable`] says. Default: no.
+    /// What [`Node::durable`] or `?durable=` in a URL declares of one node counts over this.
     ///
     /// ```
     /// use quorumlock::Redlock;
@@ -243,41 +246,43 @@ impl Builder {
         self
     }
 
-    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or released.
-    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366 days. Give
-    /// all clients the same: the last one that uses a key says how long it stays.
+    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or
+    /// released. Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At
+    /// most 366 days. Give all clients the same: the last one that uses a key says how long it stays.
     ///
-    /// The key holds the last fence. Without it, the next one is told by the wall clocks of client and server, and grows all
-    /// the same unless they disagree, or have been set back, by more than the time that the lock was not used for. Two minutes are
-    /// what a fence can be ahead of a server's clock, and a minute for the clocks of servers and clients among themselves.
+    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
+    /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
+    /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
+    /// clients among themselves.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;
         self
     }
 
-    /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps. Zero
-    /// is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
+    /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps.
+    /// Zero is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
     ///
-    /// Servers that are near answer sooner than a thread can be put to sleep and woken. It is left when it does not pay:
-    /// when answers take longer, or as soon as several threads use the client. On a machine whose processors are all busy,
-    /// switch it off. At most 10 ms.
+    /// Servers that are near answer sooner than a thread can be put to sleep and woken. It is left when it does not
+    /// pay: when answers take longer, or as soon as several threads use the client. On a machine whose processors are
+    /// all busy, switch it off. At most 10 ms.
     #[must_use]
     pub fn spin(mut self, time: Duration) -> Builder {
         self.spin = Some(time);
         self
     }
 
-    /// Whether those who wait for a lock are woken when another program releases it. Default: yes.
+    /// Whether waiters are woken when another program releases the lock. Default: yes (rules 8).
     ///
-    /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key, and whoever waits subscribes to
-    /// that: on a connection of its own to each node, one for all locks that are waited for. It is closed when nobody waits any
-    /// more; after a wait that was won, with the first attempt, extension or release a tenth of a second later. A hint ends a wait early and nothing else; where hints are refused or lost, waits end by
-    /// [`retry_delay`](Builder::retry_delay). While hints can be heard, a thread that waits asks the servers seldom.
+    /// A release then publishes a hint at each node, on the channel `quorumlock:` and the key. A waiter subscribes to
+    /// that on a connection of its own to each node, one for all locks that are waited for. The connections are closed
+    /// when the last waiter has gone; after a wait that was won, with the first attempt, extension or release a tenth
+    /// of a second later. A hint ends a wait early and nothing else: where hints are refused or lost, waits end by
+    /// [`retry_delay`](Builder::retry_delay). While hints can arrive, a waiter asks the servers seldom.
     ///
-    /// `false` turns both sides off: this client tells nobody and listens to nobody. A user with an access control list needs
-    /// `+publish +subscribe +unsubscribe &quorumlock:*`; one that may do neither is told to the
-    /// [`Observer`](crate::event::ReleaseNotificationsRefused) once, and locks as well.
+    /// `false` turns both sides off: this client neither publishes nor subscribes. A user with an access control list
+    /// needs `+publish +subscribe +unsubscribe &quorumlock:*`; without them the
+    /// [`Observer`](crate::event::ReleaseNotificationsRefused) gets one event, and locks work all the same.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -285,14 +290,15 @@ impl Builder {
     /// use std::{thread, time::Duration};
     ///
     /// // Two programs, with delays between attempts that would show.
-    /// let client = || Redlock::builder().node(node.url()).retry_delay(Duration::from_secs(60), Duration::from_secs(60)).build();
+    /// let minute = Duration::from_secs(60);
+    /// let client = || Redlock::builder().node(node.url()).retry_delay(minute, minute).build();
     /// let (ours, theirs) = (client()?, client()?);
     ///
     /// let held = theirs.mutex("orders/42").lock()?;
     /// let waiting = thread::spawn(move || ours.mutex("orders/42").lock_timeout(Duration::from_secs(50)));
     /// thread::sleep(Duration::from_millis(100));
     /// drop(held);
-    /// assert!(waiting.join().unwrap()?.is_some(), "it was told, and did not wait for a minute");
+    /// assert!(waiting.join().unwrap()?.is_some(), "it was woken, and did not wait for a minute");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -301,9 +307,9 @@ impl Builder {
         self
     }
 
-    /// Adds an observer, which receives the [events](crate::event) of the locks and nodes of the client; [`Observer`] says
-    /// when and on which thread. Default: none. Each further call adds one more. To keep a handle to it, give an `Arc` of
-    /// it.
+    /// Adds an observer, which receives the [events](crate::event) of the locks and nodes of the client; [`Observer`]
+    /// says when and on which thread. Default: none. Each further call adds one more. To keep a handle to it, give an
+    /// `Arc` of it.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Builder {
         self.observers.push(Arc::new(observer));
@@ -313,8 +319,9 @@ impl Builder {
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out of
-    /// range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or memory left.
+    /// [`Config`](ErrorKind::Config): no node, too many, one named twice, a URL that cannot be used, or a setting out
+    /// of range; the message says which. [`Unavailable`](ErrorKind::Unavailable): the process has no descriptors or
+    /// memory left.
     pub fn build(self) -> Result<Redlock> {
         self.build_on(Arc::new(SystemClock))
     }
@@ -382,19 +389,19 @@ impl Builder {
 
     fn check(&self) -> Result<()> {
         let millisecond = Duration::from_millis(1);
-        if !(millisecond..=LONGEST).contains(&self.node_timeout) {
+        if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
             return Err(config("node_timeout must be at least 1 ms"));
         }
         if !(0.0..1.0).contains(&self.drift_factor) {
             return Err(config("drift_factor must be at least 0 and less than 1"));
         }
-        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST {
+        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST_SETTING {
             return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
         }
-        if !(millisecond..=LONGEST).contains(&self.max_ttl) {
+        if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
         }
-        if self.fence_retention > LONGEST {
+        if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));
         }
         if self.spin.is_some_and(|spin| spin > LONGEST_SPIN) {

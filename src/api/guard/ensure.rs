@@ -1,12 +1,12 @@
-//! The look at a lock before a step that must not be done twice.
+//! The check of a lock before a step that must not be done twice.
 
 use super::MutexGuard;
 use crate::events::error::{Error, Result};
 use std::time::Duration;
 
 impl MutexGuard {
-    /// An error unless the lock may be relied on for at least this long: the look before every step that must not be done
-    /// twice. Give it the longest time that the step may take.
+    /// Gives an error unless the lock is valid for at least this long. To be called before every step that must not be
+    /// done twice, with the longest time that the step may take.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -20,8 +20,9 @@ impl MutexGuard {
     /// ```
     ///
     /// # Errors
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when [`remaining`](MutexGuard::remaining) is less or zero, or the loss of the
-    /// lock has been [told](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as before.
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when [`remaining`](MutexGuard::remaining) is less or zero, or the
+    /// loss of the lock has been [signalled](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as
+    /// before.
     pub fn ensure(&self, at_least: Duration) -> Result<()> {
         self.client.check_process()?;
         let remaining = self.remaining();

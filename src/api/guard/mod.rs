@@ -1,4 +1,4 @@
-//! A held lock: how long it may be relied on, and how it is let go.
+//! A held lock: how long it is valid, and how it is extended, released and detached.
 
 mod ensure;
 
@@ -24,25 +24,26 @@ use std::time::{Duration, SystemTime};
 
 /// A lock that was taken, until it is released or its lease ends.
 ///
-/// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop time:
-/// when the lease ends, somebody else may take the lock, whether this guard is still there or not.
+/// **Check [`remaining`](MutexGuard::remaining) before every step that must not be done twice.** A guard cannot stop
+/// time: when the lease ends, another client may take the lock, whether this guard is still there or not.
 ///
-/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns. What a
-/// connection does not take at once, and what is owed to a node that is down, a short-lived thread sends, until the lock has
-/// ended by itself. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and tells what they were; of
-/// a dropped guard only the [`Observer`](crate::Observer) is told. A guard may be sent to another thread and dropped there.
+/// Dropping a guard releases the lock without waiting for an answer: the release is on its way when `drop` returns.
+/// What a connection does not take at once, and what is owed to a node that is down, a short-lived thread sends, until
+/// the lock has ended by itself. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and gives the outcome;
+/// for a dropped guard only the [`Observer`](crate::Observer) gets it. A guard may be sent to another thread and
+/// dropped there.
 ///
-/// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and dropping
-/// it releases nothing.
+/// In a child made by `fork` a guard stands for nothing: the lock is its parent's. Nothing is left of it there, and
+/// dropping it releases nothing.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     client: Client,
     key: Arc<str>,
     claim: AttemptRecord,
-    /// As it was when the lock was taken or extended by hand. That of a lock that is watched is kept with its watch.
+    /// The lease since the lock was taken or extended by hand. For a watched lock, `watched` has it.
     lease: Validity,
-    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has been
-    /// released, or detached.
+    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has
+    /// been released, or detached.
     held_for: Option<NonZeroU64>,
     /// The longest time to live that any node may have been asked for, in milliseconds.
     longest: NonZeroU64,
@@ -64,8 +65,8 @@ impl MutexGuard {
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
     ///
-    /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and goes
-    /// on while the machine sleeps.
+    /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and
+    /// goes on while the machine sleeps.
     pub fn remaining(&self) -> Duration {
         if self.client.is_inherited() {
             return Duration::ZERO;
@@ -80,8 +81,8 @@ impl MutexGuard {
 
     /// The number that this acquisition has been given, greater than that of every acquisition before it: send it along
     /// with everything that is written under the lock, see [`FencingToken`]. None unless the mutex is
-    /// [`fenced`](crate::Mutex::fenced); the guard of such a mutex has it as [`fence`](crate::FencedGuard::fence), without the
-    /// `Option`.
+    /// [`fenced`](crate::Mutex::fenced); the guard of such a mutex has it as [`fence`](crate::FencedGuard::fence),
+    /// without the `Option`.
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
     pub fn fencing_token(&self) -> Option<FencingToken> {
@@ -108,10 +109,10 @@ impl MutexGuard {
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered in time to tell whether a quorum has freed
-    /// the lock, or none can have held it any more. The release has been sent
-    /// to every node that can be reached, and nodes that hang run it when they go on; at the latest, the lock ends with its
-    /// time to live. [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when too few nodes answered in time to tell whether a quorum has
+    /// freed the lock, or none can have held it any more. The release has been sent to every node that can be reached,
+    /// and nodes that hang run it when they go on; at the latest, the lock ends with its time to live.
+    /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
     pub fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
@@ -128,8 +129,8 @@ impl MutexGuard {
         })
     }
 
-    /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those of
-    /// other nodes that answer, for the node timeout at most.
+    /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those
+    /// of other nodes that answer, for the node timeout at most.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -141,14 +142,14 @@ impl MutexGuard {
     /// match guard.extend(Duration::from_secs(60))? {
     ///     ExtendOutcome::Extended => assert!(guard.remaining() > Duration::from_secs(50)),
     ///     ExtendOutcome::Failed(causes) => println!("still ours for {:?}: {causes:?}", guard.remaining()),
-    ///     ExtendOutcome::Lost => println!("stop: somebody else may hold it"),
+    ///     ExtendOutcome::Lost => println!("stop: another client may hold it"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a lease
-    /// that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum answers.
-    /// Nodes that have lost the key, because they were restarted, say, get it again.
+    /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a
+    /// lease that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum
+    /// answers. Nodes that have lost the key, because they were restarted, say, get it again.
     ///
     /// # Errors
     /// [`Config`](crate::ErrorKind::Config) for an unusable time to live; [`Forked`](crate::ErrorKind::Forked).
@@ -156,22 +157,22 @@ impl MutexGuard {
         self.client.check_process()?;
         let ttl = self.client.checked_ttl(ttl)?;
         let found = self.extend_by(ttl);
-        let is_told_here = if let Found::Lost(reason) = &found { self.lose(*reason) } else { true };
+        let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
         let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
         self.client.queues().hold_until(&self.key, hold, self.lease().end(), now);
         let report = self.client.report();
         Ok(match found {
-            Found::Extended(repaired) => {
+            ExtendResult::Extended(repaired) => {
                 report.extended(&self.key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
             }
-            Found::Failed(causes) => {
+            ExtendResult::Failed(causes) => {
                 report.extension_failed(&self.key, || self.remaining(), &causes);
                 ExtendOutcome::Failed(causes)
             }
-            Found::Lost(reason) => {
-                if is_told_here {
+            ExtendResult::Lost(reason) => {
+                if is_reported_here {
                     report.lost(&self.key, reason);
                 }
                 ExtendOutcome::Lost
@@ -179,11 +180,13 @@ impl MutexGuard {
         })
     }
 
-    /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or because
-    /// so many nodes say that it is not ours any more that no quorum can hold it. The message comes before the end of the validity; how long
-    /// before, [`Watchdog::notify_before`](crate::Watchdog::notify_before) says. Without a watchdog it comes at the end.
+    /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or
+    /// because so many nodes say that it is not ours any more that no quorum can hold it. The message comes before the
+    /// end of the validity; how long before, [`Watchdog::notify_before`](crate::Watchdog::notify_before) says. Without
+    /// a watchdog it comes at the end.
     ///
-    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is gone.
+    /// The channel works in `crossbeam_channel::select!`. It is disconnected, without a message, when the guard is
+    /// gone.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -191,25 +194,25 @@ impl MutexGuard {
     /// use std::time::Duration;
     ///
     /// let guard = redlock.mutex("orders/42").ttl(Duration::from_millis(50)).lock()?;
-    /// assert!(guard.lost()?.recv_timeout(Duration::from_secs(1)).is_ok(), "nobody extends it");
+    /// assert!(guard.lost()?.recv_timeout(Duration::from_secs(1)).is_ok(), "it has no watchdog");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it cannot be
-    /// started; [`Forked`](crate::ErrorKind::Forked). To a channel that was there before the fork, no message comes in the
-    /// child.
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) when the lock has no watchdog and the thread that watches it
+    /// cannot be started; [`Forked`](crate::ErrorKind::Forked). To a channel that was there before the fork, no message
+    /// comes in the child.
     pub fn lost(&self) -> Result<Receiver<()>> {
         Ok(self.watch()?.lost())
     }
 
-    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost) brings its message, and
-    /// at once if that time has passed. For event loops, which have no use for a channel.
+    /// Calls `callback` when the lock is lost: once, at the same time as [`lost`](MutexGuard::lost) brings its message,
+    /// and at once if that time has passed. For event loops, which have no use for a channel.
     ///
-    /// It is called on the watchdog's thread, or on the one in whose [`extend`](MutexGuard::extend) the loss was found out,
-    /// while no lock of this library is held; what an [`Observer`](crate::Observer) has to mind goes for it as well. A panic
-    /// in it is caught and dropped. If the guard goes first, it is dropped and not called; on another thread it may just
-    /// then be running.
+    /// It is called on the watchdog's thread, or on the one in whose [`extend`](MutexGuard::extend) the loss was found
+    /// out, while no lock of this library is held; what an [`Observer`](crate::Observer) has to mind goes for it as
+    /// well. A panic in it is caught and dropped. If the guard goes first, it is dropped and not called; on another
+    /// thread it may just then be running.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -232,29 +235,30 @@ impl MutexGuard {
         Ok(())
     }
 
-    /// Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it. Sends
-    /// nothing. The lock stays held until the lease is [attached](crate::Redlock::attach) and released, or its time is up.
+    /// Lets go of the guard and not of the lock: gives what another thread, process or program needs to go on with it.
+    /// Sends nothing. The lock stays held until the lease is [attached](crate::Redlock::attach) and released, or its
+    /// time is up.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
     /// let mutex = redlock.mutex("orders/42");
     /// let lease = mutex.lock()?.detach();
-    /// assert!(mutex.try_lock()?.is_none(), "nobody has it, and it is held");
+    /// assert!(mutex.try_lock()?.is_none(), "it is held without a guard");
     ///
     /// let guard = mutex.attach(lease)?;
     /// # drop(guard);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way, a quorum of answers is
-    /// waited for, for the node timeout at most. A lock that was told to be [`lost`](MutexGuard::lost) stays lost: its lease
-    /// has ended. The channel is disconnected.
+    /// A [`Watchdog`](crate::Watchdog) extends it no more. If an extension of its own is under way, a quorum of answers
+    /// is waited for, for the node timeout at most. A lock that was signalled as [`lost`](MutexGuard::lost) stays lost:
+    /// its lease has ended. The channel is disconnected.
     ///
-    /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client has
-    /// connections of its own, and may be served there before that. After its release the key may be set there once more, and
-    /// goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key may live no
-    /// longer there than that.
+    /// A node that hangs is not waited for, and runs what this client had asked of it when it goes on. Another client
+    /// has connections of its own, and may be served there before that. After its release the key may be set there once
+    /// more, and goes with its time to live. After its extension by more than [`Lease::ttl`](crate::Lease::ttl) the key
+    /// may live no longer there than that.
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
     pub fn detach(mut self) -> Lease {
@@ -266,7 +270,7 @@ impl MutexGuard {
         };
         let wall = SystemTime::now();
         let now = client.engine().readings();
-        // Threads of this client that wait for the lock ask the servers from now on: anybody may release it.
+        // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
         if !client.is_inherited() {
             client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
         }
@@ -274,7 +278,7 @@ impl MutexGuard {
         Lease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
-    /// Sees to it that the loss of the lock is told.
+    /// Watches the lock, so that its loss is signalled.
     fn watch(&self) -> Result<&Arc<WatchedLock>> {
         self.client.check_process()?;
         if let Some(watched) = self.watched.get() {
@@ -285,8 +289,8 @@ impl MutexGuard {
         Ok(self.watched.get_or_init(watch))
     }
 
-    fn extend_by(&mut self, ttl: Ttl) -> Found {
-        const ENDED: Found = Found::Lost(LossReason::LeaseEnded);
+    fn extend_by(&mut self, ttl: Ttl) -> ExtendResult {
+        const ENDED: ExtendResult = ExtendResult::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
             Some(watched) => self.client.watchdog_thread().begin_extend(watched, ttl),
             None => self.client.engine().lease_now(),
@@ -308,17 +312,17 @@ impl MutexGuard {
             ttl_millis: ttl.millis(),
             fence: self.claim.fence.token(),
         };
-        // There is time to wait for everybody, and to learn who has lost the key, unless the end is near.
+        // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;
         let (start, count) = engine.extend(&order, is_long);
         let now = engine.lease_now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
             self.claim.reached = self.claim.reached.union(repaired);
-            return if self.rely_on(start, ttl) { Found::Extended(repaired) } else { ENDED };
+            return if self.rely_on(start, ttl) { ExtendResult::Extended(repaired) } else { ENDED };
         }
         if count.is_lost() {
-            return Found::Lost(LossReason::KeyGone);
+            return ExtendResult::Lost(LossReason::KeyGone);
         }
         // A renewal that was under way may have put off the end meanwhile. Nodes go by what they were asked last.
         if ttl.lease_from(start).end() < self.lease().end() && !self.rely_on(start, ttl) {
@@ -327,14 +331,15 @@ impl MutexGuard {
         if let Some(watched) = self.watched.get() {
             watched.note_unanswered(start, ttl);
         }
-        if self.lease().is_valid(now) { Found::Failed(self.client.unavailability(&count).causes) } else { ENDED }
+        if self.lease().is_valid(now) { ExtendResult::Failed(self.client.unavailability(&count).causes) } else { ENDED }
     }
 
     fn lease(&self) -> Validity {
         self.watched.get().map_or(self.lease, |watched| watched.lease())
     }
 
-    /// Goes by the lease of an extension that was begun at `start`. False when the loss of the lock has been told.
+    /// Relies on the lease of an extension that was begun at `start`. False when the loss of the lock has been
+    /// signalled.
     fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
         self.held_for = Some(ttl.longest());
         match self.watched.get() {
@@ -346,7 +351,7 @@ impl MutexGuard {
         }
     }
 
-    /// The lock is lost. True when the observer is to be told of it from here.
+    /// Ends a lock that is lost. True when the caller is to report it to the observer.
     fn lose(&mut self, reason: LossReason) -> bool {
         match self.watched.get() {
             Some(watched) if reason == LossReason::KeyGone => {
@@ -354,7 +359,7 @@ impl MutexGuard {
                 watched.run_loss_callbacks();
                 is_untold
             }
-            // Whoever watches it tells its end.
+            // The watchdog's thread reports its end.
             Some(_) => false,
             None => std::mem::replace(&mut self.lease, Validity::LOST) != Validity::LOST,
         }
@@ -365,7 +370,7 @@ impl MutexGuard {
         Duration::from_millis(self.longest.get())
     }
 
-    /// Sees to it that nothing more is sent for this lock, and gives what is held.
+    /// Stops the watch, so that nothing more is sent for this lock, and gives what is held.
     fn leave_watch(&self) -> (Unregistered, AttemptRecord) {
         match self.watched.get() {
             Some(watched) => {
@@ -382,7 +387,7 @@ impl MutexGuard {
 }
 
 /// What came of an extension.
-enum Found {
+enum ExtendResult {
     /// The key is being set again on these nodes.
     Extended(NodeSet),
     Failed(Vec<NodeFault>),
@@ -392,7 +397,8 @@ enum Found {
 impl Drop for MutexGuard {
     fn drop(&mut self) {
         if self.client.is_inherited() {
-            // The lock is the parent's. The watch goes with its channel, which somebody was perhaps waiting at.
+            // The lock is the parent's. The channel of the watch is not dropped: another thread was perhaps waiting at
+            // it.
             return std::mem::forget(self.watched.take());
         }
         if self.held_for.is_none() {

@@ -176,7 +176,10 @@ mod tests {
 
     const TEXT: &str = "quorumlock-lease:1:orders/42:10000:1709210096789:a70000000000000000000000000000000000000f";
 
-    const FENCED_TEXT: &str = "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:a70000000000000000000000000000000000000f";
+    const FENCED_TEXT: &str = concat!(
+        "quorumlock-lease:2:quorumlock-fence%3Aorders/42:10000:1709210096789:1709210086789000:",
+        "a70000000000000000000000000000000000000f"
+    );
 
     fn message(text: &str) -> String {
         let error = LeaseContent::from_text(text).unwrap_err();

@@ -1,7 +1,7 @@
-//! Going on with a lock that is held already: a guard is made of a lease, and no node is asked.
+//! Attaching to a lock that is held already: a guard is made of a lease, and no node is asked.
 //!
-//! What was taken by another client has its keys on nodes that this one may never have spoken to. So the lock counts as
-//! being on all of them, and each is told of its release, now or when it is back.
+//! A lock that another client has taken has its keys on nodes that this client may never have spoken to. So all nodes
+//! count as reached, and each one gets the release, now or when it is back.
 
 use super::Mutex;
 use crate::api::guard::MutexGuard;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 impl Mutex {
-    /// Goes on with a lock that is held: makes a guard of a lease, to extend and release it. Asks no node and does not
+    /// Makes a guard of a lease, to extend and release a lock that is held already. Asks no node and does not
     /// wait. A [`watchdog`](Mutex::watchdog) extends it from now on, for the mutex's [`ttl`](Mutex::ttl); its limits
     /// count from now.
     ///
@@ -34,10 +34,10 @@ impl Mutex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// How long the lease lasts is told by its end alone, see [`Lease`](crate::Lease). To be certain,
+    /// The validity is computed from the lease's end alone, see [`Lease`](crate::Lease). To be certain,
     /// [`extend`](MutexGuard::extend) it next.
     ///
-    /// Connections to nodes that there are none to yet are begun to be made, and nobody waits for them. If the guard is
+    /// Missing connections to nodes are begun to be made, and the call does not wait for them. If the guard is
     /// *dropped* before a connection is made, the release for that node goes out when it is. In a program that only
     /// releases and then ends, use [`unlock`](MutexGuard::unlock) or [`Redlock::close`](crate::Redlock::close), which
     /// wait.
