@@ -2,11 +2,7 @@
 
 use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::Fences;
-use super::super::lease::MAX_TTL;
-use super::super::node::NodeId;
-use super::super::time::LeaseTime;
-use super::super::turns::DUE_DELAY;
-use super::super::vote::Vote;
+use super::super::{lease::MAX_TTL, node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
 use super::*;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
