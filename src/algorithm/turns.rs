@@ -4,15 +4,15 @@
 //! its holder last knew, and whether the holder had waited itself. Rules:
 //!
 //! 1. The announcements of one release by several nodes count once. A node that announces again announces another
-//!    release. So does a node that announces more than [`STRAGGLERS`] after the first one.
+//!    release. So does a node that announces more than `STRAGGLERS` after the first one.
 //! 2. A waiter counts the holders that had waited and have released since it began to wait. While fewer of them than
 //!    waited before it have gone, it delays its attempt, and leaves the lock to those that have waited for longer.
 //! 3. One more attempt is due when a quorum has announced a release: the attempt that the first announcement led to may
 //!    have come too early.
 //! 4. A program that wants a lock again that it has just released defers its first attempt, if others wait. Threads of
-//!    one program that pass a lock on among themselves defer only after [`LONGEST_RUN`] passes.
+//!    one program that pass a lock on among themselves defer only after `LONGEST_RUN` passes.
 //! 5. Deferring is in vain when no waiter takes the lock: others may subscribe that never lock. Then it is repeated
-//!    only once in [`CONTENTION_LASTS`].
+//!    only once in `CONTENTION_LASTS`.
 //!
 //! Turns only decide which program tries first, and for how long. They never decide which one gets the lock.
 
@@ -69,7 +69,7 @@ impl WakeOrder {
     }
 }
 
-/// [`SHORT_DELAY`], or up to half as long again.
+/// `SHORT_DELAY`, or up to half as long again.
 pub(super) fn short_delay(random: u64) -> Duration {
     SHORT_DELAY + SHORT_DELAY.mul_f64(random as f64 / u64::MAX as f64 / 2.0)
 }
