@@ -5,6 +5,8 @@
 //! only changes while its lock is in the schedule, with the schedule held, and a lock that is over has left the
 //! schedule). Nor pending releases that are sent to a node that loads its data: that floods the node and breaks no
 //! rule, and a test of its own in [`recovery`](crate::recovery) finds it.
+//! Nor a loss that is signalled twice, and repaired nodes that are not noted for the release: 1000 seeds find neither,
+//! and the model check in `tests/models/keeper` finds both.
 
 /// A fault: what is replaced by what, in which file below `src/`.
 pub(crate) struct Mutant {
@@ -252,25 +254,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "        let granted = schedule.granted.entry(watched.id).or_default();\n        *granted = granted.union(count.tally.granted());\n        let is_extended = granted.len() >= count.tally.quorum();\n        if is_extended {\n            *granted = NodeSet::EMPTY;\n",
             ),
         ],
-    },
-    Mutant {
-        name: "a loss is signalled twice",
-        file: "engine/watchdog_thread/mod.rs",
-        edits: &[
-            (
-                "            if !schedule.remove(watched.id) {\n                return None;\n",
-                "            if !schedule.locks.contains_key(&watched.id) {\n                return None;\n",
-            ),
-            (
-                "schedule.remove(watched.id) && watched.end(self.engine.lease_now())",
-                "schedule.locks.contains_key(&watched.id) && watched.end(self.engine.lease_now())",
-            ),
-        ],
-    },
-    Mutant {
-        name: "repaired nodes are not noted for the release",
-        file: "engine/watchdog_thread/mod.rs",
-        edits: &[("held.reached = held.reached.union(repaired);", "let _ = &mut held;")],
     },
     Mutant {
         name: "a renewal outlives a shorter extension",
