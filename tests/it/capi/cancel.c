@@ -41,13 +41,17 @@ static void *wait_for_lock(void *argument)
     waiter *self = argument;
     quorumlock_mutex *mutex = mutex_of(self->client, self->name);
     quorumlock_guard *guard = NULL;
+    int pauses;
     pthread_cleanup_push(clean_up, self);
     pthread_cleanup_push(free_guard, &guard);
     self->result = self->wins ? quorumlock_mutex_lock(mutex, NULL, &guard, NULL)
                               : quorumlock_mutex_lock_timeout(mutex, WAIT_MS, NULL, &guard, NULL);
     self->has_returned = 1;
     quorumlock_mutex_free(mutex);
-    pthread_testcancel();
+    /* Cancellation points. On a busy machine the call may have returned before the request was made. */
+    for (pauses = 0; pauses < 1000; pauses++) {
+        pause_ms(10);
+    }
     self->has_gone_on = 1;
     pthread_cleanup_pop(1);
     pthread_cleanup_pop(0);
