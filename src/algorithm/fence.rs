@@ -42,7 +42,6 @@
 
 use super::node::{NodeId, NodeSet};
 use std::fmt;
-use std::num::NonZeroU64;
 
 /// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
 pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
@@ -111,24 +110,6 @@ impl From<FencingToken> for i64 {
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// The fence of a lock, if it has one, in no more space than a number: locks are held by the thousand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fencing(Option<NonZeroU64>);
-
-impl Fencing {
-    /// The fence.
-    pub fn token(self) -> Option<FencingToken> {
-        self.0.map(|number| FencingToken(number.get()))
-    }
-}
-
-impl From<Option<FencingToken>> for Fencing {
-    /// No node gives out a zero, and no floor need be one.
-    fn from(token: Option<FencingToken>) -> Fencing {
-        Fencing(token.map(|token| NonZeroU64::new(token.0).unwrap_or(NonZeroU64::MIN)))
     }
 }
 
@@ -273,8 +254,5 @@ mod tests {
         assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
         assert_eq!([token, FencingToken::GREATEST].map(i64::from), [42, (1 << 53) - 1]);
         assert_eq!(i64::from(FencingToken(u64::MAX)), i64::MAX, "the order is kept");
-        assert_eq!([Some(token), None].map(|token| Fencing::from(token).token()), [Some(token), None]);
-        assert_eq!(Fencing::from(Some(FencingToken(0))).token(), Some(FencingToken(1)), "it is fenced all the same");
-        assert_eq!(size_of::<Fencing>(), 8);
     }
 }

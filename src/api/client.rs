@@ -199,7 +199,7 @@ impl Drop for Client {
     /// so it cannot be freed; its own drop would wait for such a thread, and for mutexes.
     fn drop(&mut self) {
         if self.is_inherited() {
-            self.shared.engine.let_go();
+            self.shared.engine.close_inherited();
             std::mem::forget(Arc::clone(&self.shared));
         }
     }

@@ -51,7 +51,7 @@ impl NodeStatus {
 
     /// What it is to this client, as of the last time that it was asked something.
     pub fn state(&self) -> NodeState {
-        match self.snapshot.look {
+        match self.snapshot.state {
             NodeStateSnapshot::Down(fault) => NodeState::Down(fault.cause),
             NodeStateSnapshot::Quarantined(remaining) => NodeState::Quarantined { remaining },
             NodeStateSnapshot::Rejected(fault) => NodeState::Rejected(fault.cause),
@@ -79,29 +79,29 @@ impl NodeStatus {
     }
 
     fn appends_nothing(&self) -> bool {
-        self.snapshot.identity.aof_enabled() == Some(false)
+        self.snapshot.server_info.aof_enabled() == Some(false)
     }
 
     /// What server it is, such as `Redis 7.0.15` or `Valkey 9.1.2`; none when it was not met yet or withholds it.
     pub fn server(&self) -> Option<String> {
-        self.snapshot.identity.server()
+        self.snapshot.server_info.server()
     }
 
     /// The first eight digits of its run id, which is another one after each restart. None when it was not met yet or
     /// withholds it (an ACL without `INFO`): **the restarts of a node that withholds it are not noticed.**
     pub fn run_id(&self) -> Option<String> {
-        self.snapshot.identity.run_id().map(|id| id.to_string())
+        self.snapshot.server_info.run_id().map(|id| id.to_string())
     }
 
     /// Whether it is a master, as it should be; none when it was not met yet or withholds it.
     pub fn role(&self) -> Option<Role> {
-        self.snapshot.identity.role()
+        self.snapshot.server_info.role()
     }
 
     /// By what policy it evicts keys when its memory is full, if it may: `maxmemory` is set, and `maxmemory-policy` is
     /// not `noeviction`. Such a node may forget a lock while it is held, and says nothing.
     pub fn eviction(&self) -> Option<&'static str> {
-        self.snapshot.identity.eviction()
+        self.snapshot.server_info.eviction()
     }
 
     /// How it failed last, if it ever did, however long ago.
@@ -113,7 +113,7 @@ impl NodeStatus {
 /// One line: the address, what it is, for how long, and why.
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (state, explanation) = match self.snapshot.look {
+        let (state, explanation) = match self.snapshot.state {
             NodeStateSnapshot::Down(fault) => ("down", Explained(fault).to_string()),
             NodeStateSnapshot::Quarantined(remaining) => ("in quarantine", format!("{} left", Human(remaining))),
             NodeStateSnapshot::Rejected(fault) => ("rejected", Explained(fault).to_string()),

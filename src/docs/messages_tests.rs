@@ -204,11 +204,11 @@ fn unavailable() -> Vec<Error> {
 }
 
 fn looks() -> Vec<NodeStatus> {
-    let status = |look, is_durable, said: &[u8]| {
-        let mut identity = ServerInfo::default();
-        identity.learn(said);
+    let status = |state, is_durable, said: &[u8]| {
+        let mut server_info = ServerInfo::default();
+        server_info.learn(said);
         let time = Duration::from_millis(3200);
-        let snapshot = NodeStatusSnapshot { look, time, is_connected: true, identity, last_fault: None };
+        let snapshot = NodeStatusSnapshot { state, time, is_connected: true, server_info, last_fault: None };
         NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
     };
     let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);

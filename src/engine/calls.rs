@@ -1,11 +1,12 @@
 //! What the rest of the library sees of the network: take, release, undo.
 //!
-//! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: whoever
-//! waits, polls ([`relay`](super::relay)).
+//! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: a
+//! thread that waits also polls ([`driver`](super::driver)).
 
 use super::driver::{Driver, WaitSlots};
 use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
+pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
 pub(crate) use super::nodes::requests::KeyOrigin;
 pub(crate) use super::nodes::requests::{AttemptRecord, LeaseRequest};
@@ -20,7 +21,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
-use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::events::event_queue::ReleaseContext;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::session::Ticket;
@@ -31,14 +32,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long an extension waits before it looks whether it may go on to.
-const GLANCE: Duration = Duration::from_millis(10);
-/// How long stragglers are waited for at least.
+/// How long an extension waits before it asks for its deadline again.
+const DEADLINE_CHECK: Duration = Duration::from_millis(10);
+/// Shortest wait for stragglers.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
 
-/// Whether extensions that were sent together wait for nodes that have not answered when a quorum has: to learn who has lost
-/// the key, and must get it again. They do so for a moment; where the quorum took longer, as long as that once more. Whoever is
-/// slower is asked again with the next extension.
+/// Whether extensions that were sent together wait for nodes that have not answered when a quorum has: to learn which
+/// nodes have lost the key and need it again. They wait for a moment, or as long again as the quorum took. A node that
+/// is slower is asked again with the next extension.
 pub(crate) enum Stragglers {
     /// A quorum has not answered yet. They were sent then.
     AwaitedSince(Timestamp),
@@ -47,7 +48,7 @@ pub(crate) enum Stragglers {
 }
 
 impl Stragglers {
-    /// Until when they are waited for, a quorum having answered by now.
+    /// Until when to wait for them, once a quorum has answered.
     fn until(&mut self, now: Timestamp) -> Timestamp {
         match *self {
             Stragglers::AwaitedSince(start) => {
@@ -63,40 +64,34 @@ impl Stragglers {
 
 /// The network of one client.
 pub(crate) struct Engine {
-    relay: Arc<Driver<Nodes>>,
+    driver: Arc<Driver<Nodes>>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
-    /// Whether others wait for any lock that was released here lately.
+    /// Whether other programs wait for any lock that was released here lately.
     is_crowded: Arc<AtomicBool>,
 }
 
 impl Engine {
-    /// An engine for these nodes, each with its record. Connects to none of them. `news` is where it notes what concerns no
-    /// caller; with `release_notifications`, those who wait for a lock are told of its release, and listen for that; `retention` is how
-    /// long nodes keep the key of a fenced lock.
+    /// An engine for these nodes, each with its record. Connects to none of them.
     ///
     /// # Errors
     /// The process has no descriptor left for waking the driver.
     pub(crate) fn new(
         nodes: Vec<(Endpoint, Quarantine)>,
         node_timeout: Duration,
-        spin: Duration,
         clock: Arc<dyn Clock>,
-        news: Option<Arc<EventQueue>>,
-        release_notifications: bool,
-        retention: Duration,
+        config: EngineConfig,
     ) -> io::Result<Engine> {
         let waker = Arc::new(Waker::new()?);
-        let links = nodes
+        let connections = nodes
             .into_iter()
             .enumerate()
             .map(|(index, node)| NodeConnection::new(NodeId::new(index), node, node_timeout, Arc::clone(&waker)))
             .collect();
-        let fleet =
-            Nodes::new(links, Arc::clone(&clock), Arc::clone(&waker), spin, news, release_notifications, retention);
-        let is_crowded = fleet.is_crowded();
-        Ok(Engine { relay: Driver::new(fleet), clock, node_timeout, waker, is_crowded })
+        let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
+        let is_crowded = nodes.is_crowded();
+        Ok(Engine { driver: Driver::new(nodes), clock, node_timeout, waker, is_crowded })
     }
 
     /// The present time by the steady clock.
@@ -119,146 +114,128 @@ impl Engine {
         Readings { steady: now, lease: self.clock.lease_now() }
     }
 
-    /// Makes one attempt on all nodes. `deadline` says, given the time of its start and whether it has to connect to nodes
-    /// first, how long to wait for votes. The attempt of
-    /// somebody who listens for the lock finds out about all that was heard before.
+    /// Makes one attempt on all nodes. `deadline` says how long to wait for votes, given the start of the attempt and
+    /// whether it has to connect to nodes first. The attempt of a waiter finds out about all that it was notified of
+    /// before.
     pub(crate) fn acquire(
         &self,
-        key: &[u8],
-        token: OwnerToken,
-        ttl_millis: u64,
+        request: &LeaseRequest<'_>,
         listener: Option<&Listener<'_>>,
         deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
-        let mut claim = claim(token, listener, None);
-        let count = self.relay.run(
-            |fleet, t0, bells| {
-                claim.t0 = self.readings_at(t0);
+        let mut attempt = AttemptRecord {
+            token: *request.token,
+            t0: Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN },
+            reached: NodeSet::EMPTY,
+            origin: KeyOrigin::Here,
+            has_waited: listener.is_some(),
+            fence: request.fence,
+        };
+        let result = self.driver.run(
+            |nodes, t0, notify| {
+                attempt.t0 = self.readings_at(t0);
                 if let Some(listener) = listener {
-                    fleet.look_into(&listener.key);
+                    nodes.look_into(&listener.key);
                 }
                 let asks_remaining = listener.is_some_and(|listener| listener.asks_remaining);
-                let ticket = fleet.acquire(key, &token, ttl_millis, asks_remaining, t0, bells);
-                (ticket, deadline(t0, fleet.has_to_connect(t0)))
+                let ticket = nodes.acquire(request, asks_remaining, t0, notify);
+                (ticket, deadline(t0, nodes.has_to_connect(t0)))
             },
-            |fleet, ticket| fleet.rounds().conclude(ticket),
+            |nodes, ticket| nodes.rounds().conclude(ticket),
         );
-        claim.reached = count.reached;
-        (claim, count)
+        attempt.reached = result.reached;
+        if let Some(agreement) = &result.agreement {
+            attempt.fence = Some(agreement.fence());
+        }
+        (attempt, result)
     }
 
-    /// Begins to listen for releases of a lock, for somebody who waits for it.
+    /// Registers a waiter for releases of a lock.
     pub(crate) fn listen(&self, key: &str) -> Listener<'_> {
         let key = Key::from(key.as_bytes());
-        self.relay.enter(|fleet, now, _| fleet.listen(&key, now));
+        self.driver.enter(|nodes, now, _| nodes.listen(&key, now));
         Listener {
             engine: self,
             key,
-            alarm: Arc::new(Interrupt::new(&self.waker)),
+            interrupt: Arc::new(Interrupt::new(&self.waker)),
             asks_remaining: true,
             has_won: false,
         }
     }
 
-    /// Whether somebody who wants a lock, and has not waited for it, should let others go first who have.
+    /// Whether a caller that has not waited for a lock should let other programs go first that have.
     pub(crate) fn must_defer(&self, key: &str, is_handed_on: bool) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
-            && self.relay.enter(|fleet, now, _| fleet.must_defer(key.as_bytes(), is_handed_on, now))
-    }
-
-    /// Makes one attempt to take a fenced lock, and gives what its fences come to as well.
-    pub(crate) fn acquire_fenced(
-        &self,
-        order: &LeaseRequest<'_>,
-        floor: FencingToken,
-        listener: Option<&Listener<'_>>,
-        deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
-    ) -> (AttemptRecord, RoundResult, Option<Agreement>) {
-        let mut claim = claim(*order.token, listener, Some(floor));
-        let (count, agreement) = self.relay.run(
-            |fleet, t0, bells| {
-                claim.t0 = self.readings_at(t0);
-                if let Some(listener) = listener {
-                    fleet.look_into(&listener.key);
-                }
-                let ticket = fleet.acquire_fenced(order, floor, t0, bells);
-                (ticket, deadline(t0, fleet.has_to_connect(t0)))
-            },
-            |fleet, ticket| {
-                let agreement = fleet.rounds().agreement(ticket);
-                (fleet.rounds().conclude(ticket), agreement)
-            },
-        );
-        claim.reached = count.reached;
-        (claim, count, agreement)
+            && self.driver.enter(|nodes, now, _| nodes.must_defer(key.as_bytes(), is_handed_on, now))
     }
 
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
     pub(crate) fn raise(
         &self,
         key: &[u8],
-        claim: &AttemptRecord,
+        attempt: &AttemptRecord,
         agreement: &Agreement,
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> RoundResult {
-        self.relay.run(
-            |fleet, now, bells| (fleet.raise((key, &claim.token), agreement, now, bells), deadline(now)),
-            |fleet, ticket| fleet.rounds().conclude(ticket),
+        self.driver.run(
+            |nodes, now, notify| (nodes.raise((key, &attempt.token), agreement, now, notify), deadline(now)),
+            |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }
 
-    /// Takes over a lock that is held with this token, and waits for nothing: connections are begun to be made.
+    /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
     pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> AttemptRecord {
-        self.relay.enter(|fleet, now, bells| fleet.adopt(token, fence, self.readings_at(now), bells))
+        self.driver.enter(|nodes, now, notify| nodes.adopt(token, fence, self.readings_at(now), notify))
     }
 
-    /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at most.
-    /// `queued` is told the time when
-    /// the release has been queued on every connection: what is asked from then on goes behind it.
+    /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at
+    /// most. `queued` is called with the time when the release has been queued on every connection: later requests go
+    /// behind it.
     pub(crate) fn release(
         &self,
         key: &[u8],
-        claim: &AttemptRecord,
+        attempt: &AttemptRecord,
         key_lasts: Duration,
         queued: impl FnOnce(Readings),
     ) -> RoundResult {
-        let releasing = ReleaseRequest { key, claim, extent: ReleaseScope::Everywhere, key_lasts };
-        self.relay.run(
-            |fleet, now, bells| {
-                let ticket = fleet.release(&releasing, now, bells);
+        let releasing = ReleaseRequest { key, attempt, scope: ReleaseScope::Everywhere, key_lasts };
+        self.driver.run(
+            |nodes, now, notify| {
+                let ticket = nodes.release(&releasing, now, notify);
                 queued(self.readings_at(now));
                 (ticket, now.after(self.node_timeout))
             },
-            |fleet, ticket| fleet.rounds().conclude(ticket),
+            |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }
 
-    /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before the
-    /// first byte was written.
-    pub(crate) fn extend(&self, order: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
-        let begin =
-            |fleet: &mut Nodes, now, bells: &mut WaitSlots| (self.readings_at(now), fleet.extend(order, now, bells));
-        let (Readings { steady, lease }, ticket) = self.relay.enter(begin);
+    /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before
+    /// the first byte was written.
+    pub(crate) fn extend(&self, request: &LeaseRequest<'_>, awaits_stragglers: bool) -> (LeaseTime, RoundResult) {
+        let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
+            (self.readings_at(now), nodes.extend(request, now, notify))
+        };
+        let (Readings { steady, lease }, ticket) = self.driver.enter(begin);
         let mut stragglers = if awaits_stragglers { Stragglers::AwaitedSince(steady) } else { Stragglers::LeftBehind };
         (lease, self.extended(ticket, &mut stragglers, || steady.after(self.node_timeout)))
     }
 
-    /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was written,
-    /// and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
+    /// Begins to extend many locks, all in one write to each node. Gives the time, read before the first byte was
+    /// written, and appends a ticket for each, to be waited for by [`extended`](Engine::extended).
     pub(crate) fn begin_to_extend<'o>(
         &self,
-        orders: impl Iterator<Item = LeaseRequest<'o>>,
+        requests: impl Iterator<Item = LeaseRequest<'o>>,
         tickets: &mut Vec<Ticket>,
     ) -> Readings {
-        self.relay.enter(|fleet, now, bells| {
+        self.driver.enter(|nodes, now, notify| {
             let start = self.readings_at(now);
-            tickets.extend(orders.map(|order| fleet.extend(&order, now, bells)));
+            tickets.extend(requests.map(|request| nodes.extend(&request, now, notify)));
             start
         })
     }
 
-    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers. The deadline is
-    /// asked for again every [`GLANCE`]: something else may have become more urgent.
+    /// Waits for the verdict on an extension, until the deadline at most, and then perhaps for stragglers. Asks for the
+    /// deadline again every [`DEADLINE_CHECK`]: something else may have become more urgent.
     pub(crate) fn extended(
         &self,
         ticket: Ticket,
@@ -266,64 +243,64 @@ impl Engine {
         deadline: impl Fn() -> Timestamp,
     ) -> RoundResult {
         loop {
-            let (until, glance) = (deadline(), self.now().after(GLANCE));
+            let (until, glance) = (deadline(), self.now().after(DEADLINE_CHECK));
             let is_glance = glance < until;
-            let begin = |fleet: &mut Nodes, _: Timestamp, _: &mut WaitSlots| {
-                fleet.rounds().bear_with(ticket, is_glance);
+            let begin = |nodes: &mut Nodes, _: Timestamp, _: &mut WaitSlots| {
+                nodes.rounds().set_soft_deadline(ticket, is_glance);
                 (ticket, until.min(glance))
             };
-            let conclude = |fleet: &mut Nodes, ticket| match stragglers {
-                _ if is_glance && !fleet.rounds().is_decided(ticket) => ControlFlow::Continue(()),
+            let conclude = |nodes: &mut Nodes, ticket| match stragglers {
+                _ if is_glance && !nodes.rounds().is_decided(ticket) => ControlFlow::Continue(()),
                 Stragglers::AwaitedSince(_) | Stragglers::AwaitedUntil(_)
-                    if fleet.rounds().await_stragglers(ticket) =>
+                    if nodes.rounds().await_stragglers(ticket) =>
                 {
                     ControlFlow::Break(None)
                 }
-                _ => ControlFlow::Break(Some(fleet.rounds().conclude(ticket))),
+                _ => ControlFlow::Break(Some(nodes.rounds().conclude(ticket))),
             };
-            match self.relay.run(begin, conclude) {
+            match self.driver.run(begin, conclude) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(Some(count)) => return count,
                 ControlFlow::Break(None) => break,
             }
         }
         let deadline = deadline();
-        self.relay.run(
+        self.driver.run(
             |_, now, _| (ticket, stragglers.until(now).min(deadline)),
-            |fleet, ticket| fleet.rounds().conclude(ticket),
+            |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }
 
-    /// Sets the key of a lock that is held anew on nodes that have lost it, and waits for nothing. Gives the nodes that it
-    /// may reach.
-    pub(crate) fn repair(&self, order: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
-        self.relay.enter(|fleet, now, bells| fleet.repair(order, nodes, now, bells))
+    /// Sets the key of a held lock again on nodes that have lost it, and does not wait for that. Gives the nodes that
+    /// it may reach.
+    pub(crate) fn repair(&self, request: &LeaseRequest<'_>, nodes: NodeSet) -> NodeSet {
+        self.driver.enter(|all, now, notify| all.repair(request, nodes, now, notify))
     }
 
-    /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them, for
-    /// this long at most.
+    /// Connects to every node that there is no connection to, asks each whether it may vote, and waits for all of them,
+    /// for this long at most.
     pub(crate) fn check(&self, timeout: Duration) -> RoundResult {
-        self.relay.run(
-            |fleet, now, bells| (fleet.check(now, bells), now.after(timeout)),
-            |fleet, ticket| fleet.checked(ticket),
+        self.driver.run(
+            |nodes, now, notify| (nodes.check(now, notify), now.after(timeout)),
+            |nodes, ticket| nodes.conclude_check(ticket),
         )
     }
 
-    /// How the nodes look now, in their order. Asks none of them.
+    /// The state of each node, in their order. Asks none of them.
     pub(crate) fn status(&self) -> Vec<NodeStatusSnapshot> {
-        self.relay.enter(Nodes::status)
+        self.driver.enter(Nodes::status)
     }
 
     /// The nodes that vote and answer in time, as far as is known.
     pub(crate) fn voting(&self) -> NodeSet {
-        self.relay.enter(|fleet, now, _| fleet.voting(now))
+        self.driver.enter(|nodes, now, _| nodes.voting(now))
     }
 
     /// How many rounds are in flight.
     #[cfg(test)]
     #[allow(dead_code, reason = "the simulator asks")]
     pub(crate) fn in_flight(&self) -> usize {
-        self.relay.enter(|fleet, _, _| fleet.rounds().in_flight())
+        self.driver.enter(|nodes, _, _| nodes.rounds().in_flight())
     }
 
     /// How long a node has to answer.
@@ -331,100 +308,100 @@ impl Engine {
         self.node_timeout
     }
 
-    /// Releases a key on all nodes and waits for nothing. `queued` as in [`release`](Engine::release); the outcome becomes
-    /// news if it gives a farewell.
+    /// Releases a key on all nodes in the background. `queued` as in [`release`](Engine::release); the outcome is
+    /// reported if it gives a context.
     pub(crate) fn post_release(
         &self,
         key: &[u8],
-        claim: &AttemptRecord,
+        attempt: &AttemptRecord,
         key_lasts: Duration,
         queued: impl FnOnce(Readings) -> Option<ReleaseContext>,
     ) {
-        self.post(&ReleaseRequest { key, claim, extent: ReleaseScope::Everywhere, key_lasts }, queued);
+        self.post(&ReleaseRequest { key, attempt, scope: ReleaseScope::Everywhere, key_lasts }, queued);
     }
 
-    /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, and waits for nothing.
-    pub(crate) fn undo(&self, key: &[u8], claim: &AttemptRecord, key_lasts: Duration) {
-        self.post(&ReleaseRequest { key, claim, extent: ReleaseScope::Reached, key_lasts }, |_| None);
+    /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
+    pub(crate) fn undo(&self, key: &[u8], attempt: &AttemptRecord, key_lasts: Duration) {
+        self.post(&ReleaseRequest { key, attempt, scope: ReleaseScope::Reached, key_lasts }, |_| None);
     }
 
-    /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what keeps it
-    /// from that.
+    /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what
+    /// keeps it from that.
     pub(crate) fn settle(&self, timeout: Duration) -> Vec<(NodeId, Fault)> {
-        self.relay.run(
-            |fleet, now, bells| (fleet.await_settled(Settled::Run, now, bells), now.after(timeout)),
-            |fleet, ticket| {
-                fleet.leave_settling(ticket);
-                fleet.unsettled()
+        self.driver.run(
+            |nodes, now, notify| (nodes.await_settled(Settled::Run, now, notify), now.after(timeout)),
+            |nodes, ticket| {
+                nodes.leave_settled(ticket);
+                nodes.unsettled()
             },
         )
     }
 
-    /// Closes this process's copies of the connections, unless a thread that it does not have was at them. For a child made
-    /// by `fork`: the parent, and the nodes, notice nothing of it.
-    pub(crate) fn let_go(&self) {
-        self.relay.try_enter(Nodes::let_go);
+    /// Closes this process's copies of the connections, unless a thread that it does not have was using them. For a
+    /// child made by `fork`: the parent and the nodes notice nothing.
+    pub(crate) fn close_inherited(&self) {
+        self.driver.try_enter(Nodes::close_inherited);
     }
 
     fn post(&self, releasing: &ReleaseRequest<'_>, queued: impl FnOnce(Readings) -> Option<ReleaseContext>) {
-        self.relay.enter(|fleet, now, bells| {
-            let ticket = fleet.release(releasing, now, bells);
+        self.driver.enter(|nodes, now, notify| {
+            let ticket = nodes.release(releasing, now, notify);
             match queued(self.readings_at(now)) {
-                Some(farewell) => fleet.follow(ticket, farewell, now.after(self.node_timeout)),
-                None => fleet.rounds().unrefer(ticket),
+                Some(context) => nodes.follow(ticket, context, now.after(self.node_timeout)),
+                None => nodes.rounds().unrefer(ticket),
             }
         });
     }
 }
 
 impl Drop for Engine {
-    /// Waits for the answers to releases, for the node timeout at most. To close a connection before would answer the replies
-    /// that are still to come with a reset, and that throws away what is not sent yet.
+    /// Waits for the answers to releases, for the node timeout at most. To close a connection before would answer the
+    /// replies that are still to come with a reset, and that throws away what is not sent yet.
     fn drop(&mut self) {
         if self.waker.is_inherited() {
             return;
         }
-        self.relay.close();
-        self.relay.run(
-            |fleet, now, bells| (fleet.await_settled(Settled::Answered, now, bells), now.after(self.node_timeout)),
-            |fleet, ticket| fleet.leave_settling(ticket),
+        self.driver.close();
+        self.driver.run(
+            |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), now.after(self.node_timeout)),
+            |nodes, ticket| nodes.leave_settled(ticket),
         );
     }
 }
 
-/// Somebody who waits for a lock. Dropping it ends the listening.
+/// A registered waiter for releases of a lock. Dropping it ends the registration.
 pub(crate) struct Listener<'e> {
     engine: &'e Engine,
     key: Key,
-    alarm: Arc<Interrupt>,
-    /// Whether the next attempt asks for how long the lock lasts that it is refused for. One that follows a release does not:
-    /// it may well win, and if not, the next one asks.
+    interrupt: Arc<Interrupt>,
+    /// Whether the next attempt asks for how long the lock lasts that it is refused for. One that follows a release
+    /// does not: it may well win. If not, the next one asks.
     asks_remaining: bool,
     has_won: bool,
 }
 
 impl Listener<'_> {
     /// What ends a wait from outside.
-    pub(crate) fn alarm(&self) -> &Arc<Interrupt> {
-        &self.alarm
+    pub(crate) fn interrupt(&self) -> &Arc<Interrupt> {
+        &self.interrupt
     }
 
     /// Waits until then at the latest, and gives what has ended the wait before.
     pub(crate) fn wait(&mut self, until: Timestamp) -> Option<WakeReason> {
-        let word = self.engine.relay.run(
-            |fleet, now, bells| (fleet.sleep(&self.key, &self.alarm, now, bells), until),
-            |fleet, ticket| fleet.wake(ticket, &self.key),
+        let reason = self.engine.driver.run(
+            |nodes, now, notify| (nodes.sleep(&self.key, &self.interrupt, now, notify), until),
+            |nodes, ticket| nodes.wake(ticket, &self.key),
         );
-        self.asks_remaining = !matches!(word, Some(WakeReason::Released(_)));
-        word
+        self.asks_remaining = !matches!(reason, Some(WakeReason::Released(_)));
+        reason
     }
 
-    /// Whether no release of the lock can escape.
+    /// Whether a release of the lock by a quorum is certain to be noticed.
     pub(crate) fn is_attentive(&self) -> bool {
-        self.engine.relay.enter(|fleet, _, _| fleet.is_attentive(&self.key))
+        self.engine.driver.enter(|nodes, _, _| nodes.is_attentive(&self.key))
     }
 
-    /// What was waited for has been won.
+    /// The waiter has acquired the lock.
     pub(crate) fn won(&mut self) {
         self.has_won = true;
     }
@@ -432,13 +409,6 @@ impl Listener<'_> {
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
-        self.engine.relay.enter(|fleet, now, _| fleet.unlisten(&self.key, self.has_won, now));
+        self.engine.driver.enter(|nodes, now, _| nodes.unlisten(&self.key, self.has_won, now));
     }
-}
-
-/// What is known of an attempt before it is begun.
-fn claim(token: OwnerToken, listener: Option<&Listener<'_>>, fence: Option<FencingToken>) -> AttemptRecord {
-    let t0 = Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN };
-    let (reached, setter) = (NodeSet::EMPTY, KeyOrigin::Here);
-    AttemptRecord { token, t0, reached, setter, has_waited: listener.is_some(), fence: fence.into() }
 }

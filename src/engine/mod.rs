@@ -1,4 +1,38 @@
 //! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog and wake-ups.
+//!
+//! # The path of one attempt
+//!
+//! From `Mutex::try_lock` to the sockets and back. A test checks that each function stands in its file, and that the
+//! path leads through fewer than twenty files.
+//!
+//! | | What happens | Function | File |
+//! |---|---|---|---|
+//! | 1 | The caller asks for a lock, and waits for no other holder | `Mutex::try_lock` | `api/mutex/mod.rs` |
+//! | 2 | A loop does what the state machine says | `Attempts::run` | `api/mutex/attempts.rs` |
+//! | 3 | The state machine says: make an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
+//! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/mutex/attempts.rs` |
+//! | 5 | The lease counts from a time that is read before the first byte is written | [`Engine::acquire`](calls::Engine::acquire) | `engine/calls.rs` |
+//! | 6 | The thread takes the mutex of the connections, begins the attempt, and drives or sleeps until it is decided | [`Driver::run`](driver::Driver::run) | `engine/driver/mod.rs` |
+//! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
+//! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
+//! | 9 | The command is queued on each connection | `Command::queue` | `engine/nodes/commands.rs` |
+//! | 10 | The session notes which reply is expected, behind those of earlier commands | `Session::queue` | `protocol/session/operations.rs` |
+//! | 11 | The command is encoded: `SET key token NX PX ttl` | `command::acquire` | `protocol/command.rs` |
+//! | 12 | The bytes of all threads leave in one write per node | [`NodeConnection::flush`](node_connection::NodeConnection::flush) | `engine/node_connection/mod.rs` |
+//! | 13 | The socket takes them | `Stream::write` | `os/stream.rs` |
+//! | 14 | The driver polls all sockets, with the mutex free | `Watch::poll` | `os/poll.rs` |
+//! | 15 | What is ready is read | `Nodes::absorb` | `engine/nodes/mod.rs` |
+//! | 16 | Each reply goes to the round that it belongs to | `Nodes::dispatch` | `engine/nodes/dispatch.rs` |
+//! | 17 | The first reply belongs to the first request that is unanswered | `Session::next_event` | `protocol/session/mod.rs` |
+//! | 18 | A reply is a vote, unless its node is in quarantine or no master | `VoteFilter::filter_vote` | `engine/nodes/vote_filter.rs` |
+//! | 19 | The round notes the wait slot of its owner when the vote decides it | [`Rounds::vote`](rounds::Rounds::vote) | `engine/rounds/mod.rs` |
+//! | 20 | A quorum decides | `Tally::record` | `algorithm/vote/mod.rs` |
+//! | 21 | The owner is notified, and takes the result | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |
+//! | 22 | Validity is checked, and whether the attempt needs an undo | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
+//! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired` | `api/mutex/attempts.rs` |
+//!
+//! An undo, and the release of a lock, take the same path: [`Nodes::release`](nodes::Nodes::release) in
+//! `nodes/requests.rs` queues it behind its own `SET`. What a node has not run is sent again by `nodes/pending.rs`.
 
 mod busy_poll;
 pub(crate) mod calls;

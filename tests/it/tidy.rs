@@ -3,11 +3,12 @@
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
-//! floors, [`prose`] the words, [`links`] where pages point to, and [`rules`] which tests show which rule of the
-//! manual.
+//! floors, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, and
+//! [`rules`] which tests show which rule of the manual.
 
 mod layers;
 mod links;
+mod path;
 mod prose;
 mod rules;
 mod source;

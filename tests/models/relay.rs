@@ -166,7 +166,7 @@ impl Reactor for Nodes {
             self.wire.to_nodes.notify_all();
             self.wire.to_driver.notify_all();
             for ticket in self.settling.drain(..) {
-                self.rounds.ring(ticket, bells);
+                self.rounds.end_wait(ticket, bells);
             }
         }
         let mut replies = std::mem::take(&mut lock(&self.wire.state).replies);
@@ -200,7 +200,7 @@ impl Reactor for Nodes {
         let ticket = self.rounds.open(Purpose::Wait, &[STUCK_KEY], &OwnerToken::from_entropy([0; 20]));
         self.settling.push(ticket);
         if self.stuck.is_empty() {
-            self.rounds.ring(ticket, bells);
+            self.rounds.end_wait(ticket, bells);
         }
         ticket
     }
@@ -212,7 +212,7 @@ impl Reactor for Nodes {
 
     fn interrupt_releases(&mut self, bells: &mut WaitSlots) {
         for &ticket in &self.settling {
-            self.rounds.ring(ticket, bells);
+            self.rounds.end_wait(ticket, bells);
         }
         self.changed = true;
     }

@@ -130,7 +130,7 @@ impl Reactor for Nodes {
         if watch.woken {
             for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
                 if sleeper.alarm.is_set() {
-                    self.rounds.ring(sleeper.ticket, bells);
+                    self.rounds.end_wait(sleeper.ticket, bells);
                 }
             }
         }
@@ -173,7 +173,7 @@ impl Reactor for Nodes {
 
 fn ring(rounds: &mut Rounds, topic: Option<&KeyWaiters>, bells: &mut WaitSlots) {
     for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
-        rounds.ring(sleeper.ticket, bells);
+        rounds.end_wait(sleeper.ticket, bells);
     }
 }
 
@@ -220,9 +220,9 @@ fn wait(
             |nodes, _, bells| {
                 let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
                 let ticket = nodes.rounds.open(Purpose::Wait, &key(number), &token);
-                nodes.rounds.bear_with(ticket, true);
+                nodes.rounds.set_soft_deadline(ticket, true);
                 if !nodes.listening.sleep(&key(number), Waiter::new(ticket, alarm)) {
-                    nodes.rounds.ring(ticket, bells);
+                    nodes.rounds.end_wait(ticket, bells);
                 }
                 (ticket, Timestamp::NEVER)
             },

@@ -4,7 +4,7 @@ use crate::algorithm::backoff::Backoff;
 use crate::algorithm::quarantine::Quarantine;
 use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
-use crate::engine::calls::Engine;
+use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::observer::Observer;
 use crate::events::report::Reporter;
 use crate::kernel::with;
@@ -45,9 +45,9 @@ pub(crate) fn open_client(client: usize) -> Client {
     let release_notifications = client % 3 != 2;
     let observers = observer.into_iter().collect();
     let report = Reporter::new(observers, &names, "");
-    let engine =
-        Engine::new(endpoints, node_timeout, SPIN, clock, report.event_queue(), release_notifications, RETENTION)
-            .unwrap();
+    let events = report.event_queue();
+    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, events };
+    let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
         nodes: names,

@@ -38,8 +38,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "let _ = (nodes, engine, key, record);",
             ),
             (
-                "            let (record, result) = engine.acquire(key, token",
-                "            engine.undo(key, &engine.adopt(token, None), self.call.ttl.duration());\n            let (record, result) = engine.acquire(key, token",
+                "        let (record, result) = engine.acquire(&request",
+                "        engine.undo(key, &engine.adopt(token, floor), self.call.ttl.duration());\n        let (record, result) = engine.acquire(&request",
             ),
         ],
     },
@@ -121,8 +121,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a timeout counts as a refusal",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n            }\n        }\n    }\n\n    fn has_unsent",
-            "let _ = fault;\n                self.rounds.vote(ticket, node, Vote::Refused, bells);\n            }\n        }\n    }\n\n    fn has_unsent",
+            "                let fault = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);",
+            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, Vote::Refused, notify);",
         )],
     },
     Mutant {
@@ -137,14 +137,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "what a lost connection owes is forgotten",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "Abandoned::Release => self.owe_abandoned(node, ticket, (fault, is_closed_in_use), bells),",
-            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);\n                }",
+            "Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),",
+            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);\n                }",
         )],
     },
     Mutant {
         name: "no release for a node that is away",
         file: "engine/nodes/requests.rs",
-        edits: &[("if wanted && link.may_hold(", "if false && wanted && link.may_hold(")],
+        edits: &[(
+            "if wanted.contains(node) && self.node(node).may_hold(",
+            "if false && wanted.contains(node) && self.node(node).may_hold(",
+        )],
     },
     Mutant {
         name: "what was written is forgotten on reconnect",
@@ -156,18 +159,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a wrong dialect is not asked again when a quorum has decided",
-        file: "engine/nodes/fencing.rs",
+        file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "Some(round) if !takes || !self.rounds.is_decided(again.ticket()) =>",
-            "Some(round) if again.operation().fence().is_some() && !takes || !self.rounds.is_decided(again.ticket()) =>",
+            "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",
+            "Some(round) if sent.operation().fence().is_some() && !acquires || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {
         name: "a fenced release by an unknown hash is not asked again when a quorum has decided",
-        file: "engine/nodes/fencing.rs",
+        file: "engine/nodes/dispatch.rs",
         edits: &[(
-            "Some(round) if !takes || !self.rounds.is_decided(again.ticket()) =>",
-            "Some(round) if again.operation().fence().is_none() && !takes || !self.rounds.is_decided(again.ticket()) =>",
+            "Some(round) if !acquires || !self.rounds.is_decided(ticket) =>",
+            "Some(round) if sent.operation().fence().is_none() && !acquires || !self.rounds.is_decided(ticket) =>",
         )],
     },
     Mutant {
@@ -329,7 +332,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "no waiting thread is asked to drive",
         file: "engine/driver/mod.rs",
         edits: &[(
-            "        self.appointed = Some(WaitSlot(oldest as u8));\n        self.appointed",
+            "        self.next_leader = Some(WaitSlot(oldest as u8));\n        self.next_leader",
             "        let _ = oldest;\n        None",
         )],
     },
@@ -369,34 +372,37 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/vote_filter.rs",
         edits: &[
             (
-                "link.quarantine.meet(&link.known.process(), self.clock.now())",
-                "link.quarantine.meet(&link.known.process(), Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
+                "self.connection.quarantine.meet(&process, self.clock.now())",
+                "self.connection.quarantine.meet(&process, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
             ),
             (
-                "if link.quarantine.end(self.clock.now())",
-                "if link.quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
+                "if quarantine.end(self.clock.now())",
+                "if quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
             ),
         ],
     },
     Mutant {
         name: "the first flight of a restarted node counts",
-        file: "engine/nodes/mod.rs",
+        file: "engine/nodes/dispatch.rs",
         edits: &[
-            ("                    self.meet(node);\n", "                    is_new = true;\n"),
+            ("                    self.filter(node).on_handshake();\n", "                    is_new = true;\n"),
             (
-                "        let mut answered = false;\n        while self.links",
-                "        let (mut answered, mut is_new) = (false, false);\n        while self.links",
+                "        let mut is_answered = false;\n        while self.node",
+                "        let (mut is_answered, mut is_new) = (false, false);\n        while self.node",
             ),
             (
-                "        Ok(answered)\n",
-                "        if is_new {\n            self.meet(node);\n        }\n        Ok(answered)\n",
+                "        Ok(is_answered)\n",
+                "        if is_new {\n            self.filter(node).on_handshake();\n        }\n        Ok(is_answered)\n",
             ),
         ],
     },
     Mutant {
         name: "no release in quarantine",
         file: "engine/nodes/requests.rs",
-        edits: &[("if wanted && !link.is_closed() {", "if wanted && !link.is_closed() && !link.quarantine.is_on() {")],
+        edits: &[(
+            "filter(|&node| !self.node(node).is_closed())",
+            "filter(|&node| !self.node(node).is_closed() && !self.node(node).quarantine.is_on())",
+        )],
     },
     Mutant {
         name: "a node is never asked again",
@@ -410,8 +416,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "rounds leak when a connection is lost",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);\n                    self.rounds.unrefer(ticket);",
-            "self.rounds.vote(ticket, node, Vote::Fault(fault), bells);",
+            "self.rounds.vote(ticket, node, Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);",
+            "self.rounds.vote(ticket, node, Vote::Fault(fault), notify);",
         )],
     },
     Mutant {
@@ -423,16 +429,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the last handle does not wait for answers",
         file: "engine/calls.rs",
         edits: &[(
-            "        if self.waker.is_inherited() {\n            return;\n        }\n        self.relay.close();\n",
-            "        self.relay.close();\n        if !self.waker.is_inherited() {\n            return;\n        }\n",
+            "        if self.waker.is_inherited() {\n            return;\n        }\n        self.driver.close();\n",
+            "        self.driver.close();\n        if !self.waker.is_inherited() {\n            return;\n        }\n",
         )],
     },
     Mutant {
         name: "a release that did not run is forgotten",
-        file: "engine/nodes/owed.rs",
+        file: "engine/nodes/pending.rs",
         edits: &[(
-            "        self.links[node.index()].pending.refused(now);\n        self.owe(node, ticket);\n",
-            "        self.links[node.index()].pending.refused(now);\n        self.rounds.unrefer(ticket);\n",
+            "        self.node_mut(node).pending.refused(now);\n        self.defer_release(node, ticket);\n",
+            "        self.node_mut(node).pending.refused(now);\n        self.rounds.unrefer(ticket);\n",
         )],
     },
 ];

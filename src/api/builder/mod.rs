@@ -8,7 +8,7 @@ use crate::algorithm::time::Clock;
 use crate::api::client::{Client, Settings};
 use crate::api::node::Node;
 use crate::api::redlock::Redlock;
-use crate::engine::calls::Engine;
+use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::observer::Observer;
 use crate::events::report::Reporter;
@@ -341,9 +341,13 @@ impl Builder {
             if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
         };
         let records = endpoints.into_iter().zip(&durable).map(record).collect();
-        let (spin, news) = (self.spinning(), report.event_queue());
-        let retention = self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN));
-        let engine = Engine::new(records, self.node_timeout, spin, clock, news, self.release_notifications, retention)
+        let config = EngineConfig {
+            spin: self.spinning(),
+            release_notifications: self.release_notifications,
+            retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
+            events: report.event_queue(),
+        };
+        let engine = Engine::new(records, self.node_timeout, clock, config)
             .map_err(|error| Error::system("open a descriptor", &error))?;
         Ok(Redlock::new(Client::new(
             engine,

@@ -140,7 +140,7 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = LeaseContent { key, ttl_millis, end_millis, fence: claim.fence.token(), token: claim.token };
+        let content = LeaseContent { key, ttl_millis, end_millis, fence: claim.fence, token: claim.token };
         Lease { content, end_here: Some(validity.end()) }
     }
 
@@ -206,8 +206,8 @@ mod tests {
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, setter, fence) = (NodeSet::EMPTY, KeyOrigin::Here, None.into());
-        AttemptRecord { token, t0, reached, setter, has_waited: false, fence }
+        let (reached, origin, fence) = (NodeSet::EMPTY, KeyOrigin::Here, None);
+        AttemptRecord { token, t0, reached, origin, has_waited: false, fence }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.

@@ -103,23 +103,15 @@ impl<'a> Attempts<'a> {
         let (token, ttl_millis) = (draw()?, self.call.ttl.millis());
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
-        let (mut record, result, agreement) = if self.call.is_fenced {
-            let floor = wall_clock();
-            let request = LeaseRequest { key, token: &token, ttl_millis, fence: Some(floor) };
-            engine.acquire_fenced(&request, floor, listener, deadline)
-        } else {
-            let (record, result) = engine.acquire(key, token, ttl_millis, listener, deadline);
-            (record, result, None)
-        };
-        if let Some(agreement) = &agreement {
-            record.fence = Some(agreement.fence()).into();
-        }
+        let floor = self.call.is_fenced.then(wall_clock);
+        let request = LeaseRequest { key, token: &token, ttl_millis, fence: floor };
+        let (record, result) = engine.acquire(&request, listener, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
         if let Some(waiter) = &self.waiter {
             self.machine.set_wait_hints(waiter.hints(&result));
         }
-        self.machine.fenced(record.t0, &result.tally, agreement, record.reached, self.now, random);
+        self.machine.fenced(record.t0, &result.tally, result.agreement, record.reached, self.now, random);
         self.counted(record, result, 1);
         Ok(())
     }

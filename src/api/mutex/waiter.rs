@@ -30,8 +30,8 @@ impl<'w> ReleaseWaiter<'w> {
     /// Begins to listen. The confirmation by the nodes ends the first wait.
     pub(super) fn begin(engine: &'w Engine, ticket: &QueueTicket<'_>, wait: &'w Wait, key: &str) -> ReleaseWaiter<'w> {
         let listener = engine.listen(key);
-        ticket.notify_by_interrupt(listener.alarm());
-        ReleaseWaiter { engine, wait, _registration: wait.register(listener.alarm()), listener }
+        ticket.notify_by_interrupt(listener.interrupt());
+        ReleaseWaiter { engine, wait, _registration: wait.register(listener.interrupt()), listener }
     }
 
     pub(super) fn listener(&self) -> &Listener<'w> {

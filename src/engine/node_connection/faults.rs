@@ -1,4 +1,4 @@
-//! Why a link's node gives no answer, said so that an operator can act on it.
+//! Why a node gives no answer, in terms that an operator can act on.
 
 use super::NodeConnection;
 use crate::algorithm::detail::Detail;
@@ -28,13 +28,32 @@ impl NodeConnection {
             true => Detail::Limit(waited, None),
             false => Detail::Limit(self.node_timeout, Some("node_timeout")),
         };
-        self.most_telling(Fault::new(phase, Cause::TimedOut).with(limit))
+        self.most_specific(Fault::new(phase, Cause::TimedOut).with(limit))
     }
 
-    /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis server.
-    pub(in crate::engine) fn most_telling(&self, fault: Fault) -> Fault {
+    /// The node's vote in a round whose deadline has come.
+    pub(in crate::engine) fn fault_at_deadline(&self, now: Timestamp) -> Fault {
+        if self.is_closed() || self.is_duplicate() { self.fault() } else { self.timed_out(now) }
+    }
+
+    /// Whether this fault would end a connection that works and has nothing to answer: servers close idle connections.
+    pub(in crate::engine) fn is_idle_end(&self, fault: Fault) -> bool {
+        fault.cause == Cause::Closed
+            && self.is_open()
+            && self.session.standing() == HandshakeState::Accepted
+            && self.session.backlog() == 0
+    }
+
+    /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
+    /// server.
+    pub(in crate::engine) fn most_specific(&self, fault: Fault) -> Fault {
         let is_vague = fault.phase == Phase::Handshake && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
         let known = self.health.fault();
         if is_vague && matches!(known.cause, Cause::Protocol(_)) { known } else { fault }
+    }
+
+    /// Keeps what the node has reported of itself on this connection.
+    pub(in crate::engine) fn learn_server_info(&mut self) {
+        self.server_info = self.session.identity().clone();
     }
 }

@@ -1,4 +1,5 @@
-//! What a link waits for: its stream, and for which way it is to become ready. And where it leads, for a connection beside it.
+//! What a connection waits for: its stream, and the direction in which it becomes ready. Also where it leads, for a
+//! second connection to the same place.
 
 use super::NodeConnection;
 use crate::algorithm::time::Timestamp;
@@ -13,21 +14,21 @@ use std::sync::Arc;
 impl NodeConnection {
     /// What to poll for, if anything.
     pub(in crate::engine) fn interest(&self) -> Option<Interest> {
-        self.connection.interest(!self.session.unsent().is_empty())
+        self.socket.interest(!self.session.unsent().is_empty())
     }
 
-    /// Whether this is what the link has to poll for now.
+    /// Whether this is what the connection has to poll for now.
     pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.connection.is_interested_in(!self.session.unsent().is_empty(), interest)
+        self.socket.is_interested_in(!self.session.unsent().is_empty(), interest)
     }
 
-    /// Whether this is the link's present stream.
+    /// Whether this is the connection's present stream.
     pub(in crate::engine) fn is_on(&self, stream: &Arc<Stream>) -> bool {
-        self.connection.is_on(stream)
+        self.socket.is_on(stream)
     }
 
     /// Begins another connection to where this one leads, if it is open.
-    pub(in crate::engine) fn connect_again(&self) -> Option<io::Result<Stream>> {
+    pub(in crate::engine) fn connect_beside(&self) -> Option<io::Result<Stream>> {
         if !self.is_open() {
             return None;
         }
@@ -39,8 +40,8 @@ impl NodeConnection {
         }
     }
 
-    /// How connections to the node introduce themselves.
-    pub(in crate::engine) fn greeting(&self) -> &Handshake {
+    /// The handshake of connections to the node.
+    pub(in crate::engine) fn handshake(&self) -> &Handshake {
         self.endpoint.greeting()
     }
 

@@ -7,13 +7,13 @@
 //!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull
 //! ```
 //!
-//! Commands may be queued in every state but `Closed`: they go out, in order, behind the greeting. A release can
-//! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost connection
-//! left unanswered are sent first on the next one, behind the greeting (rule 2.9); those that the node could not run are
-//! sent again after a pause.
+//! Commands may be queued in every state but `Closed`: they go out, in order, behind the handshake. A release can
+//! therefore never overtake its own `SET`. Releases that the node has not run are *pending*: those that a lost
+//! connection left unanswered are sent first on the next one, behind the handshake (rule 2.9); those that the node
+//! could not run are sent again after a pause.
 //!
-//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is older
-//! than the node timeout is *overdue*, and gets new requests only now and then, until it answers (rule 7.7).
+//! An ordered connection answers nothing while its oldest request is unanswered. So a node whose oldest request is
+//! older than the node timeout is *overdue*, and gets new requests only now and then, until it answers (rule 7.7).
 
 mod duplicate;
 mod faults;
@@ -28,7 +28,6 @@ use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::quarantine::Quarantine;
-use crate::algorithm::run_id::RunId;
 use crate::algorithm::time::Timestamp;
 use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
@@ -43,34 +42,34 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Unanswered requests beyond which a node gets no new `SET`s, only the releases it is owed. Many threads and a far node make a
-/// long backlog that is no harm: what matters is how old the oldest request is. This only leaves room for releases.
+/// Unanswered requests beyond which a node gets no new `SET`s, only its releases. Many threads and a far node make a
+/// long backlog, which does no harm: what matters is how old the oldest request is. This only leaves room for releases.
 const BACKLOG_LIMIT: usize = BACKLOG_HARD_LIMIT / 2;
-/// Unanswered requests, or unsent bytes, beyond which a connection is given up.
+/// Unanswered requests, or unsent bytes, beyond which a connection is closed.
 const BACKLOG_HARD_LIMIT: usize = 65_536;
 const UNSENT_HARD_LIMIT: usize = 8 * 1024 * 1024;
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// How long an answer may be overdue before the connection is given up. Long, as that does not cancel what was sent.
+/// How long an answer may be overdue before the connection is closed. Long, because that does not cancel what was sent.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Time after which a connection is read before it is used again: servers close idle ones, and a byte that nobody asked for
+/// Time after which a connection is read before it is used again: servers close idle ones, and an unrequested byte
 /// must not be taken for the next answer. Long against a round, so that a busy client is spared the system call.
 const IDLE_CHECK: Duration = Duration::from_millis(1);
 
 /// One node's connection.
 pub(super) struct NodeConnection {
     pub(super) session: Session,
-    /// Whether the node's yes counts, over all connections.
+    /// Whether the node's grants count, over all connections.
     pub(super) quarantine: Quarantine,
-    /// What it has told of itself on the last connection on which it did.
-    pub(super) known: ServerInfo,
+    /// What the node reported of itself last, on this connection or an earlier one.
+    pub(super) server_info: ServerInfo,
     node: NodeId,
     endpoint: Endpoint,
-    connection: SocketState,
+    socket: SocketState,
     health: Health,
     /// The releases that the node has not run.
     pub(super) pending: PendingReleases,
-    /// What the node spoke on the last connection, as a first guess for the next.
+    /// The dialect of the last connection, as a first guess for the next.
     dialect: Option<Dialect>,
     race: Race,
     /// A look-up that may outlast the connection it was begun for: there is never more than one.
@@ -104,10 +103,10 @@ impl NodeConnection {
         NodeConnection {
             session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
             quarantine,
-            known: ServerInfo::default(),
+            server_info: ServerInfo::default(),
             node,
             endpoint,
-            connection: SocketState::Closed,
+            socket: SocketState::Closed,
             health: Health::new(),
             pending: PendingReleases::default(),
             dialect: None,
@@ -123,7 +122,7 @@ impl NodeConnection {
 
     /// Whether commands can be queued.
     pub(super) fn is_closed(&self) -> bool {
-        matches!(self.connection, SocketState::Closed)
+        matches!(self.socket, SocketState::Closed)
     }
 
     /// Whether the handshake is over, however it ended.
@@ -133,23 +132,17 @@ impl NodeConnection {
 
     /// Whether bytes may flow both ways.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.connection, SocketState::Open(_))
-    }
-
-    /// The process at the other end, if it has said and may have voted in a round in flight, of two node timeouts at most.
-    pub(super) fn run_id(&self, now: Timestamp) -> Option<RunId> {
-        let counts = self.is_open() || now.since(self.checked_at) <= self.node_timeout * 2;
-        (counts && self.session.standing() == HandshakeState::Accepted).then(|| self.session.identity().run_id())?
+        matches!(self.socket, SocketState::Open(_))
     }
 
     /// Whether the key of a release may be on the node, as far as this client knows what it has written.
-    pub(super) fn may_hold(&self, terms: &ReleaseConditions) -> bool {
-        terms.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
+    pub(super) fn may_hold(&self, conditions: &ReleaseConditions) -> bool {
+        conditions.set_since.is_none_or(|since| self.wrote_at.is_some_and(|wrote_at| wrote_at >= since))
     }
 
     /// How far the connection has come.
     pub(super) fn phase(&self) -> Phase {
-        match self.connection {
+        match self.socket {
             SocketState::Closed | SocketState::Connecting(_) => Phase::Connect,
             SocketState::Resolving => Phase::Resolve,
             SocketState::Open(_) if self.session.standing() == HandshakeState::Pending => Phase::Handshake,
@@ -157,9 +150,9 @@ impl NodeConnection {
         }
     }
 
-    /// Whether requests can be queued without another look at the connection: it is open, was read a moment ago, and the
-    /// node answers in time. The common case, told by little.
-    pub(super) fn is_in_order(&self, now: Timestamp) -> bool {
+    /// Whether requests can be queued without another check of the connection: it is open, was read a moment ago, and
+    /// the node answers in time. This is the common case, and the check is cheap.
+    pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.is_open()
             && self.session.standing() == HandshakeState::Accepted
             && now.since(self.checked_at) <= IDLE_CHECK
@@ -169,14 +162,14 @@ impl NodeConnection {
     }
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
-    pub(super) fn needs_look(&self, now: Timestamp) -> bool {
+    pub(super) fn needs_read(&self, now: Timestamp) -> bool {
         self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
     }
 
-    /// Why the connection must be given up, if it must.
-    pub(super) fn hopeless(&self, now: Timestamp) -> Option<Fault> {
+    /// Why the connection must be closed, if it exceeded a limit.
+    pub(super) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
         let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
-        let cause = match self.connection {
+        let cause = match self.socket {
             SocketState::Closed => return None,
             SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
                 Cause::TimedOut
@@ -187,17 +180,18 @@ impl NodeConnection {
             }
             _ => return None,
         };
-        let limit = match self.connection {
+        let limit = match self.socket {
             SocketState::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
             _ => CONNECT_LIMIT,
         };
-        Some(self.most_telling(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
+        Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
 
-    /// Whether a `SET` may be queued now. If it is, [`asks`](NodeConnection::asks) is to be told first.
+    /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request) is to be called
+    /// first.
     ///
     /// # Errors
-    /// Why not. A closed link must be opened first, if [`may_open`](NodeConnection::may_open) allows it.
+    /// Why not. A closed connection must be opened first, if [`may_open`](NodeConnection::may_open) allows it.
     pub(super) fn admit(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
@@ -216,22 +210,23 @@ impl NodeConnection {
         if self.is_open() && self.health.may_ask(now).is_ok() { Ok(()) } else { Err(overdue) }
     }
 
-    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does not.
-    pub(super) fn asks(&mut self, now: Timestamp) {
+    /// A request is about to be queued. That uses up an overdue node's chance; a round that finds no quorum to ask does
+    /// not.
+    pub(super) fn note_request(&mut self, now: Timestamp) {
         if self.is_overdue(now) {
             self.health.failed(self.health.fault(), now, self.salt());
         }
     }
 
-    /// Whether a closed link may be opened now.
+    /// Whether a closed connection may be opened now.
     ///
     /// # Errors
-    /// The fault for which it is left alone.
+    /// The fault for which it stays closed until its back-off is over.
     pub(super) fn may_open(&self, now: Timestamp) -> Result<(), Fault> {
         self.health.may_ask(now)
     }
 
-    /// Whether a release would be run on the present connection, as far as the greeting was answered.
+    /// Whether a release would be run on the present connection, as far as the handshake was answered.
     pub(super) fn runs_releases(&self) -> bool {
         match self.session.standing() {
             _ if self.is_closed() => false,
@@ -242,9 +237,10 @@ impl NodeConnection {
         }
     }
 
-    /// When something can be done next, without a word from the node, for the releases that it has not run.
+    /// When something can be done next for the releases that the node has not run, if the node sends nothing until
+    /// then.
     pub(super) fn pending_due(&self) -> Timestamp {
-        let due = match self.connection {
+        let due = match self.socket {
             SocketState::Closed => self.health.not_before(),
             SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
             // What was asked is answered first.
@@ -258,7 +254,7 @@ impl NodeConnection {
     /// Begins to connect.
     ///
     /// # Errors
-    /// It failed at once. The link must be [`close`](NodeConnection::close)d.
+    /// It failed at once. The connection must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
         self.opened_at = now;
@@ -284,7 +280,7 @@ impl NodeConnection {
                         let failed = |error: io::Error| Fault::new(Phase::Resolve, stream::cause_of(&error));
                         self.resolution = Some(resolution.map_err(failed)?);
                     }
-                    self.connection = SocketState::Resolving;
+                    self.socket = SocketState::Resolving;
                     self.resolved(now)
                 }
             },
@@ -293,7 +289,7 @@ impl NodeConnection {
 
     /// Goes on to connect when the host name has been looked up.
     pub(super) fn resolved(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let (SocketState::Resolving, Some(resolution)) = (&self.connection, &self.resolution) else { return Ok(()) };
+        let (SocketState::Resolving, Some(resolution)) = (&self.socket, &self.resolution) else { return Ok(()) };
         let Some(addresses) = resolution.answer() else { return Ok(()) };
         self.resolution = None;
         self.race.learn(addresses);
@@ -301,12 +297,12 @@ impl NodeConnection {
         self.begin_connecting(attempt, now)
     }
 
-    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never poll,
-    /// and must not leave it halfway for ever.
+    /// Takes a connection that is being made as far as it goes without waiting. Attempts that are lost at once never
+    /// poll, and must not leave it half made for ever.
     pub(super) fn advance(&mut self, now: Timestamp) -> Result<(), Fault> {
         self.resolved(now)?;
-        if let SocketState::Connecting(_) = self.connection {
-            self.connection = match self.race.advance(now)? {
+        if let SocketState::Connecting(_) = self.socket {
+            self.socket = match self.race.advance(now)? {
                 Progress::Made(stream) => {
                     self.session.connected(now);
                     SocketState::Open(stream)
@@ -317,14 +313,15 @@ impl NodeConnection {
         Ok(())
     }
 
-    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be tried.
+    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
+    /// tried.
     pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        if let SocketState::Connecting(_) = self.connection { self.race.due(now) } else { Timestamp::NEVER }
+        if let SocketState::Connecting(_) = self.socket { self.race.due(now) } else { Timestamp::NEVER }
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
-        let SocketState::Open(stream) = &self.connection else { return Ok(false) };
+        let SocketState::Open(stream) = &self.socket else { return Ok(false) };
         while !self.session.unsent().is_empty() {
             match stream.write(self.session.unsent()) {
                 Ok(count) => {
@@ -341,7 +338,7 @@ impl NodeConnection {
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let SocketState::Open(stream) = &self.connection else { return Ok(Received::Nothing) };
+        let SocketState::Open(stream) = &self.socket else { return Ok(Received::Nothing) };
         let space = self.session.space();
         let size = space.len();
         match stream.read(space) {
@@ -365,15 +362,15 @@ impl NodeConnection {
         Ok(event)
     }
 
-    /// The node did what it is there for: it answered whether a lock may be had or kept. To greet is not enough, nor are
-    /// the releases that follow at once: a node that can do no more would be asked for ever without a delay.
-    pub(super) fn answered(&mut self) {
+    /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor are the releases
+    /// that follow at once: a node that can do no more would be asked for ever without a delay.
+    pub(super) fn note_answer(&mut self) {
         if self.session.standing() == HandshakeState::Accepted {
             self.health.answered();
         }
     }
 
-    /// Lets the node not vote on this connection.
+    /// Takes the node's vote away on this connection.
     pub(super) fn reject(&mut self, fault: Fault, now: Timestamp) {
         self.session.reject(fault);
         self.health.failed(fault, now, self.salt());
@@ -381,7 +378,7 @@ impl NodeConnection {
 
     /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the
     /// present one stays, for the releases that follow their `SET`s.
-    pub(super) fn deserves_another_chance(&self, now: Timestamp) -> Option<Fault> {
+    pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
                 if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
@@ -402,7 +399,7 @@ impl NodeConnection {
         debug_assert_eq!(self.session.backlog(), 0);
         let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
         let is_closed = fault.cause == Cause::Closed;
-        if let (SocketState::Open(stream) | SocketState::Connecting(stream), false) = (&self.connection, is_closed) {
+        if let (SocketState::Open(stream) | SocketState::Connecting(stream), false) = (&self.socket, is_closed) {
             stream.reset_on_close();
         }
         if worked {
@@ -414,7 +411,7 @@ impl NodeConnection {
             self.race.forget();
         }
         self.race.stop();
-        self.connection = SocketState::Closed;
+        self.socket = SocketState::Closed;
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
@@ -423,14 +420,14 @@ impl NodeConnection {
     }
 
     /// Closes the connection as it is, and does not count it as lost.
-    pub(super) fn let_go(&mut self) {
-        self.connection = SocketState::Closed;
+    pub(super) fn close_inherited(&mut self) {
+        self.socket = SocketState::Closed;
         self.race.stop();
     }
 
     fn begin_connecting(&mut self, attempt: Result<Arc<Stream>, Fault>, now: Timestamp) -> Result<(), Fault> {
-        self.connection = SocketState::Connecting(attempt?);
-        // What the look-up of its name took is not the connection's time.
+        self.socket = SocketState::Connecting(attempt?);
+        // The time of the name's look-up does not count for the connection.
         self.opened_at = now;
         Ok(())
     }

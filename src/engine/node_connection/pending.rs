@@ -1,7 +1,7 @@
 //! The releases that a node has not run and is to be sent again.
 //!
-//! A release is kept no longer than its key can live. A node that says that it cannot run one at present is left alone for a
-//! pause that grows, and is then sent a single one to find out.
+//! A release is kept no longer than its key can live. A node that answers that it cannot run one at present gets
+//! none for a pause that grows, and then a single one to find out.
 
 use crate::algorithm::time::Timestamp;
 use crate::protocol::session::Ticket;

@@ -1,5 +1,5 @@
-//! The addresses of one node, and which of them is connected to: one after the other, the next without waiting for the one
-//! before to give up (RFC 8305).
+//! The addresses of one node, and which of them is connected to: one after the other, the next without waiting for the
+//! one before to give up (RFC 8305).
 //!
 //! ```text
 //!   begin ──► first address ── refused ──► next address, at once
@@ -8,7 +8,8 @@
 //! ```
 //!
 //! How to drive it: [`begin`](Race::begin), then [`advance`](Race::advance) whenever the newest connection is ready or
-//! [`due`](Race::due) has come, until a connection is made or all have failed; [`stop`](Race::stop) when it is given up.
+//! [`due`](Race::due) has come, until a connection is made or all have failed; [`stop`](Race::stop) when it is
+//! abandoned.
 
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Timestamp;
@@ -19,9 +20,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an address may keep the next one waiting at most: RFC 8305's SocketState Attempt Delay.
+/// How long an address may keep the next one waiting at most: RFC 8305's Connection Attempt Delay.
 const LONGEST_HEADSTART: Duration = Duration::from_millis(250);
-/// How often the older ones of several connections are looked at. The newest one is polled.
+/// How often the older ones of several connections are checked. The newest one is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A connection that is being made.
@@ -148,7 +149,7 @@ impl<S: Attempt> Race<S> {
         self.untried.clear();
     }
 
-    /// The first address led to a server that cannot be worked with: another is tried next time.
+    /// The first address led to a server that cannot be used: another is tried next time.
     pub(super) fn skip_first(&mut self) {
         self.addresses.pop_front();
     }

@@ -1,112 +1,95 @@
-//! All links of one client and its rounds in flight: the world that waiting threads drive.
+//! All connections of one client and its rounds in flight: what the waiting threads drive in turn.
 //!
-//! Commands of all threads go to a node on its one link, in order; each reply is handed to the round it belongs to. A node
-//! that cannot be asked votes with its fault at once, so that nobody waits for it. Nothing here waits: sockets are
-//! written and read as far as they go, and [`relay`](super::relay) does the rest.
+//! Commands of all threads go to a node on its one connection, in order. Each reply is handed to the round it belongs
+//! to. A node that cannot be asked votes with its fault at once, so that no thread waits for it. Nothing here waits:
+//! sockets are written and read as far as they go, and the [`driver`](super::driver) does the rest.
+//!
+//! [`requests`] begins the operations, [`commands`] queues them on connections, [`dispatch`] hands out the replies,
+//! [`vote_filter`] judges them, [`pending`] sends again what a node has not run, [`subscribers`] keeps the waits for
+//! other clients' releases.
 
 mod background;
-mod fencing;
-mod owed;
+mod commands;
+mod dispatch;
+mod pending;
+mod poll_list;
 pub(crate) mod requests;
 pub(crate) mod status;
 mod subscribers;
+mod unsettled;
 mod vote_filter;
 
-use super::busy_poll::Spin;
 use super::driver::{Reactor, WaitSlot, WaitSlots};
+use super::interrupt::Interrupt;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::Rounds;
-use super::subscriber::Subscriber;
-use super::wait_registry::WaitRegistry;
+use super::wait_registry::WakeReason;
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::events::event_queue::EventQueue;
+use crate::events::event_queue::{EventQueue, ReleaseContext};
 use crate::events::node_states::NodeStates;
 use crate::os::poll::Watch;
 use crate::os::waker::Waker;
-use crate::protocol::session::{Abandoned, Event, HandshakeState, Ticket};
-use std::collections::VecDeque;
+use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
+use crate::protocol::subscription::Key;
+use background::BackgroundReleases;
+use commands::Commands;
+use poll_list::PollList;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use subscribers::Subscribers;
+use unsettled::UnsettledReleases;
+use vote_filter::VoteFilter;
 
-/// The links and rounds of one client.
+/// The connections and rounds of one client.
 pub(super) struct Nodes {
-    links: Vec<NodeConnection>,
+    connections: Vec<NodeConnection>,
     rounds: Rounds,
-    /// How long nodes keep the key of a fenced lock.
-    retention_millis: u64,
     clock: Arc<dyn Clock>,
-    waker: Arc<Waker>,
-    /// The nodes for which a command was queued and not written yet.
-    unsent: NodeSet,
-    /// When the latest of those commands was queued.
-    queued_at: Timestamp,
-    /// What the last poll waited for, kept for the next one. Out while somebody polls.
-    watch: Option<Watch>,
-    spin: Spin,
-    /// A connection was lost while the list was out.
-    lost: bool,
-    /// A connection was opened, or bytes were left unsent, since the driver last asked what to wait for.
-    changed: bool,
-    /// Releases that nobody waits for and somebody wants to be told of, and when their time is up, in that order.
-    posts: VecDeque<(Ticket, Timestamp)>,
-    /// The nodes that have releases pending.
-    owing: NodeSet,
-    /// The nodes that did not take all when they were last written to.
-    clogged: NodeSet,
-    /// The waits for releases: until what.
-    settling: Vec<(Ticket, Settled)>,
-    /// How the nodes are seen.
-    presence: NodeStates,
-    /// Those who wait for locks of others, and what they listen with, by node: none while nobody waits.
-    listening: WaitRegistry,
-    ears: Vec<Subscriber>,
-    /// When the last of them has won what he waited for.
-    idle_since: Timestamp,
-    /// The nodes of which was told that they refuse to let us listen, or tell.
-    deaf: NodeSet,
-    mute: NodeSet,
+    /// What is known of each node.
+    states: NodeStates,
+    commands: Commands,
+    poll: PollList,
+    releases: UnsettledReleases,
+    background: BackgroundReleases,
+    subscribers: Subscribers,
+}
+
+/// What an engine is made with, besides its nodes.
+pub(crate) struct EngineConfig {
+    /// For how long the driver may poll without sleeping.
+    pub(crate) spin: Duration,
+    /// Whether releases are published and subscribed to.
+    pub(crate) release_notifications: bool,
+    /// For how long nodes keep the key of a fenced lock.
+    pub(crate) retention: Duration,
+    /// Where events are reported that concern no caller, if anywhere.
+    pub(crate) events: Option<Arc<EventQueue>>,
 }
 
 impl Nodes {
     pub(super) fn new(
-        links: Vec<NodeConnection>,
+        connections: Vec<NodeConnection>,
         clock: Arc<dyn Clock>,
         waker: Arc<Waker>,
-        spin: Duration,
-        news: Option<Arc<EventQueue>>,
-        release_notifications: bool,
-        retention: Duration,
+        config: EngineConfig,
     ) -> Nodes {
-        let presence = NodeStates::new(news.clone(), links.len(), clock.now());
-        let rounds = Rounds::new(links.len(), news);
-        let watch = Watch::new(&waker, links.len());
-        let listening = WaitRegistry::new(links.len(), release_notifications);
+        let EngineConfig { spin, release_notifications, retention, events } = config;
+        let size = connections.len();
         Nodes {
-            links,
-            rounds,
-            retention_millis: u64::try_from(retention.as_millis()).unwrap_or(u64::MAX),
+            connections,
+            rounds: Rounds::new(size, events.clone()),
+            states: NodeStates::new(events.clone(), size, clock.now()),
             clock,
-            waker,
-            unsent: NodeSet::EMPTY,
-            queued_at: Timestamp::ORIGIN,
-            watch: Some(watch),
-            spin: Spin::new(spin),
-            lost: false,
-            changed: false,
-            posts: VecDeque::new(),
-            owing: NodeSet::EMPTY,
-            clogged: NodeSet::EMPTY,
-            settling: Vec::new(),
-            presence,
-            listening,
-            ears: Vec::new(),
-            idle_since: Timestamp::ORIGIN,
-            deaf: NodeSet::EMPTY,
-            mute: NodeSet::EMPTY,
+            commands: Commands::new(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX)),
+            poll: PollList::new(waker, size, spin),
+            releases: UnsettledReleases::default(),
+            background: BackgroundReleases::default(),
+            subscribers: Subscribers::new(size, release_notifications, events),
         }
     }
 
@@ -115,178 +98,198 @@ impl Nodes {
         &mut self.rounds
     }
 
-    /// Closes all connections without a word, as one of several processes that have them. None is used here any more.
-    pub(super) fn let_go(&mut self) {
-        self.watch = None;
-        self.links.iter_mut().for_each(NodeConnection::let_go);
-        self.ears = Vec::new();
+    /// Closes this process's copies of all connections, and sends nothing: after a fork, the parent goes on using them.
+    /// Nothing is used here any more.
+    pub(super) fn close_inherited(&mut self) {
+        self.poll.clear();
+        self.connections.iter_mut().for_each(NodeConnection::close_inherited);
+        self.subscribers.clear();
+    }
+
+    /// Reports the outcome of a release, at its deadline at the latest. The caller gives its reference to the round
+    /// away.
+    pub(super) fn follow(&mut self, ticket: Ticket, context: ReleaseContext, deadline: Timestamp) {
+        self.background.follow(&mut self.rounds, ticket, context, deadline);
+    }
+
+    /// Registers a waiter for a key.
+    pub(super) fn listen(&mut self, key: &Key, now: Timestamp) {
+        let is_changed = self.subscribers.listen(key, &self.connections, now);
+        self.poll.note_change(is_changed);
+    }
+
+    /// Unregisters a waiter. `has_won`: it acquired the lock.
+    pub(super) fn unlisten(&mut self, key: &Key, has_won: bool, now: Timestamp) {
+        self.subscribers.unlisten(key, has_won, &mut self.poll, now);
+    }
+
+    /// Begins a wait for a release of the key. It ends at once when something has happened, or the interrupt was set,
+    /// before.
+    pub(super) fn sleep(
+        &mut self,
+        key: &Key,
+        interrupt: &Arc<Interrupt>,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> Ticket {
+        let waiter = (key, interrupt);
+        let (ticket, is_changed) = self.subscribers.sleep(waiter, &self.connections, &mut self.rounds, now, notify);
+        self.poll.note_change(is_changed);
+        ticket
+    }
+
+    /// Ends a wait, and gives what has ended it before its deadline.
+    pub(super) fn wake(&mut self, ticket: Ticket, key: &Key) -> Option<WakeReason> {
+        self.subscribers.wake(ticket, key, &mut self.rounds)
+    }
+
+    /// A waiter for the key begins an attempt.
+    pub(super) fn look_into(&mut self, key: &Key) {
+        self.subscribers.registry.look_into(key);
+    }
+
+    /// Whether no release of the key by a quorum can escape.
+    pub(super) fn is_attentive(&self, key: &Key) -> bool {
+        self.subscribers.registry.is_attentive(key)
+    }
+
+    /// Whether a caller that wants the key, and has not waited for it, should let other programs go first.
+    pub(super) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
+        self.subscribers.registry.must_defer(key, is_handed_on, now)
+    }
+
+    /// Whether [`must_defer`](Nodes::must_defer) can be true for any key.
+    pub(super) fn is_crowded(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.subscribers.registry.is_crowded)
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.links.len()).map(NodeId::new)
+        (0..self.connections.len()).map(NodeId::new)
     }
 
-    /// Takes in what happened to a connection while nobody looked, and gives up a hopeless one.
-    fn look(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
-        let was_open = self.links[node.index()].is_open();
-        let is_due = self.links[node.index()].due(now) <= now;
-        if let Err(fault) = self.links[node.index()].advance(now) {
-            self.lose(node, fault, now, bells);
+    fn node(&self, node: NodeId) -> &NodeConnection {
+        &self.connections[node.index()]
+    }
+
+    fn node_mut(&mut self, node: NodeId) -> &mut NodeConnection {
+        &mut self.connections[node.index()]
+    }
+
+    fn filter(&mut self, node: NodeId) -> VoteFilter<'_> {
+        let connection = &mut self.connections[node.index()];
+        VoteFilter { node, connection, states: &mut self.states, clock: &*self.clock }
+    }
+
+    /// Ends the background releases whose deadlines have passed.
+    fn expire_background(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        while let Some(ticket) = self.background.pop_expired(&self.rounds, now) {
+            self.expire(ticket, notify);
         }
-        // Another address is tried, which no one polls for yet.
-        self.changed |= is_due;
-        if self.links[node.index()].is_open() && !was_open {
-            self.unsent.insert(node);
+    }
+
+    /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.
+    fn refresh(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        let was_open = self.node(node).is_open();
+        let is_due = self.node(node).due(now) <= now;
+        if let Err(fault) = self.node_mut(node).advance(now) {
+            self.lose(node, fault, now, notify);
         }
-        if self.links[node.index()].needs_look(now) {
+        // Another address is tried, which the driver does not poll for yet.
+        self.poll.note_change(is_due);
+        if self.node(node).is_open() && !was_open {
+            self.commands.note_opened(NodeSet::from_iter([node]));
+        }
+        if self.node(node).needs_read(now) {
             // The end of a connection shows only when nothing is left before it.
-            self.read_while(|received| received != Received::Nothing, node, now, bells);
+            self.read_while(|received| received != Received::Nothing, node, now, notify);
         }
-        if let Some(fault) = self.links[node.index()].hopeless(now) {
-            self.lose(node, fault, now, bells);
+        if let Some(fault) = self.node(node).exceeded_limit(now) {
+            self.lose(node, fault, now, notify);
         }
     }
 
-    /// Begins to connect, and queues what is owed.
-    fn open(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<(), Fault> {
-        // A server that is near is connected to at once. A guard that is dropped waits for none, and is the last to look.
-        let opened = self.links[node.index()].open(now).and_then(|()| self.links[node.index()].advance(now));
-        if let Err(fault) = opened {
-            self.lose(node, fault, now, bells);
+    /// Begins to connect, and queues the pending releases.
+    fn open(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), Fault> {
+        // A server that is near is connected to at once: the drop of a guard does not wait, and may be the last call.
+        let connection = self.node_mut(node);
+        if let Err(fault) = connection.open(now).and_then(|()| connection.advance(now)) {
+            self.lose(node, fault, now, notify);
             return Err(fault);
         }
-        self.changed = true;
-        self.pay(node, now);
-        if self.links[node.index()].is_open() {
-            self.unsent.insert(node);
+        self.poll.note_change(true);
+        self.flush_pending(node, now);
+        if self.node(node).is_open() {
+            self.commands.note_opened(NodeSet::from_iter([node]));
         }
         Ok(())
     }
 
-    /// Gives a connection up: whoever waits for its replies gets the fault, and unanswered releases are owed.
-    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, bells: &mut WaitSlots) {
-        // A server that refuses us may close next; the refusal says more.
-        let fault = match self.links[node.index()].session.standing() {
-            HandshakeState::Rejected(refusal) => refusal,
-            HandshakeState::Pending | HandshakeState::Accepted => self.links[node.index()].most_telling(fault),
+    /// Closes a connection that has failed: each round that expects a reply gets the fault as the node's vote, and
+    /// unanswered releases become pending.
+    fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, notify: &mut WaitSlots) {
+        // A server that rejects the client may close next; the rejection says more.
+        let fault = match self.node(node).session.standing() {
+            HandshakeState::Rejected(rejection) => rejection,
+            HandshakeState::Pending | HandshakeState::Accepted => self.node(node).most_specific(fault),
         };
-        if !self.is_idle_end(node, fault) {
-            self.note_failure(node, fault, now);
+        if !self.node(node).is_idle_end(fault) {
+            self.filter(node).note_failure(fault, now);
         }
-        let link = &self.links[node.index()];
-        let is_in_use = link.is_open() && link.session.standing() == HandshakeState::Accepted;
+        let connection = self.node_mut(node);
+        let is_in_use = connection.is_open() && connection.session.standing() == HandshakeState::Accepted;
         let is_closed_in_use = is_in_use && fault.cause == Cause::Closed;
-        let abandoned: Vec<_> = self.links[node.index()].session.abandon().collect();
-        self.links[node.index()].close(fault, now);
-        self.forget_closed(node);
+        let abandoned: Vec<_> = connection.session.abandon().collect();
+        connection.close(fault, now);
+        self.poll.forget_closed(node, &self.connections[node.index()]);
         for (ticket, request) in abandoned {
             match request {
                 Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
-                    self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                    self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
                     self.rounds.unrefer(ticket);
                 }
-                Abandoned::Release => self.owe_abandoned(node, ticket, (fault, is_closed_in_use), bells),
+                Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),
             }
         }
     }
 
-    /// Lets go of a stream that is not the link's any more: the list of the last poll alone would keep it open.
-    fn forget_closed(&mut self, node: NodeId) {
-        let Some(watch) = &mut self.watch else {
-            self.lost = true;
+    /// Writes what a connection's socket takes.
+    fn write(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        if let Err(fault) = self.flush_node(node, now) {
+            // The server may have said why before it closed.
+            self.read(node, now, notify);
+            if self.node(node).is_open() {
+                self.lose(node, fault, now, notify);
+            }
+        }
+    }
+
+    fn flush_node(&mut self, node: NodeId, now: Timestamp) -> Result<(), Fault> {
+        let flushed = self.node_mut(node).flush(now);
+        self.releases.note_written(node, &self.connections[node.index()]);
+        self.poll.note_change(*flushed.as_ref().unwrap_or(&false));
+        flushed.map(|_| ())
+    }
+
+    /// Writes and reads what a poll has found the connection ready for.
+    fn serve(&mut self, node: NodeId, watch: &Watch, now: Timestamp, notify: &mut WaitSlots) {
+        let interest = watch.streams[node.index()].as_ref();
+        if !interest.is_some_and(|interest| self.node(node).is_on(&interest.stream)) {
             return;
-        };
-        let interest = &mut watch.streams[node.index()];
-        if interest.as_ref().is_some_and(|interest| !self.links[node.index()].is_on(&interest.stream)) {
-            *interest = None;
+        }
+        if watch.writable.contains(node) {
+            match self.node_mut(node).advance(now) {
+                Ok(()) => self.write(node, now, notify),
+                Err(fault) => self.lose(node, fault, now, notify),
+            }
+        }
+        if watch.readable.contains(node) && self.node(node).is_open() {
+            self.read(node, now, notify);
         }
     }
 
-    /// Writes what a link's socket takes.
-    fn write(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
-        let flushed = self.links[node.index()].flush(now);
-        self.note_clogged(node);
-        match flushed {
-            Ok(unsent) => self.changed |= unsent,
-            Err(fault) => {
-                // The server may have said why before it closed.
-                self.read(node, now, bells);
-                if self.links[node.index()].is_open() {
-                    self.lose(node, fault, now, bells);
-                }
-            }
-        }
-    }
-
-    /// Reads all that is there, and hands it out.
-    fn read(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
-        self.read_while(|received| received == Received::Much, node, now, bells);
-    }
-
-    fn read_while(&mut self, goes_on: fn(Received) -> bool, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
-        let mut answered = false;
-        loop {
-            let received = self.links[node.index()].read(now);
-            match received.and_then(|_| self.hand_out(node, now, bells)) {
-                Ok(more) => answered |= more,
-                Err(fault) => return self.lose(node, fault, now, bells),
-            }
-            if !received.is_ok_and(goes_on) {
-                break;
-            }
-        }
-        // Not before all was read: what is still unanswered then is late, and the node with it.
-        if answered {
-            self.note_answer(node, now);
-        }
-        if self.owing.contains(node) {
-            self.pay(node, now);
-        }
-        if !self.links[node.index()].session.unsent().is_empty() {
-            // A release is on its way again in another dialect, or one that was owed. An error shows at the next read.
-            self.changed |= self.links[node.index()].flush(now).unwrap_or(false);
-            self.note_clogged(node);
-        }
-    }
-
-    /// True when the node has answered whether a lock may be had or kept.
-    fn hand_out(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<bool, Fault> {
-        let mut answered = false;
-        while self.links[node.index()].session.has_input()
-            && let Some(event) = self.links[node.index()].next_event(now)?
-        {
-            match event {
-                Event::Answered(ticket, vote) => {
-                    self.take_audience(node, ticket, now);
-                    answered |= self.count(ticket, node, (vote, None), now, bells);
-                }
-                Event::Endless(ticket) => self.rounds.note_endless(ticket, node),
-                Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
-                Event::Held(ticket, left) => {
-                    answered |= self.count(ticket, node, (Vote::Refused, None), now, bells);
-                    self.rounds.note_end(ticket, node, now.after(left));
-                }
-                Event::Fenced(ticket, fence) => {
-                    answered |= self.count(ticket, node, (Vote::Granted, Some(fence)), now, bells);
-                }
-                Event::NotRun(ticket, fault) => {
-                    self.take_audience(node, ticket, now);
-                    self.not_run(node, ticket, fault, now, bells);
-                }
-                Event::Published(ticket, audience) => self.note_audience(ticket, audience, now),
-                Event::Greeted => {
-                    self.meet(node);
-                    self.refuse_second_vote(node, now);
-                }
-                Event::Rechecked => self.recheck(node),
-                Event::Rejected(fault) => self.meet_rejected(node, fault, now),
-                Event::WrongDialect(again) => self.ask_again(node, again, now),
-            }
-        }
-        if let Some(fault) = self.links[node.index()].session.publisher.take_refusal() {
-            self.note_mute(node, fault);
-        }
-        Ok(answered)
+    /// The nodes that have not voted in a round that has no verdict.
+    fn undecided(&self, ticket: Ticket) -> NodeSet {
+        self.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided())
     }
 }
 
@@ -302,136 +305,111 @@ impl Reactor for Nodes {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
-        self.rounds.assign(ticket, bell);
+    fn assign(&mut self, ticket: Ticket, slot: WaitSlot) {
+        self.rounds.assign(ticket, slot);
     }
 
-    fn expire(&mut self, ticket: Ticket, bells: &mut WaitSlots) {
-        if self.rounds.is_patient(ticket) {
+    fn expire(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
+        if self.rounds.has_soft_deadline(ticket) {
             return;
         }
         let now = self.clock.now();
-        let undecided =
-            |fleet: &Nodes| fleet.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         // A thread that comes late to its deadline does not blame the nodes: what they had answered by now counts.
-        for node in undecided(self).iter() {
-            if !self.rounds.is_decided(ticket) && self.links[node.index()].is_open() {
-                self.read(node, now, bells);
+        for node in self.undecided(ticket).iter() {
+            if !self.rounds.is_decided(ticket) && self.node(node).is_open() {
+                self.read(node, now, notify);
             }
         }
-        for node in undecided(self).iter() {
+        for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) {
-                let link = &self.links[node.index()];
-                let is_known = link.is_closed() || link.is_duplicate();
-                let fault = if is_known { link.fault() } else { link.timed_out(now) };
-                self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
+                let fault = self.node(node).fault_at_deadline(now);
+                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
             }
         }
     }
 
     fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.commands.has_unsent()
     }
 
-    fn flush(&mut self, bells: &mut WaitSlots) {
-        for node in std::mem::take(&mut self.unsent).iter() {
-            self.write(node, self.queued_at, bells);
+    fn flush(&mut self, notify: &mut WaitSlots) {
+        let (nodes, queued_at) = self.commands.take_unsent();
+        for node in nodes.iter() {
+            self.write(node, queued_at, notify);
         }
     }
 
     fn watch(&mut self, alone: bool) -> Watch {
-        self.changed = false;
-        let mut watch = self.watch.take().unwrap_or_else(|| Watch::new(&self.waker, self.links.len()));
-        for (link, interest) in self.links.iter().zip(&mut watch.streams) {
-            if !link.is_interested_in(interest.as_ref()) {
-                *interest = link.interest();
-            }
+        let mut watch = self.poll.take(&self.connections);
+        let now = self.clock.now();
+        self.subscribers.list(&mut watch, &self.connections, now);
+        // An address that does not answer is given up for the next one.
+        let due = self.connections.iter().map(|connection| connection.due(now)).min();
+        if let Some(due) = due.filter(|&due| due < Timestamp::NEVER) {
+            watch.limit = watch.limit.min(due.since(now));
         }
-        self.watch_ears(&mut watch);
-        if !(self.owing.is_empty() && self.settling.is_empty()) {
-            watch.limit = watch.limit.min(self.pending_due().since(self.clock.now()));
+        if self.releases.bounds_poll() {
+            let due = self.releases.due(&self.connections);
+            watch.limit = watch.limit.min(due.since(self.clock.now()));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
-        watch.spin = self.spin.allowance(alone && !self.listening.has_sleepers() && self.settling.is_empty());
+        let is_urgent = !self.subscribers.registry.has_sleepers() && !self.releases.is_awaited();
+        watch.spin = self.poll.spin_allowance(alone && is_urgent);
         watch
     }
 
-    fn poll(watch: &mut Watch, patience: Duration) {
-        watch.poll(patience.min(watch.limit));
+    fn poll(watch: &mut Watch, timeout: Duration) {
+        watch.poll(timeout.min(watch.limit));
     }
 
-    fn absorb(&mut self, mut watch: Watch, bells: &mut WaitSlots) {
+    fn absorb(&mut self, mut watch: Watch, notify: &mut WaitSlots) {
         let now = self.clock.now();
-        if !watch.spin.is_zero() {
-            self.spin.learn(watch.spun);
-        }
+        self.poll.learn(&watch);
         if watch.woken {
-            self.waker.drain();
             for node in self.nodes() {
-                if let Err(fault) = self.links[node.index()].resolved(now) {
-                    self.lose(node, fault, now, bells);
+                if let Err(fault) = self.node_mut(node).resolved(now) {
+                    self.lose(node, fault, now, notify);
                 }
             }
         }
-        let (readable, writable) = (watch.readable, watch.writable);
-        for node in readable.union(writable).iter() {
-            let interest = watch.streams[node.index()].as_ref();
-            if !interest.is_some_and(|interest| self.links[node.index()].is_on(&interest.stream)) {
-                continue;
-            }
-            if writable.contains(node) {
-                match self.links[node.index()].advance(now) {
-                    Ok(()) => self.write(node, now, bells),
-                    Err(fault) => self.lose(node, fault, now, bells),
-                }
-            }
-            if readable.contains(node) && self.links[node.index()].is_open() {
-                self.read(node, now, bells);
-            }
+        for node in watch.readable.union(watch.writable).iter() {
+            self.serve(node, &watch, now, notify);
         }
         for node in self.nodes() {
-            if self.links[node.index()].due(now) < Timestamp::NEVER {
-                self.look(node, now, bells);
+            if self.node(node).due(now) < Timestamp::NEVER {
+                self.refresh(node, now, notify);
             }
         }
-        self.absorb_ears(&mut watch, now, bells);
-        self.watch = Some(watch);
-        self.tend_pending(now, bells);
-        self.ring_settled(now, bells);
-        if std::mem::take(&mut self.lost) {
-            for node in self.nodes() {
-                self.forget_closed(node);
-            }
-        }
-        self.settle_posts(now, bells);
+        let is_changed = self.subscribers.absorb(&mut watch, &self.connections, &mut self.rounds, now, notify);
+        self.poll.note_change(is_changed);
+        self.poll.put_back(watch, &self.connections);
+        self.serve_pending(now, notify);
+        self.releases.notify(&self.connections, &mut self.rounds, now, notify);
+        self.expire_background(now, notify);
     }
 
     fn interrupt(&mut self) {
-        if std::mem::take(&mut self.changed) {
-            self.waker.wake();
-        }
+        self.poll.interrupt();
     }
 
     fn has_releases_left(&self) -> bool {
-        !self.owing.is_empty() || self.clogged.iter().any(|node| self.links[node.index()].has_unsent_release())
+        self.releases.has_any(&self.connections)
     }
 
     fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
-        self.next_release(now)
+        self.releases.next(&self.connections, now)
     }
 
-    fn await_releases(&mut self, now: Timestamp, bells: &mut WaitSlots) -> Ticket {
-        self.await_settled(Settled::Sent, now, bells)
+    fn await_releases(&mut self, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
+        self.await_settled(Settled::Sent, now, notify)
     }
 
     fn leave_releases(&mut self, ticket: Ticket) {
-        self.leave_settling(ticket);
+        self.leave_settled(ticket);
     }
 
-    fn interrupt_releases(&mut self, bells: &mut WaitSlots) {
-        for &(ticket, _) in &self.settling {
-            self.rounds.ring(ticket, bells);
-        }
-        self.changed = true;
+    fn interrupt_releases(&mut self, notify: &mut WaitSlots) {
+        self.releases.notify_all(&mut self.rounds, notify);
+        self.poll.note_change(true);
     }
 }

@@ -1,16 +1,19 @@
-//! What is asked of all nodes at once: take, extend, repair, release.
+//! What is asked of all nodes about one key: acquire, raise, extend, repair, release.
 //!
-//! Each is queued on every link that it can be queued on. A node that cannot be asked votes with its fault at once.
+//! A command is queued on every connection that can take it. A node that cannot be asked votes with its fault at once.
+//! Plain and fenced locks differ in nothing here but the fence of their operation.
 
 use super::Nodes;
+use super::commands::Command;
 use crate::algorithm::fault::Fault;
-use crate::algorithm::fence::{Fencing, FencingToken};
+use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
+use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Round, Straggler};
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
@@ -22,17 +25,17 @@ use std::time::Duration;
 pub(in crate::engine) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
     Everywhere,
-    /// To the nodes that the `SET` may have reached, and no other: the undo of a lost attempt.
+    /// To the nodes that the acquire may have reached, and no other: the undo of a lost attempt.
     Reached,
 }
 
-/// What is to be extended, and for how long.
+/// A lease that is asked for: the key, its value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
-    /// Of a fenced lock.
+    /// Of a fenced lock: its fence, or for an attempt, the floor.
     pub(crate) fence: Option<FencingToken>,
 }
 
@@ -40,8 +43,8 @@ pub(crate) struct LeaseRequest<'o> {
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct ReleaseRequest<'o> {
     pub(in crate::engine) key: &'o [u8],
-    pub(in crate::engine) claim: &'o AttemptRecord,
-    pub(in crate::engine) extent: ReleaseScope,
+    pub(in crate::engine) attempt: &'o AttemptRecord,
+    pub(in crate::engine) scope: ReleaseScope,
     /// For how long the key can live from now on.
     pub(in crate::engine) key_lasts: Duration,
 }
@@ -55,248 +58,286 @@ pub(crate) struct AttemptRecord {
     pub(crate) t0: Readings,
     /// The nodes where the key may have been set.
     pub(crate) reached: NodeSet,
-    pub(crate) setter: KeyOrigin,
-    /// Whether it was waited for, among others.
+    pub(crate) origin: KeyOrigin,
+    /// Whether the lock was waited for, and other programs were waiting too.
     pub(crate) has_waited: bool,
     /// Of a fenced lock: its fence, or while that is not known yet, the floor.
-    pub(crate) fence: Fencing,
+    pub(crate) fence: Option<FencingToken>,
 }
 
-/// By whom the key of a lock was set: what is known of the nodes that a release cannot be queued for.
+/// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrigin {
-    /// By another client, or by this one before the lock was handed over: the key may be on any node.
+    /// Another client, or this one before the lock was handed over: the key may be on any node.
     Elsewhere,
-    /// By this client's attempt: what it has written nothing to has no key of its.
+    /// This client's attempt: a node that it has written nothing to has no key of it.
     Here,
 }
 
+impl ReleaseRequest<'_> {
+    /// Which nodes need the release, and until when.
+    fn conditions(&self, now: Timestamp) -> ReleaseConditions {
+        // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual allowance.
+        let key_ends = now.after(self.key_lasts + self.key_lasts / 50);
+        let is_ours = self.attempt.origin == KeyOrigin::Here;
+        ReleaseConditions { set_since: is_ours.then_some(self.attempt.t0.steady), key_ends }
+    }
+}
+
 impl Nodes {
-    /// Queues a `SET NX PX` for every node that may be asked, at a time that was read before any byte of it is written, and
-    /// perhaps asks for how long the key lives of which a node refuses it.
+    /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
+    /// `asks_remaining`: a node that refuses also says for how long the key lives.
     pub(in crate::engine) fn acquire(
         &mut self,
-        key: &[u8],
-        token: &OwnerToken,
-        ttl_millis: u64,
+        request: &LeaseRequest<'_>,
         asks_remaining: bool,
-        t0: Timestamp,
-        bells: &mut WaitSlots,
+        now: Timestamp,
+        notify: &mut WaitSlots,
     ) -> Ticket {
-        self.settle_posts(t0, bells);
-        self.rest(t0);
-        let ticket = self.rounds.open(Purpose::Acquire, key, token);
-        let asked = self.prepare_all(ticket, t0, bells);
-        // When no quorum is left to ask, the others are spared a SET that would only have to be undone.
-        if !self.rounds.is_decided(ticket) {
-            let operation = Operation::Acquire { ttl_millis, fence: None };
-            for node in asked.iter() {
-                let link = &mut self.links[node.index()];
-                link.asks(t0);
-                link.session.queue(ticket, operation, key, token, t0);
-                // The voter says how long the key lives: one key ends once.
-                if asks_remaining && !link.is_duplicate() {
-                    link.session.remaining(ticket, key, t0);
-                }
-            }
-            self.rounds.refer(ticket, asked);
-            self.queued(asked, t0);
+        let (ttl_millis, fence) = (request.ttl_millis, self.commands.fence(request.fence));
+        let operation = Operation::Acquire { ttl_millis, fence };
+        let (command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
+        // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
+        if !self.rounds.is_decided(command.ticket) {
+            self.queue(Command { asks_remaining, ..command }, ready, now);
         }
-        ticket
-    }
-
-    /// Whether an attempt that was begun now depends on connections that are still being made: fewer than a quorum can answer
-    /// without.
-    pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
-        let ready = self.links.iter().filter(|link| link.is_responsive(now)).count();
-        ready <= self.links.len() / 2 && self.links.iter().any(|link| !link.is_closed() && !link.has_greeted())
-    }
-
-    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to those that there
-    /// is no connection to, so that the lock's release need not wait for that, and asks nothing.
-    pub(in crate::engine) fn adopt(
-        &mut self,
-        token: OwnerToken,
-        fence: Option<FencingToken>,
-        now: Readings,
-        bells: &mut WaitSlots,
-    ) -> AttemptRecord {
-        for node in self.nodes() {
-            self.prepare_to_release(node, now.steady, bells);
-        }
-        let (reached, setter, fence) = (self.nodes().collect(), KeyOrigin::Elsewhere, fence.into());
-        AttemptRecord { token, t0: now, reached, setter, has_waited: false, fence }
+        command.ticket
     }
 
     /// Queues an extension for every node that may be asked.
     pub(in crate::engine) fn extend(
         &mut self,
-        order: &LeaseRequest<'_>,
+        request: &LeaseRequest<'_>,
         now: Timestamp,
-        bells: &mut WaitSlots,
+        notify: &mut WaitSlots,
     ) -> Ticket {
-        self.settle_posts(now, bells);
-        self.rest(now);
-        let ticket = self.open_round(Purpose::Extend(Straggler::LeftBehind), order.key, order.token, order.fence);
-        let asked = self.prepare_all(ticket, now, bells);
-        let operation = Operation::Extend { ttl_millis: order.ttl_millis, fence: self.fence(order.fence) };
-        self.queue_all(ticket, asked, operation, order.key, order.token, now);
-        ticket
+        let purpose = Purpose::Extend(Straggler::LeftBehind);
+        let (ttl_millis, fence) = (request.ttl_millis, self.commands.fence(request.fence));
+        let operation = Operation::Extend { ttl_millis, fence };
+        let (command, ready) = self.begin(purpose, request, operation, now, notify);
+        self.queue(command, ready, now);
+        command.ticket
     }
 
-    /// Queues a `SET NX PX` with the token of a lock that is held, for nodes that have lost its key. Nobody waits for it.
-    /// Gives the nodes that it may reach.
-    pub(in crate::engine) fn repair(
+    /// Queues a raise for the nodes that have answered less than the greatest fence. The others have their votes
+    /// already: those that answered the greatest have granted, and a node that was not counted is not asked.
+    pub(in crate::engine) fn raise(
         &mut self,
-        order: &LeaseRequest<'_>,
-        nodes: NodeSet,
+        (key, token): (&[u8], &OwnerToken),
+        agreement: &Agreement,
         now: Timestamp,
-        bells: &mut WaitSlots,
-    ) -> NodeSet {
-        let ticket = self.open_round(Purpose::Acquire, order.key, order.token, order.fence);
-        // A fence that does not fall is all that the next holder needs.
-        let operation = Operation::Acquire { ttl_millis: order.ttl_millis, fence: self.fence(order.fence) };
-        let mut asked = NodeSet::EMPTY;
-        for node in nodes.iter() {
-            if !self.links[node.index()].is_in_order(now) {
-                // It answered, and others have been waited for since.
-                self.look(node, now, bells);
-            }
-            let link = &mut self.links[node.index()];
-            if link.is_in_order(now) {
-                if order.fence.is_none() {
-                    link.session.queue(ticket, operation, order.key, order.token, now);
-                }
-                asked.insert(node);
-            } else {
-                self.rounds.vote(ticket, node, Vote::Fault(link.fault()), bells);
-            }
-        }
-        match order.fence {
-            Some(_) => {
-                self.queue_all(ticket, asked, operation, order.key, order.token, now);
-                self.rounds.settle(ticket);
-            }
-            None => self.rounds.refer(ticket, asked),
-        }
-        self.rounds.unrefer(ticket);
-        self.queued(asked, now);
-        asked
-    }
-
-    /// Queues a compare-and-delete for what an attempt may have set. To a node without a connection it is owed, if anything
-    /// can have reached it at all.
-    pub(in crate::engine) fn release(
-        &mut self,
-        releasing: &ReleaseRequest<'_>,
-        now: Timestamp,
-        bells: &mut WaitSlots,
+        notify: &mut WaitSlots,
     ) -> Ticket {
-        let &ReleaseRequest { key, claim, extent, key_lasts } = releasing;
-        let AttemptRecord { token, t0, reached, setter, has_waited, fence } = claim;
-        let fence = fence.token();
-        // A node's clock may be slower than ours: by a fiftieth at most, twice the usual allowance.
-        let key_ends = now.after(key_lasts + key_lasts / 50);
-        let terms = ReleaseConditions { set_since: (*setter == KeyOrigin::Here).then_some(t0.steady), key_ends };
-        self.settle_posts(now, bells);
-        self.rest(now);
-        let ticket = self.rounds.open_release((key, token), fence.is_some(), terms);
-        let hint = Hint { crowd: self.listening.crowd(key, now), has_waited: *has_waited };
-        // A lost attempt was never a lock, and no client waits for its end.
-        let publishes = extent == ReleaseScope::Everywhere && self.listening.is_on;
-        let operation = Operation::Release { hint: publishes.then_some(hint), fence: self.fence(fence) };
-        let mut asked = NodeSet::EMPTY;
-        for node in self.nodes() {
-            if reached.contains(node) {
-                self.prepare_to_release(node, now, bells);
-            }
-            let link = &mut self.links[node.index()];
-            let wanted = reached.contains(node) || (extent == ReleaseScope::Everywhere && link.is_responsive(now));
-            if wanted && !link.is_closed() {
-                link.pending.is_carried |= link.may_hold(&terms);
-                link.session.queue(ticket, operation, key, token, now);
-                asked.insert(node);
-                continue;
-            }
-            let fault = link.fault();
-            if wanted && link.may_hold(&terms) {
-                self.rounds.refer(ticket, NodeSet::from_iter([node]));
-                self.owe(node, ticket);
-            }
-            self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
-        }
-        self.rounds.refer(ticket, asked);
-        self.queued(asked, now);
-        ticket
-    }
-
-    fn open_round(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken, fence: Option<FencingToken>) -> Ticket {
-        match fence {
-            Some(_) => self.rounds.open_fenced(purpose, key, token),
-            None => self.rounds.open(purpose, key, token),
-        }
-    }
-
-    /// Sees to it that a request can be queued for every node, and gives those that it can be queued for. The others have
-    /// voted with their faults.
-    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, bells: &mut WaitSlots) -> NodeSet {
+        self.expire_background(now, notify);
+        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), true);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
-            match self.prepare_to_ask(node, now, bells) {
-                Ok(()) => {
-                    ready.insert(node);
-                }
-                Err(fault) => {
-                    self.note_failure(node, fault, now);
-                    if self.links[node.index()].may_grant_for_another(now) && self.counts_duplicates(ticket) {
-                        ready.insert(node);
-                    } else {
-                        self.rounds.vote(ticket, node, Vote::Fault(fault), bells);
-                    }
-                }
+            let vote = if agreement.settled().contains(node) {
+                Vote::Granted
+            } else if !agreement.behind().contains(node) {
+                Vote::Absent
+            } else if let Err(fault) = self.prepare_to_ask(node, now, notify) {
+                self.filter(node).note_failure(fault, now);
+                Vote::Fault(fault)
+            } else {
+                ready.insert(node);
+                continue;
+            };
+            self.rounds.vote(ticket, node, vote, notify);
+        }
+        let operation = Operation::Raise(self.commands.fence_of(agreement.fence()));
+        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        ticket
+    }
+
+    /// Queues an acquire with the token of a lock that is held, for nodes that have lost its key. No thread waits for
+    /// it. Gives the nodes that it may reach.
+    pub(in crate::engine) fn repair(
+        &mut self,
+        request: &LeaseRequest<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> NodeSet {
+        let &LeaseRequest { key, token, ttl_millis, fence } = request;
+        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), fence.is_some());
+        let mut ready = NodeSet::EMPTY;
+        for node in nodes.iter() {
+            if !self.node(node).is_ready(now) {
+                // It has answered, and other nodes have been waited for since.
+                self.refresh(node, now, notify);
+            }
+            if self.node(node).is_ready(now) {
+                ready.insert(node);
+            } else {
+                let fault = self.node(node).fault();
+                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+            }
+        }
+        // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
+        let operation = Operation::Acquire { ttl_millis, fence: self.commands.fence(fence) };
+        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        self.rounds.mark_decided(ticket);
+        self.rounds.unrefer(ticket);
+        ready
+    }
+
+    /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
+    /// key can have reached the node at all.
+    pub(in crate::engine) fn release(
+        &mut self,
+        request: &ReleaseRequest<'_>,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> Ticket {
+        let &ReleaseRequest { key, attempt: AttemptRecord { token, reached, .. }, scope, .. } = request;
+        let (fence, conditions) = (request.attempt.fence, request.conditions(now));
+        self.tidy(now, notify);
+        let ticket = self.rounds.open_release((key, token), fence.is_some(), conditions);
+        let hint = self.hint(request, now);
+        for node in reached.iter() {
+            self.prepare_to_release(node, now, notify);
+        }
+        let is_wanted = |node: &NodeId| match scope {
+            ReleaseScope::Everywhere => reached.contains(*node) || self.node(*node).is_responsive(now),
+            ReleaseScope::Reached => reached.contains(*node),
+        };
+        let wanted: NodeSet = self.nodes().filter(is_wanted).collect();
+        let ready: NodeSet = wanted.iter().filter(|&node| !self.node(node).is_closed()).collect();
+        for node in ready.iter() {
+            let may_hold = self.node(node).may_hold(&conditions);
+            self.node_mut(node).pending.is_carried |= may_hold;
+        }
+        for node in self.nodes().filter(|&node| !ready.contains(node)) {
+            let fault = self.node(node).fault();
+            if wanted.contains(node) && self.node(node).may_hold(&conditions) {
+                self.rounds.refer(ticket, NodeSet::from_iter([node]));
+                self.defer_release(node, ticket);
+            }
+            self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+        }
+        let operation = Operation::Release { hint, fence: self.commands.fence(fence) };
+        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        ticket
+    }
+
+    /// Takes over a lock whose key other connections have set: it may be on any node. Begins to connect to the nodes
+    /// that there is no connection to, so that the lock's release need not wait for that, and asks nothing.
+    pub(in crate::engine) fn adopt(
+        &mut self,
+        token: OwnerToken,
+        fence: Option<FencingToken>,
+        now: Readings,
+        notify: &mut WaitSlots,
+    ) -> AttemptRecord {
+        for node in self.nodes() {
+            self.prepare_to_release(node, now.steady, notify);
+        }
+        let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, fence }
+    }
+
+    /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
+    /// answer without them.
+    pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
+        let ready = self.connections.iter().filter(|connection| connection.is_responsive(now)).count();
+        let is_connecting = |connection: &NodeConnection| !connection.is_closed() && !connection.has_greeted();
+        ready <= self.connections.len() / 2 && self.connections.iter().any(is_connecting)
+    }
+
+    /// Opens the round of an operation, and gives its command and the nodes that can be asked.
+    fn begin<'o>(
+        &mut self,
+        purpose: Purpose,
+        request: &LeaseRequest<'o>,
+        operation: Operation,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> (Command<'o>, NodeSet) {
+        self.tidy(now, notify);
+        let &LeaseRequest { key, token, fence, .. } = request;
+        let ticket = self.rounds.open_command(purpose, (key, token), fence.is_some());
+        let ready = self.prepare_all(ticket, now, notify);
+        (Command::new(ticket, key, token, operation), ready)
+    }
+
+    /// Queues a command for these nodes, and lets its round wait for their replies.
+    fn queue(&mut self, command: Command<'_>, nodes: NodeSet, now: Timestamp) {
+        for node in nodes.iter() {
+            command.queue(&mut self.connections[node.index()], now);
+        }
+        self.rounds.refer(command.ticket, nodes);
+        self.commands.note_queued(nodes, now);
+    }
+
+    /// Does what was left for the next operation.
+    fn tidy(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        self.expire_background(now, notify);
+        self.subscribers.close_idle(&mut self.poll, now);
+    }
+
+    /// What a release publishes. A lost attempt was never a lock, and no program waits for its end.
+    fn hint(&self, request: &ReleaseRequest<'_>, now: Timestamp) -> Option<Hint> {
+        let publishes = request.scope == ReleaseScope::Everywhere && self.subscribers.is_on();
+        let crowd = self.subscribers.registry.crowd(request.key, now);
+        publishes.then_some(Hint { crowd, has_waited: request.attempt.has_waited })
+    }
+
+    /// Prepares every node for a request, and gives those that it can be queued for. The others have voted with their
+    /// faults.
+    pub(super) fn prepare_all(&mut self, ticket: Ticket, now: Timestamp, notify: &mut WaitSlots) -> NodeSet {
+        let mut ready = NodeSet::EMPTY;
+        for node in self.nodes() {
+            let Err(fault) = self.prepare_to_ask(node, now, notify) else {
+                ready.insert(node);
+                continue;
+            };
+            self.filter(node).note_failure(fault, now);
+            if self.node(node).may_grant_for_another(now) && self.counts_duplicates(ticket) {
+                ready.insert(node);
+            } else {
+                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
             }
         }
         ready
     }
 
-    /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be raised
-    /// on the connection that answered it.
+    /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
+    /// raised on the connection that answered it.
     fn counts_duplicates(&self, ticket: Ticket) -> bool {
         let is_fenced = self.rounds.round(ticket).is_none_or(Round::is_fenced);
         !is_fenced && matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire | Purpose::Extend(_)))
     }
 
-    /// Sees to it that a `SET` can be queued for the node, or says why not.
-    pub(super) fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) -> Result<(), Fault> {
-        if self.links[node.index()].is_in_order(now) {
+    /// Prepares a node for a request.
+    ///
+    /// # Errors
+    /// Why none can be queued for it.
+    fn prepare_to_ask(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<(), Fault> {
+        if self.node(node).is_ready(now) {
             return Ok(());
         }
-        self.look(node, now, bells);
-        if let Some(fault) = self.links[node.index()].deserves_another_chance(now) {
-            self.lose(node, fault, now, bells);
+        self.refresh(node, now, notify);
+        if let Some(fault) = self.node(node).retry_reason(now) {
+            self.lose(node, fault, now, notify);
         }
-        if self.links[node.index()].is_closed() {
-            self.links[node.index()].may_open(now)?;
-            self.open(node, now, bells)?;
+        if self.node(node).is_closed() {
+            self.node(node).may_open(now)?;
+            self.open(node, now, notify)?;
         }
-        self.links[node.index()].admit(now)
+        self.node_mut(node).admit(now)
     }
 
-    /// Sees to it that a release can be queued for the node, if that is possible at present.
-    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, bells: &mut WaitSlots) {
-        if self.links[node.index()].is_in_order(now) {
+    /// Prepares a node for a release, if that is possible at present.
+    fn prepare_to_release(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        if self.node(node).is_ready(now) {
             return;
         }
-        self.look(node, now, bells);
-        let link = &self.links[node.index()];
-        if link.is_closed() && link.may_open(now).is_ok() {
-            // What went wrong is the link's fault from now on, and the caller asks for that.
-            let _ = self.open(node, now, bells);
+        self.refresh(node, now, notify);
+        let connection = self.node(node);
+        if connection.is_closed() && connection.may_open(now).is_ok() {
+            // What went wrong is the connection's fault from now on, and the caller asks for that.
+            let _ = self.open(node, now, notify);
         }
-    }
-
-    pub(super) fn queued(&mut self, nodes: NodeSet, now: Timestamp) {
-        self.unsent = self.unsent.union(nodes);
-        self.queued_at = self.queued_at.max(now);
     }
 }

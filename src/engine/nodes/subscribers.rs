@@ -1,231 +1,240 @@
-//! WaitRegistry for releases: somebody waits, and there is an [`Subscriber`] for each node that has a connection.
+//! Waits for releases: the waiters, and a [`Subscriber`] for each node that has a connection.
 //!
-//! Who waits sleeps on a round that asks for nothing, as others sleep on theirs, and drives the relay like them. WakeReason that his
-//! key was released ends that wait, and so does his [`Interrupt`], or his time ([`listening`](crate::engine::wait_registry)).
+//! A waiter is a thread that waits on a round that asks for nothing. It drives like any other waiting thread. A
+//! published release of its key ends that wait, and so does its [`Interrupt`] or its deadline
+//! ([`wait_registry`](crate::engine::wait_registry)).
 //!
-//! Nothing is subscribed to that nobody waits for. Connections without a subscription are kept for a moment after the last
-//! wait was won, because whoever has waited for a lock will often wait for it again; then the next call closes them.
+//! Nothing is subscribed to without a waiter. Connections without a subscription are kept for a moment after the last
+//! waiter has acquired its lock, because a client that has waited for a lock often waits for it again. The next
+//! operation closes them after that.
 
-use super::Nodes;
+use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::interrupt::Interrupt;
+use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
-use crate::engine::wait_registry::{KeyWaiters, Waiter, WakeReason};
-use crate::events::event_queue::{PendingEvent, Side};
+use crate::engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
+use crate::events::event_queue::{EventQueue, PendingEvent, Side};
 use crate::os::poll::Watch;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Event, Key};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How long connections are kept that nobody listens on.
+/// How long connections without a subscription are kept.
 const LINGER: Duration = Duration::from_millis(100);
-/// How long nobody looks after a connection at least that is to be made now.
-const SHORTEST_LOOK: Duration = Duration::from_millis(10);
+/// Shortest time between two attempts to make a connection that is missing.
+const SHORTEST_RETRY: Duration = Duration::from_millis(10);
 
-impl Nodes {
-    /// Somebody is about to wait for a key.
-    pub(in crate::engine) fn listen(&mut self, key: &Key, now: Timestamp) {
-        if !self.listening.enter(key) || !self.listening.is_on {
-            return;
+/// The waiters, by key, and the subscriber connections, by node.
+pub(super) struct Subscribers {
+    pub(super) registry: WaitRegistry,
+    /// None before the first wait.
+    connections: Vec<Subscriber>,
+    /// When the last waiter acquired its lock.
+    idle_since: Timestamp,
+    /// The nodes whose refusal of SUBSCRIBE, or of PUBLISH, was reported.
+    subscribe_denied: NodeSet,
+    publish_denied: NodeSet,
+    /// Where refusals are reported, if anywhere.
+    events: Option<Arc<EventQueue>>,
+}
+
+impl Subscribers {
+    pub(super) fn new(nodes: usize, is_on: bool, events: Option<Arc<EventQueue>>) -> Subscribers {
+        Subscribers {
+            registry: WaitRegistry::new(nodes, is_on),
+            connections: Vec::new(),
+            idle_since: Timestamp::ORIGIN,
+            subscribe_denied: NodeSet::EMPTY,
+            publish_denied: NodeSet::EMPTY,
+            events,
         }
-        if self.ears.is_empty() {
-            self.ears.extend(self.links.iter().enumerate().map(|(index, _)| Subscriber::new(NodeId::new(index))));
-        }
-        for ear in &mut self.ears {
-            ear.subscribe(key, now);
-        }
-        self.tend_ears(now);
-        self.changed = true;
     }
 
-    /// He waits no more. `has_won`: what he waited for is his now.
-    pub(in crate::engine) fn unlisten(&mut self, key: &Key, has_won: bool, now: Timestamp) {
-        if self.listening.leave(key) {
-            for ear in &mut self.ears {
-                ear.unsubscribe(key, now);
+    /// Whether releases are published and subscribed to.
+    pub(super) fn is_on(&self) -> bool {
+        self.registry.is_on
+    }
+
+    /// Registers a waiter for a key. True when there is something new to poll for.
+    pub(super) fn listen(&mut self, key: &Key, nodes: &[NodeConnection], now: Timestamp) -> bool {
+        if !self.registry.enter(key) || !self.is_on() {
+            return false;
+        }
+        if self.connections.is_empty() {
+            self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+        }
+        for subscriber in &mut self.connections {
+            subscriber.subscribe(key, now);
+        }
+        self.connect(nodes, now);
+        true
+    }
+
+    /// Unregisters a waiter. `has_won`: it acquired the lock.
+    pub(super) fn unlisten(&mut self, key: &Key, has_won: bool, poll: &mut PollList, now: Timestamp) {
+        if self.registry.leave(key) {
+            for subscriber in &mut self.connections {
+                subscriber.unsubscribe(key, now);
             }
             self.idle_since = if has_won { now } else { Timestamp::ORIGIN };
-            self.rest(now);
+            self.close_idle(poll, now);
         }
     }
 
-    /// Begins a wait. It ends at once when there is word, or the alarm was rung, before.
-    pub(in crate::engine) fn sleep(
+    /// Begins a wait. It ends at once when something has happened, or the interrupt was set, before. Gives its ticket,
+    /// and whether there is something new to poll for.
+    pub(super) fn sleep(
         &mut self,
-        key: &Key,
-        alarm: &Arc<Interrupt>,
+        (key, interrupt): (&Key, &Arc<Interrupt>),
+        nodes: &[NodeConnection],
+        rounds: &mut Rounds,
         now: Timestamp,
-        bells: &mut WaitSlots,
-    ) -> Ticket {
-        // The token of nobody.
-        let ticket = self.rounds.open(Purpose::Wait, key, &OwnerToken::from_entropy([0; OwnerToken::ENTROPY]));
-        self.rounds.bear_with(ticket, true);
-        self.tend_ears(now);
-        // Whoever drives has perhaps not watched them so far.
-        self.changed |= !self.listening.has_sleepers();
-        if !self.listening.sleep(key, Waiter::new(ticket, alarm)) {
-            self.rounds.ring(ticket, bells);
+        notify: &mut WaitSlots,
+    ) -> (Ticket, bool) {
+        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = rounds.open(Purpose::Wait, key, &no_token);
+        rounds.set_soft_deadline(ticket, true);
+        let is_opened = self.connect(nodes, now);
+        // The driver polls the subscriber connections only while there are waiters.
+        let is_changed = is_opened || !self.registry.has_sleepers();
+        if !self.registry.sleep(key, Waiter::new(ticket, interrupt)) {
+            rounds.end_wait(ticket, notify);
         }
-        ticket
+        (ticket, is_changed)
     }
 
-    /// Ends a wait, and gives what has ended it before its time.
-    pub(in crate::engine) fn wake(&mut self, ticket: Ticket, key: &Key) -> Option<WakeReason> {
-        self.rounds.unrefer(ticket);
-        self.listening.wake(key, ticket)
+    /// Ends a wait, and gives what has ended it before its deadline.
+    pub(super) fn wake(&mut self, ticket: Ticket, key: &Key, rounds: &mut Rounds) -> Option<WakeReason> {
+        rounds.unrefer(ticket);
+        self.registry.wake(key, ticket)
     }
 
-    /// Somebody who waits for the key begins an attempt.
-    pub(in crate::engine) fn look_into(&mut self, key: &Key) {
-        self.listening.look_into(key);
-    }
-
-    /// Whether no release of the key by a quorum can escape us.
-    pub(in crate::engine) fn is_attentive(&self, key: &Key) -> bool {
-        self.listening.is_attentive(key)
-    }
-
-    /// Whether somebody who wants the key should let others go first.
-    pub(in crate::engine) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        self.listening.must_defer(key, is_handed_on, now)
-    }
-
-    /// Whether that is worth asking at all.
-    pub(in crate::engine) fn is_crowded(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.listening.is_crowded)
-    }
-
-    /// Closes connections on which nobody has listened for a moment.
-    pub(super) fn rest(&mut self, now: Timestamp) {
+    /// Closes connections that have had no subscription for a moment.
+    pub(super) fn close_idle(&mut self, poll: &mut PollList, now: Timestamp) {
         let is_recent = self.idle_since > Timestamp::ORIGIN && now.since(self.idle_since) < LINGER;
-        if !self.listening.topics.is_empty() || is_recent || self.ears.iter().all(Subscriber::is_closed) {
-            return;
-        }
-        self.ears.iter_mut().for_each(Subscriber::close);
-        match &mut self.watch {
-            Some(watch) => watch.ears = Vec::new(),
-            // The driver has a hold on them, and lets go when it looks.
-            None => self.changed = true,
+        let is_idle = self.registry.topics.is_empty() && !is_recent;
+        if is_idle && !self.connections.iter().all(Subscriber::is_closed) {
+            self.connections.iter_mut().for_each(Subscriber::close);
+            poll.forget_subscribers();
         }
     }
 
-    /// Says what to wait for. What is said while nobody sleeps is heard when somebody does: an attempt that a hint has led to
-    /// is not held up by the same hint from other nodes.
-    pub(super) fn watch_ears(&self, watch: &mut Watch) {
-        let ears = if self.listening.has_sleepers() { &self.ears[..] } else { &[] };
-        let now = self.clock.now();
-        let due = ears.iter().zip(&self.links).map(|(ear, link)| ear.due(link)).min();
+    /// Drops all connections.
+    pub(super) fn clear(&mut self) {
+        self.connections = Vec::new();
+    }
+
+    /// Puts the connections on the list to poll, and bounds the poll by the next connection that is to be made.
+    /// Messages that arrive while there is no waiter stay unread until there is one: an attempt that follows the
+    /// message of one node is not repeated for the same message of other nodes.
+    pub(super) fn list(&self, watch: &mut Watch, nodes: &[NodeConnection], now: Timestamp) {
+        let connections = if self.registry.has_sleepers() { &self.connections[..] } else { &[] };
+        let due = connections.iter().zip(nodes).map(|(subscriber, node)| subscriber.due(node)).min();
         watch.limit = match due {
             None | Some(Timestamp::NEVER) => Duration::MAX,
-            Some(due) => due.since(now).max(SHORTEST_LOOK),
+            Some(due) => due.since(now).max(SHORTEST_RETRY),
         };
-        let due = self.links.iter().map(|link| link.due(now)).min();
-        if let Some(due) = due.filter(|&due| due < Timestamp::NEVER) {
-            watch.limit = watch.limit.min(due.since(now));
-        }
-        watch.ears.resize_with(ears.len(), || None);
-        for (ear, interest) in ears.iter().zip(&mut watch.ears) {
-            if !ear.is_interested_in(interest.as_ref()) {
-                *interest = ear.interest();
+        watch.ears.resize_with(connections.len(), || None);
+        for (subscriber, interest) in connections.iter().zip(&mut watch.ears) {
+            if !subscriber.is_interested_in(interest.as_ref()) {
+                *interest = subscriber.interest();
             }
         }
     }
 
-    /// Takes in what there is to hear, and who was rung.
-    pub(super) fn absorb_ears(&mut self, watch: &mut Watch, now: Timestamp, bells: &mut WaitSlots) {
+    /// Processes what a poll has found: interrupts, messages, and connections that are missing. True when there is
+    /// something new to poll for.
+    pub(super) fn absorb(
+        &mut self,
+        watch: &mut Watch,
+        nodes: &[NodeConnection],
+        rounds: &mut Rounds,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> bool {
         if watch.woken {
-            for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
-                if sleeper.alarm.is_set() {
-                    self.rounds.ring(sleeper.ticket, bells);
+            for waiter in self.registry.topics.values().flat_map(|waiters| &waiters.sleepers) {
+                if waiter.alarm.is_set() {
+                    rounds.end_wait(waiter.ticket, notify);
                 }
             }
         }
-        if self.ears.is_empty() {
+        if self.connections.is_empty() {
             watch.ears.clear();
-            return;
+            return false;
         }
         for node in watch.attentive.iter() {
             let interest = watch.ears.get(node.index()).and_then(Option::as_ref);
-            let ear = &mut self.ears[node.index()];
-            if !interest.is_some_and(|interest| ear.is_on(&interest.stream)) {
-                continue;
-            }
-            let (rounds, listening) = (&mut self.rounds, &mut self.listening);
-            let mut refusal = None;
-            let is_there = ear.ready(now, |event| match event {
-                Event::Confirmed(key) => ring(rounds, listening.confirmed(&key, node), bells),
-                Event::Heard(key, hint) => ring(rounds, listening.heard(&key, node, hint, now), bells),
-                Event::Refused(fault) => refusal = Some(fault),
-            });
-            if !is_there {
-                self.listening.lost(node);
-            }
-            if let Some(fault) = refusal
-                && self.deaf.insert(node)
-            {
-                self.note_refusal(Side::Listening, node, fault);
+            if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
+                self.read(node, rounds, now, notify);
             }
         }
-        if !self.listening.topics.is_empty() {
-            self.tend_ears(now);
-        }
-        for (ear, interest) in self.ears.iter().zip(&mut watch.ears) {
-            if interest.as_ref().is_some_and(|interest| !ear.is_on(&interest.stream)) {
+        let is_changed = !self.registry.topics.is_empty() && self.connect(nodes, now);
+        for (subscriber, interest) in self.connections.iter().zip(&mut watch.ears) {
+            if interest.as_ref().is_some_and(|interest| !subscriber.is_on(&interest.stream)) {
                 *interest = None;
             }
         }
+        is_changed
     }
 
-    /// Notes how many heard of the release of a round, as its answer said.
-    pub(super) fn take_audience(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
-        let audience = self.links[node.index()].session.publisher.take_subscriber_count();
-        if audience > 0 {
-            self.note_audience(ticket, audience, now);
+    /// Reports once that a node does not permit PUBLISH.
+    pub(super) fn note_publish_denied(&mut self, node: NodeId, fault: Fault) {
+        if self.publish_denied.insert(node) {
+            self.report_refusal(Side::Publishing, node, fault);
         }
     }
 
-    /// So many heard of the release of a round.
-    pub(super) fn note_audience(&mut self, ticket: Ticket, audience: u8, now: Timestamp) {
-        if let Some(round) = self.rounds.round(ticket) {
-            self.listening.note_crowd(round.key(), audience, now);
+    fn read(&mut self, node: NodeId, rounds: &mut Rounds, now: Timestamp, notify: &mut WaitSlots) {
+        let registry = &mut self.registry;
+        let mut refusal = None;
+        let is_open = self.connections[node.index()].ready(now, |event| match event {
+            Event::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
+            Event::Heard(key, hint) => end_waits(rounds, registry.heard(&key, node, hint, now), notify),
+            Event::Refused(fault) => refusal = Some(fault),
+        });
+        if !is_open {
+            self.registry.lost(node);
+        }
+        if let Some(fault) = refusal
+            && self.subscribe_denied.insert(node)
+        {
+            self.report_refusal(Side::Listening, node, fault);
         }
     }
 
-    /// Why those who wait cannot be told of releases by a node any more.
-    pub(super) fn note_mute(&mut self, node: NodeId, fault: Fault) {
-        if self.mute.insert(node) {
-            self.note_refusal(Side::Publishing, node, fault);
-        }
-    }
-
-    /// Makes the connections that are missing, as far as that is possible now.
-    fn tend_ears(&mut self, now: Timestamp) {
+    /// Makes the connections that are missing, as far as that is possible now. True when one was begun.
+    fn connect(&mut self, nodes: &[NodeConnection], now: Timestamp) -> bool {
         let mut lost = NodeSet::EMPTY;
-        for (index, (ear, link)) in self.ears.iter_mut().zip(&self.links).enumerate() {
-            let was_closed = ear.is_closed();
-            if ear.tend(link, self.listening.topics.keys(), now) {
+        let mut is_begun = false;
+        for (index, (subscriber, node)) in self.connections.iter_mut().zip(nodes).enumerate() {
+            let was_closed = subscriber.is_closed();
+            if subscriber.maintain(node, self.registry.topics.keys(), now) {
                 lost.insert(NodeId::new(index));
             }
-            self.changed |= was_closed && !ear.is_closed();
+            is_begun |= was_closed && !subscriber.is_closed();
         }
-        lost.iter().for_each(|node| self.listening.lost(node));
+        lost.iter().for_each(|node| self.registry.lost(node));
+        is_begun
     }
 
-    fn note_refusal(&mut self, side: Side, node: NodeId, fault: Fault) {
-        self.presence.push(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
+    fn report_refusal(&self, side: Side, node: NodeId, fault: Fault) {
+        if let Some(events) = &self.events {
+            events.push(PendingEvent::ReleaseNotificationsRefused(side, node, fault));
+        }
     }
 }
 
-/// Wakes those who sleep, if there is word for them.
-fn ring(rounds: &mut Rounds, topic: Option<&KeyWaiters>, bells: &mut WaitSlots) {
-    for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
-        rounds.ring(sleeper.ticket, bells);
+/// Ends the waits for a key that something was learned about.
+fn end_waits(rounds: &mut Rounds, waiters: Option<&KeyWaiters>, notify: &mut WaitSlots) {
+    for waiter in waiters.into_iter().flat_map(|waiters| &waiters.sleepers) {
+        rounds.end_wait(waiter.ticket, notify);
     }
 }

@@ -1,9 +1,9 @@
 //! The rounds in flight: one command sent to all nodes, and its tally.
 //!
-//! A round lives in a slot that is used again. It stays for as long as somebody refers to it: the owner who waits for the
-//! verdict, and each node whose reply is still to come or to whom a release is still owed. So a straggler's reply, however
-//! late, finds its own round and no other. A *post* is a round without an owner: a release that nobody waits for. Somebody
-//! may want to be told of its verdict all the same; then the round refers to itself until it has one.
+//! A round lives in a slot that is used again. It stays for as long as there is a reference to it: by the owner, which
+//! waits for the verdict, and by each node whose reply is still to come or whose release is still pending. So a
+//! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
+//! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
 use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -26,10 +26,10 @@ pub(crate) enum Purpose {
     Acquire,
     /// Whether nodes may vote. The verdict is there when each has said so.
     Check,
-    /// With [`Straggler::Awaited`] it has no verdict before everybody has voted, unless it is lost.
+    /// With [`Straggler::Awaited`] it has no verdict before every node has voted, unless it is lost.
     Extend(Straggler),
     Release,
-    /// Nothing: somebody waits, until he is rung.
+    /// Nothing: a thread waits until its wait is ended.
     Wait,
 }
 
@@ -56,15 +56,16 @@ pub(crate) struct Round {
     endless: NodeSet,
     reached: NodeSet,
     decided: bool,
-    /// Whether its owner's deadline blames nobody: the owner only looks up, or has what it wants.
-    patient: bool,
-    /// What its owner sleeps on. A post has none.
-    bell: Option<WaitSlot>,
-    /// A post whose verdict is to be told.
-    farewell: Option<ReleaseContext>,
+    /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
+    /// verdict.
+    soft_deadline: bool,
+    /// What its owner sleeps on. A background release has none.
+    wait_slot: Option<WaitSlot>,
+    /// Of a background release whose outcome is to be reported.
+    context: Option<ReleaseContext>,
     is_fenced: bool,
-    /// Of a release: what decides whether, and for how long, a node is owed it.
-    release: ReleaseConditions,
+    /// Of a release: what decides whether, and for how long, it is kept for a node.
+    conditions: ReleaseConditions,
     /// Of a release: the nodes that it is sent to once more, on another connection.
     resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
@@ -80,8 +81,8 @@ impl Round {
         &self.token
     }
 
-    pub(crate) fn release_terms(&self) -> &ReleaseConditions {
-        &self.release
+    pub(crate) fn conditions(&self) -> &ReleaseConditions {
+        &self.conditions
     }
 
     /// Whether the node was sent the release on a connection that is lost, and once more on another one.
@@ -93,8 +94,8 @@ impl Round {
         &self.tally
     }
 
-    /// A quorum may be had when that many nodes have no key but ours. A verdict may be there before so many have said: the keys of
-    /// one lock end together, so that what is known stands for the rest.
+    /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
+    /// have said: the keys of one lock end together, so that what is known stands for the rest.
     fn free_at(&self) -> Timestamp {
         let missing = self.tally.quorum().saturating_sub(self.tally.granted().len());
         let mut ends = self.ends.clone();
@@ -132,10 +133,13 @@ pub(crate) struct RoundResult {
     pub(crate) reached: NodeSet,
     /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
     pub(crate) faults: Vec<(NodeId, Fault)>,
-    /// When so many keys have ended by themselves that a quorum may be had, as far as nodes have said; otherwise never.
+    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have said; otherwise
+    /// never.
     pub(crate) free_at: Timestamp,
     /// The nodes that refused for a key without expiry, as far as they have said.
     pub(crate) endless: NodeSet,
+    /// What the fences of a fenced attempt come to. None without a grant.
+    pub(crate) agreement: Option<Agreement>,
 }
 
 impl RoundResult {
@@ -160,16 +164,16 @@ pub(crate) struct Rounds {
     nodes: usize,
     slots: Vec<Round>,
     unused: Vec<u32>,
-    /// Where verdicts are told, if anywhere.
-    news: Option<Arc<EventQueue>>,
+    /// Where outcomes are reported, if anywhere.
+    events: Option<Arc<EventQueue>>,
 }
 
 impl Rounds {
-    pub(crate) fn new(nodes: usize, news: Option<Arc<EventQueue>>) -> Rounds {
-        Rounds { nodes, slots: Vec::new(), unused: Vec::new(), news }
+    pub(crate) fn new(nodes: usize, events: Option<Arc<EventQueue>>) -> Rounds {
+        Rounds { nodes, slots: Vec::new(), unused: Vec::new(), events }
     }
 
-    /// Opens a round, with the caller as the one who refers to it.
+    /// Opens a round. The caller has the first reference to it.
     pub(crate) fn open(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken) -> Ticket {
         let slot = match self.unused.pop() {
             Some(slot) => slot,
@@ -186,11 +190,11 @@ impl Rounds {
                     endless: NodeSet::EMPTY,
                     reached: NodeSet::EMPTY,
                     decided: false,
-                    patient: false,
-                    bell: None,
-                    farewell: None,
+                    soft_deadline: false,
+                    wait_slot: None,
+                    context: None,
                     is_fenced: false,
-                    release: ReleaseConditions::default(),
+                    conditions: ReleaseConditions::default(),
                     resent: NodeSet::EMPTY,
                     fences: Fences::default(),
                 });
@@ -205,40 +209,44 @@ impl Rounds {
         round.tally = Tally::new(self.nodes);
         round.ends.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        (round.decided, round.patient, round.is_fenced) = (false, false, false);
-        round.bell = None;
+        (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
+        round.wait_slot = None;
         Ticket { slot, generation: round.generation }
     }
 
-    /// Opens a round about the key of a fenced lock.
-    pub(crate) fn open_fenced(&mut self, purpose: Purpose, key: &[u8], token: &OwnerToken) -> Ticket {
+    /// Opens the round of a command about the key of a lock.
+    pub(crate) fn open_command(
+        &mut self,
+        purpose: Purpose,
+        (key, token): (&[u8], &OwnerToken),
+        is_fenced: bool,
+    ) -> Ticket {
         let ticket = self.open(purpose, key, token);
         let round = &mut self.slots[ticket.slot as usize];
-        round.is_fenced = true;
-        round.fences.clear();
+        round.is_fenced = is_fenced;
+        if is_fenced {
+            round.fences.clear();
+        }
         ticket
     }
 
     /// Opens the round of a release.
     pub(crate) fn open_release(
         &mut self,
-        (key, token): (&[u8], &OwnerToken),
+        lock: (&[u8], &OwnerToken),
         is_fenced: bool,
-        terms: ReleaseConditions,
+        conditions: ReleaseConditions,
     ) -> Ticket {
-        let ticket = match is_fenced {
-            true => self.open_fenced(Purpose::Release, key, token),
-            false => self.open(Purpose::Release, key, token),
-        };
-        self.slots[ticket.slot as usize].release = terms;
+        let ticket = self.open_command(Purpose::Release, lock, is_fenced);
+        self.slots[ticket.slot as usize].conditions = conditions;
         ticket
     }
 
-    /// Whether a node's release is worth sending on another connection before the node votes: its owner waits for the verdict,
-    /// and it was not done before.
+    /// Whether a node's release is worth sending on another connection before the node votes: its owner waits for the
+    /// verdict, and it was not done before.
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
-            let is_awaited = !round.decided && (round.bell.is_some() || round.farewell.is_some());
+            let is_awaited = !round.decided && (round.wait_slot.is_some() || round.context.is_some());
             is_awaited && round.resent.insert(node)
         })
     }
@@ -252,25 +260,20 @@ impl Rounds {
         }
     }
 
-    /// What the fences of an attempt come to.
-    pub(crate) fn agreement(&self, ticket: Ticket) -> Option<Agreement> {
-        self.round(ticket)?.fences.agreement()
-    }
-
-    /// Nobody waits for a verdict on it, and nothing is asked again for its sake.
-    pub(crate) fn settle(&mut self, ticket: Ticket) {
+    /// Decides a round that no thread waits for: nothing is asked again for it.
+    pub(crate) fn mark_decided(&mut self, ticket: Ticket) {
         if let Some(round) = self.round_mut(ticket) {
             round.decided = true;
         }
     }
 
-    /// The round of a ticket, for as long as somebody refers to it.
+    /// The round of a ticket, for as long as there is a reference to it.
     pub(crate) fn round(&self, ticket: Ticket) -> Option<&Round> {
         let round = self.slots.get(ticket.slot as usize)?;
         (round.generation == ticket.generation && round.references > 0).then_some(round)
     }
 
-    /// More refer to it: replies of these nodes are to come.
+    /// More references: replies of these nodes are to come.
     pub(crate) fn refer(&mut self, ticket: Ticket, nodes: NodeSet) {
         if let Some(round) = self.round_mut(ticket) {
             round.references += nodes.len() as u32;
@@ -278,7 +281,7 @@ impl Rounds {
         }
     }
 
-    /// One less refers to it. The last one frees the slot, and no ticket of the past opens it again.
+    /// One reference less. The last one frees the slot, and no ticket of the past opens it again.
     pub(crate) fn unrefer(&mut self, ticket: Ticket) {
         let Some(round) = self.round_mut(ticket) else { return };
         round.references -= 1;
@@ -290,20 +293,20 @@ impl Rounds {
         }
     }
 
-    /// What a round is for, while somebody refers to it.
+    /// What a round is for, while there is a reference to it.
     pub(crate) fn purpose(&self, ticket: Ticket) -> Option<Purpose> {
         self.round(ticket).map(|round| round.purpose)
     }
 
     /// Says what the owner of a round sleeps on.
-    pub(crate) fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
+    pub(crate) fn assign(&mut self, ticket: Ticket, slot: WaitSlot) {
         if let Some(round) = self.round_mut(ticket) {
-            round.bell = Some(bell);
+            round.wait_slot = Some(slot);
         }
     }
 
-    /// Counts a vote, and notes the bell of a round that it decides. Gives what the round is for.
-    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, bells: &mut WaitSlots) -> Option<Purpose> {
+    /// Counts a vote, and notes the wait slot of a round that it decides. Gives what the round is for.
+    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, notify: &mut WaitSlots) -> Option<Purpose> {
         let round = self.round_mut(ticket)?;
         let purpose = round.purpose;
         if round.tally.record(node, vote)
@@ -313,18 +316,18 @@ impl Rounds {
         }
         if !round.decided && round.has_verdict() {
             round.decided = true;
-            if let Some(bell) = round.bell {
-                bells.insert(bell);
+            if let Some(slot) = round.wait_slot {
+                notify.insert(slot);
             }
-            if round.farewell.is_some() {
-                self.tell_verdict(ticket);
+            if round.context.is_some() {
+                self.push_verdict(ticket);
             }
         }
         Some(purpose)
     }
 
-    /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which follows,
-    /// decides the round if this does.
+    /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which
+    /// follows, decides the round if this does.
     pub(crate) fn granted_at(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket) {
             round.tally.granted_at(node);
@@ -350,57 +353,57 @@ impl Rounds {
     }
 
     /// Ends a wait.
-    pub(crate) fn ring(&mut self, ticket: Ticket, bells: &mut WaitSlots) {
+    pub(crate) fn end_wait(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
         if let Some(round) = self.round_mut(ticket)
             && !std::mem::replace(&mut round.decided, true)
-            && let Some(bell) = round.bell
+            && let Some(slot) = round.wait_slot
         {
-            bells.insert(bell);
+            notify.insert(slot);
         }
     }
 
-    /// Tells the verdict on a release, now or when there is one. The caller gives its reference away. True when the verdict
-    /// was there.
-    pub(crate) fn follow(&mut self, ticket: Ticket, farewell: ReleaseContext) -> bool {
+    /// Reports the verdict on a release, now or when there is one. The caller gives its reference away. True when the
+    /// verdict was there.
+    pub(crate) fn report_verdict(&mut self, ticket: Ticket, context: ReleaseContext) -> bool {
         let is_decided = self.is_decided(ticket);
         if let Some(round) = self.round_mut(ticket) {
-            round.farewell = Some(farewell);
+            round.context = Some(context);
         }
         if is_decided {
-            self.tell_verdict(ticket);
+            self.push_verdict(ticket);
         }
         is_decided
     }
 
-    fn tell_verdict(&mut self, ticket: Ticket) {
-        let Some(farewell) = self.round_mut(ticket).and_then(|round| round.farewell.take()) else { return };
-        let count = self.conclude(ticket);
-        if let Some(news) = &self.news {
-            news.push(PendingEvent::Release(farewell, count.tally.release(), count.faults));
+    fn push_verdict(&mut self, ticket: Ticket) {
+        let Some(context) = self.round_mut(ticket).and_then(|round| round.context.take()) else { return };
+        let result = self.conclude(ticket);
+        if let Some(events) = &self.events {
+            events.push(PendingEvent::Release(context, result.tally.release(), result.faults));
         }
     }
 
-    /// Says whether nobody is to be blamed when the owner's next deadline comes.
-    pub(crate) fn bear_with(&mut self, ticket: Ticket, patient: bool) {
+    /// Says whether the owner's next deadline leaves the nodes without a vote.
+    pub(crate) fn set_soft_deadline(&mut self, ticket: Ticket, is_soft: bool) {
         if let Some(round) = self.round_mut(ticket) {
-            round.patient = patient;
+            round.soft_deadline = is_soft;
         }
     }
 
-    /// Whether nobody is to be blamed yet.
-    pub(crate) fn is_patient(&self, ticket: Ticket) -> bool {
-        self.round(ticket).is_some_and(|round| round.patient)
+    /// Whether the owner's deadline leaves the nodes without a vote.
+    pub(crate) fn has_soft_deadline(&self, ticket: Ticket) -> bool {
+        self.round(ticket).is_some_and(|round| round.soft_deadline)
     }
 
-    /// Waits for those who have not voted in an extension that is won, and blames none of them; false when there is nobody to
-    /// wait for.
+    /// Waits for the nodes that have not voted in an extension that is won. Its deadline leaves them without a vote.
+    /// False when there is none to wait for.
     pub(crate) fn await_stragglers(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
         let is_won = round.tally.extension() == ExtensionVerdict::Extended;
         let has_stragglers = is_won && !round.tally.undecided().is_empty();
         if has_stragglers {
             round.purpose = Purpose::Extend(Straggler::Awaited);
-            (round.decided, round.patient) = (false, true);
+            (round.decided, round.soft_deadline) = (false, true);
         }
         has_stragglers
     }
@@ -413,9 +416,10 @@ impl Rounds {
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let Round { tally, reached, endless, .. } = *round;
-        let count = RoundResult { tally, reached, faults, free_at: round.free_at(), endless };
+        let agreement = round.is_fenced.then(|| round.fences.agreement()).flatten();
+        let result = RoundResult { tally, reached, faults, free_at: round.free_at(), endless, agreement };
         self.unrefer(ticket);
-        count
+        result
     }
 
     /// Whether the verdict is in. A round that is gone has nothing to wait for.
@@ -423,7 +427,7 @@ impl Rounds {
         self.round(ticket).is_none_or(|round| round.decided)
     }
 
-    /// How many rounds somebody refers to.
+    /// How many rounds there are references to.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.unused.len()

@@ -87,7 +87,7 @@ impl WatchedLock {
         let held =
             Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, fence) = (Arc::clone(key), record.token, record.fence.token());
+        let (key, token, fence) = (Arc::clone(key), record.token, record.fence);
         WatchedLock { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
     }
 

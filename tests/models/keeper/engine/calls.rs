@@ -9,7 +9,7 @@ use super::driver::WaitSlots;
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fence::{Fencing, FencingToken};
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
@@ -45,7 +45,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
-    pub(crate) fence: Fencing,
+    pub(crate) fence: Option<FencingToken>,
 }
 
 pub(crate) enum Stragglers {
@@ -58,7 +58,7 @@ impl Engine {
         Engine(Arc::clone(network))
     }
 
-    pub(crate) fn let_go(&self) {}
+    pub(crate) fn close_inherited(&self) {}
 
     pub(crate) fn settle(&self, _: Duration) -> Vec<(NodeId, Fault)> {
         Vec::new()
@@ -227,7 +227,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        AttemptRecord { token, t0, reached: nodes, fence: Fencing::default() }
+        AttemptRecord { token, t0, reached: nodes, fence: None }
     }
 
     /// Counts from now on the reports of a lock's loss.

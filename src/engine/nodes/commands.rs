@@ -1,0 +1,105 @@
+//! Commands about a key: the one place that queues them on connections, for plain and fenced locks alike.
+
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::time::Timestamp;
+use crate::engine::node_connection::NodeConnection;
+use crate::engine::rounds::Round;
+use crate::protocol::operation::{FenceRequest, Operation};
+use crate::protocol::session::{SentOperation, Ticket};
+
+/// An operation on one key, for one round.
+#[derive(Clone, Copy)]
+pub(super) struct Command<'c> {
+    pub(super) ticket: Ticket,
+    pub(super) key: &'c [u8],
+    pub(super) token: &'c OwnerToken,
+    pub(super) operation: Operation,
+    /// Of an acquire: whether a node that refuses is also asked for how long the key lives.
+    pub(super) asks_remaining: bool,
+}
+
+impl<'c> Command<'c> {
+    /// The command of an operation that needs no further answer.
+    pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
+        Command { ticket, key, token, operation, asks_remaining: false }
+    }
+
+    /// Queues the command on one connection.
+    pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp) {
+        let &Command { ticket, key, token, operation, asks_remaining } = self;
+        if !operation.is_release() {
+            connection.note_request(now);
+        }
+        connection.session.queue(ticket, operation, key, token, now);
+        // The voter says how long the key lives: one key ends once. The script of a fenced lock says it in any case.
+        if asks_remaining && operation.fence().is_none() && !connection.is_duplicate() {
+            connection.session.remaining(ticket, key, now);
+        }
+    }
+}
+
+/// What was queued and not written yet.
+pub(super) struct Commands {
+    /// For how long nodes keep the key of a fenced lock.
+    retention_millis: u64,
+    unsent: NodeSet,
+    /// When the latest of those commands was queued.
+    queued_at: Timestamp,
+}
+
+impl Commands {
+    pub(super) fn new(retention_millis: u64) -> Commands {
+        Commands { retention_millis, unsent: NodeSet::EMPTY, queued_at: Timestamp::ORIGIN }
+    }
+
+    /// What makes an operation one on a fenced lock, if the lock has a fence.
+    pub(super) fn fence(&self, least: Option<FencingToken>) -> Option<FenceRequest> {
+        least.map(|least| self.fence_of(least))
+    }
+
+    /// The same, for a lock that has one.
+    pub(super) fn fence_of(&self, least: FencingToken) -> FenceRequest {
+        FenceRequest { least, retention_millis: self.retention_millis }
+    }
+
+    /// Queues the release of a round once more, on another connection or after a pause.
+    pub(super) fn resend_release(
+        &self,
+        connection: &mut NodeConnection,
+        ticket: Ticket,
+        round: &Round,
+        now: Timestamp,
+    ) {
+        // A release does not send the fence.
+        let fence = self.fence(round.is_fenced().then_some(FencingToken::GREATEST));
+        let operation = Operation::Release { hint: None, fence };
+        Command::new(ticket, round.key(), round.token(), operation).queue(connection, now);
+    }
+
+    /// Notes that something was queued for these nodes.
+    pub(super) fn note_queued(&mut self, nodes: NodeSet, now: Timestamp) {
+        self.unsent = self.unsent.union(nodes);
+        self.queued_at = self.queued_at.max(now);
+    }
+
+    /// Notes that the connections of these nodes have opened, on which something was queued before.
+    pub(super) fn note_opened(&mut self, nodes: NodeSet) {
+        self.unsent = self.unsent.union(nodes);
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Takes the nodes to write to, and when the latest command for them was queued.
+    pub(super) fn take_unsent(&mut self) -> (NodeSet, Timestamp) {
+        (std::mem::take(&mut self.unsent), self.queued_at)
+    }
+}
+
+/// Queues an operation once more, in a dialect that it was not sent in yet.
+pub(super) fn resend_in_dialect(connection: &mut NodeConnection, sent: SentOperation, round: &Round, now: Timestamp) {
+    connection.session.ask_again(sent, round.key(), round.token(), now);
+}

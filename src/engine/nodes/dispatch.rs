@@ -1,0 +1,176 @@
+//! Replies: read from a connection, and each handed to the round that it belongs to.
+
+use super::Nodes;
+use super::commands::resend_in_dialect;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
+use crate::engine::driver::WaitSlots;
+use crate::engine::node_connection::Received;
+use crate::engine::rounds::Purpose;
+use crate::protocol::operation::Operation;
+use crate::protocol::session::{Event, HandshakeState, SentOperation, Ticket};
+
+impl Nodes {
+    /// Reads all that is there, and hands it out.
+    pub(super) fn read(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
+        self.read_while(|received| received == Received::Much, node, now, notify);
+    }
+
+    pub(super) fn read_while(
+        &mut self,
+        goes_on: fn(Received) -> bool,
+        node: NodeId,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) {
+        let mut is_answered = false;
+        loop {
+            let received = self.node_mut(node).read(now);
+            match received.and_then(|_| self.dispatch(node, now, notify)) {
+                Ok(more) => is_answered |= more,
+                Err(fault) => return self.lose(node, fault, now, notify),
+            }
+            if !received.is_ok_and(goes_on) {
+                break;
+            }
+        }
+        // Not before all was read: what is still unanswered then is late, and the node with it.
+        if is_answered {
+            self.filter(node).note_answer(now);
+        }
+        if self.releases.is_pending(node) {
+            self.flush_pending(node, now);
+        }
+        if !self.node(node).session.unsent().is_empty() {
+            // A release goes out again: in another dialect, or because it was pending. An error shows at the next read.
+            let _ = self.flush_node(node, now);
+        }
+    }
+
+    /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or
+    /// kept.
+    fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
+        let mut is_answered = false;
+        while self.node(node).session.has_input()
+            && let Some(event) = self.node_mut(node).next_event(now)?
+        {
+            match event {
+                Event::Answered(ticket, vote) => {
+                    self.take_subscriber_count(node, ticket, now);
+                    is_answered |= self.count_vote((ticket, node), (vote, None), now, notify);
+                }
+                Event::Endless(ticket) => self.rounds.note_endless(ticket, node),
+                Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
+                Event::Held(ticket, left) => {
+                    is_answered |= self.count_vote((ticket, node), (Vote::Refused, None), now, notify);
+                    self.rounds.note_end(ticket, node, now.after(left));
+                }
+                Event::Fenced(ticket, fence) => {
+                    is_answered |= self.count_vote((ticket, node), (Vote::Granted, Some(fence)), now, notify);
+                }
+                Event::NotRun(ticket, fault) => {
+                    self.take_subscriber_count(node, ticket, now);
+                    self.note_not_run(node, ticket, fault, now, notify);
+                }
+                Event::Published(ticket, count) => self.note_subscriber_count(ticket, count, now),
+                Event::Greeted => {
+                    self.filter(node).on_handshake();
+                    self.reject_duplicate(node, now);
+                }
+                Event::Rechecked => self.filter(node).on_recheck(),
+                Event::Rejected(fault) => self.filter(node).on_rejected(fault, now),
+                Event::WrongDialect(sent) => self.resend(node, sent, now),
+            }
+        }
+        if let Some(fault) = self.node_mut(node).session.publisher.take_refusal() {
+            self.subscribers.note_publish_denied(node, fault);
+        }
+        Ok(is_answered)
+    }
+
+    /// Queues an operation once more, in another dialect. An acquire is not repeated when its attempt is over: its
+    /// release has been queued, or will be, and must be the last command.
+    fn resend(&mut self, node: NodeId, sent: SentOperation, now: Timestamp) {
+        let (ticket, acquires) = (sent.ticket(), matches!(sent.operation(), Operation::Acquire { .. }));
+        match self.rounds.round(ticket) {
+            Some(round) if !acquires || !self.rounds.is_decided(ticket) => {
+                resend_in_dialect(&mut self.connections[node.index()], sent, round, now);
+            }
+            _ => self.rounds.unrefer(ticket),
+        }
+    }
+
+    /// Notes how many subscribers the release of a round was published to, as its answer said.
+    fn take_subscriber_count(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
+        let count = self.node_mut(node).session.publisher.take_subscriber_count();
+        if count > 0 {
+            self.note_subscriber_count(ticket, count, now);
+        }
+    }
+
+    fn note_subscriber_count(&mut self, ticket: Ticket, count: u8, now: Timestamp) {
+        if let Some(round) = self.rounds.round(ticket) {
+            self.subscribers.registry.note_crowd(round.key(), count, now);
+        }
+    }
+
+    /// Counts a vote, and the fence that a grant has brought. True when the node has answered whether a lock may be
+    /// acquired or kept.
+    fn count_vote(
+        &mut self,
+        (ticket, node): (Ticket, NodeId),
+        (vote, fence): (Vote, Option<FencingToken>),
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> bool {
+        let purpose = self.rounds.purpose(ticket);
+        let vote = self.filter(node).filter_vote(purpose, vote, now);
+        let vote = self.credit_voter(node, ticket, vote);
+        if let (Vote::Granted, Some(fence)) = (vote, fence) {
+            self.rounds.record_fence(ticket, node, fence);
+        }
+        let vote = if purpose == Some(Purpose::Release) { self.note_released(node, ticket, vote) } else { vote };
+        self.rounds.vote(ticket, node, vote, notify);
+        let is_usable = self.filter(node).note_vote(purpose, vote, now);
+        self.rounds.unrefer(ticket);
+        match purpose {
+            Some(Purpose::Release) => return false,
+            // It answers. That does not show that it also grants locks.
+            Some(Purpose::Check) => return true,
+            _ => {}
+        }
+        // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
+        self.node_mut(node).note_answer();
+        is_usable
+    }
+
+    /// One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of two
+    /// URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id of
+    /// another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have more
+    /// nodes in common than there are such servers, so that one server that lies about its run id makes no second
+    /// holder.
+    fn credit_voter(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
+        match (vote, self.node(node).session.standing()) {
+            (Vote::Granted, HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
+                self.rounds.granted_at(ticket, voter);
+                Vote::Fault(fault)
+            }
+            _ => vote,
+        }
+    }
+
+    /// One server has one vote, however many URLs lead to it: the one that answered first (rule 7.3). The second one is
+    /// rejected, whatever its place in the list, because the first may have voted already.
+    fn reject_duplicate(&mut self, node: NodeId, now: Timestamp) {
+        let Some(run_id) = self.node(node).run_id(now) else { return };
+        let is_same = |&other: &NodeId| other != node && self.node(other).run_id(now) == Some(run_id);
+        if let Some(first) = self.nodes().find(is_same) {
+            let fault = Fault::new(Phase::Handshake, Cause::Duplicate(first));
+            self.node_mut(node).reject(fault, now);
+            self.filter(node).note_failure(fault, now);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Releases that a node has not run: kept, sent again, and dropped when their keys have ended.
+//!
+//! ```text
+//!   sent ── run ───────────────────────────────────────► done
+//!    │ ▲
+//!    │ └──────────── sent again ───────────────┐
+//!    ├── connection lost, the key may be there ─┴─► pending ── the key has ended ──► dropped
+//!    └── error that means "not run" ────────────┘   (back-off, or a pause)
+//! ```
+//!
+//! Every thread that drives does this on the way: it makes connections again when their back-off is over, and bounds
+//! its poll by the next such time.
+
+use super::Nodes;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::pending_release::Settled;
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Vote;
+use crate::engine::driver::WaitSlots;
+use crate::engine::rounds::Purpose;
+use crate::protocol::session::Ticket;
+
+/// Unanswered requests, and unsent bytes, up to which more pending releases are queued: half of what a node may have to
+/// answer, so that it can be asked other things, and far from where its connection is closed.
+const FLUSH_LIMIT: usize = 512;
+const FLUSH_BYTES: usize = 1024 * 1024;
+
+impl Nodes {
+    /// Keeps a release for later. The round must be referred to for it.
+    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket) {
+        let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.conditions().key_ends);
+        if let Some(dropped) = self.node_mut(node).pending.insert(ticket, end) {
+            self.rounds.unrefer(dropped);
+        }
+        self.releases.insert_pending(node);
+        // The driver has to bound its poll by what is due for it.
+        self.poll.note_change(true);
+    }
+
+    /// Keeps a release that a lost connection left unanswered, if its key may be on the node. The node's vote is the
+    /// fault. It has none yet if the release is sent at once on another connection: when the server has closed one that
+    /// was in use.
+    pub(super) fn defer_abandoned(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        (fault, is_closed_in_use): (Fault, bool),
+        notify: &mut WaitSlots,
+    ) {
+        let round = self.rounds.round(ticket);
+        let is_needed = round.is_some_and(|round| self.node(node).may_hold(round.conditions()));
+        if !(is_needed && is_closed_in_use && self.rounds.resend(ticket, node)) {
+            self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+        }
+        match is_needed {
+            true => self.defer_release(node, ticket),
+            false => self.rounds.unrefer(ticket),
+        }
+    }
+
+    /// The node has answered a release. Gives its vote.
+    pub(super) fn note_released(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
+        self.node_mut(node).pending.resume();
+        let was_resent = self.rounds.round(ticket).is_some_and(|round| round.was_resent(node));
+        // The first request may have deleted the key, and its answer be lost: which is not known.
+        if vote == Vote::Refused && was_resent { Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)) } else { vote }
+    }
+
+    /// The node could not run a release: keeps it for later.
+    pub(super) fn note_not_run(
+        &mut self,
+        node: NodeId,
+        ticket: Ticket,
+        fault: Fault,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) {
+        let purpose = self.rounds.purpose(ticket);
+        let vote = self.filter(node).filter_vote(purpose, Vote::Fault(fault), now);
+        self.rounds.vote(ticket, node, vote, notify);
+        self.filter(node).note_vote(Some(Purpose::Release), vote, now);
+        self.node_mut(node).pending.refused(now);
+        self.defer_release(node, ticket);
+    }
+
+    /// Queues pending releases of a node, as many as it can take at once.
+    pub(super) fn flush_pending(&mut self, node: NodeId, now: Timestamp) {
+        let connection = &mut self.connections[node.index()];
+        while let Some(ticket) = connection.pending.take_ended(now) {
+            self.rounds.unrefer(ticket);
+        }
+        while connection.runs_releases()
+            && connection.session.backlog() < FLUSH_LIMIT
+            && connection.session.unsent().len() < FLUSH_BYTES
+            && let Some(ticket) = connection.pending.take(now)
+        {
+            if let Some(round) = self.rounds.round(ticket) {
+                self.commands.resend_release(connection, ticket, round, now);
+            }
+            connection.pending.is_carried = true;
+        }
+        if connection.pending.is_empty() {
+            self.releases.remove_pending(node);
+        }
+    }
+
+    /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
+    pub(super) fn serve_pending(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+        for node in self.releases.nodes().iter() {
+            if let Some(fault) = self.node(node).exceeded_limit(now) {
+                self.lose(node, fault, now, notify);
+            }
+            if self.node(node).pending_due() > now {
+                continue;
+            }
+            if let Some(fault) = self.node(node).retry_reason(now)
+                && !self.node(node).runs_releases()
+            {
+                self.lose(node, fault, now, notify);
+            }
+            self.flush_pending(node, now);
+            let connection = self.node(node);
+            if !connection.pending.is_empty()
+                && connection.is_closed()
+                && connection.may_open(now).is_ok()
+                && let Err(fault) = self.open(node, now, notify)
+            {
+                self.give_up_resending(node, fault, notify);
+            }
+            self.commands.note_queued(NodeSet::from_iter([node]), now);
+        }
+    }
+
+    /// Begins to wait for releases.
+    pub(in crate::engine) fn await_settled(
+        &mut self,
+        target: Settled,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> Ticket {
+        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = self.rounds.open(Purpose::Wait, &[], &no_token);
+        self.rounds.set_soft_deadline(ticket, true);
+        self.releases.enter(ticket, target);
+        // The driver has to bound its poll by what is due for releases.
+        self.poll.note_change(true);
+        self.releases.notify(&self.connections, &mut self.rounds, now, notify);
+        ticket
+    }
+
+    /// Ends a wait for releases.
+    pub(in crate::engine) fn leave_settled(&mut self, ticket: Ticket) {
+        self.releases.leave(ticket, &mut self.rounds);
+    }
+
+    /// The nodes that have not run all releases, each with what keeps it from that.
+    pub(in crate::engine) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
+        let fault = |node: NodeId| {
+            let connection = self.node(node);
+            let is_left = !connection.pending.is_empty() || connection.awaits_release();
+            let cannot_run = connection.is_closed() || !connection.runs_releases();
+            let fault = if cannot_run { connection.fault() } else { Fault::new(connection.phase(), Cause::TimedOut) };
+            is_left.then_some((node, fault))
+        };
+        self.nodes().filter_map(fault).collect()
+    }
+
+    /// The other connection could not be made: this is the node's vote in the releases that were to be sent on it.
+    fn give_up_resending(&mut self, node: NodeId, fault: Fault, notify: &mut WaitSlots) {
+        for ticket in self.connections[node.index()].pending.tickets() {
+            if self.rounds.round(ticket).is_some_and(|round| round.was_resent(node)) {
+                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+            }
+        }
+    }
+}

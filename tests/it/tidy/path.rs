@@ -1,0 +1,57 @@
+//! The path of one attempt, as the table in `src/engine/mod.rs` lists it: each function stands in its file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::none;
+
+/// A reader of the path opens fewer files than this.
+const MOST_FILES: usize = 20;
+
+/// The rows of the table: each a function and its file below `src/`.
+fn steps(text: &str) -> Vec<(String, String)> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | "));
+    let rows = rows.filter(|row| row.starts_with(|first: char| first.is_ascii_digit()));
+    let code = |cell: &str| cell.split('`').nth(1).unwrap_or_default().to_owned();
+    rows.map(|row| row.split(" | ").map(code).collect::<Vec<_>>()).map(|row| (row[2].clone(), row[3].clone())).collect()
+}
+
+/// What is wrong with the path, given the text of each file.
+fn findings(steps: &[(String, String)], read: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let files: BTreeSet<&str> = steps.iter().map(|(_, file)| &**file).collect();
+    let mut findings = Vec::new();
+    if files.len() >= MOST_FILES {
+        findings.push(format!("the path of an attempt leads through {} files", files.len()));
+    }
+    for (function, file) in steps {
+        let name = function.rsplit("::").next().unwrap_or(function);
+        let text = read(file).unwrap_or_default();
+        let stands_there = [format!("fn {name}("), format!("fn {name}<")].iter().any(|text_of| text.contains(text_of));
+        if !stands_there {
+            findings.push(format!("{function} does not stand in {file}"));
+        }
+    }
+    findings
+}
+
+#[test]
+fn the_path_of_an_attempt_is_as_listed() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let steps = steps(&fs::read_to_string(source.join("engine/mod.rs")).unwrap());
+    assert!(steps.len() > 15, "{} steps", steps.len());
+    none(findings(&steps, |file| fs::read_to_string(source.join(file)).ok()));
+}
+
+#[test]
+fn a_planted_step_is_found() {
+    let table =
+        "//! | | What | Function | File |\n//! |---|---|---|---|\n//! | 1 | It asks | [`A::go`](a::A::go) | `a.rs` |\n";
+    let listed = steps(table);
+    assert_eq!(listed, [("A::go".to_owned(), "a.rs".to_owned())]);
+    assert!(findings(&listed, |_| Some("pub fn go(&self) {}".into())).is_empty());
+    assert!(findings(&listed, |_| Some("pub fn went(&self) {}".into()))[0].contains("A::go"));
+    assert!(findings(&listed, |_| None)[0].contains("a.rs"));
+    let long: Vec<_> = (0..MOST_FILES).map(|file| ("A::go".to_owned(), file.to_string())).collect();
+    assert!(findings(&long, |_| Some("fn go()".into()))[0].contains("20 files"));
+}
