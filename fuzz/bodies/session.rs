@@ -28,7 +28,7 @@ use quorumlock::protocol::operation::Operation;
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::session::{Abandoned, Event, HandshakeState, SentOperation, Session, Ticket};
+use quorumlock::protocol::session::{Abandoned, HandshakeState, SentOperation, Session, SessionEvent, Ticket};
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
@@ -122,7 +122,7 @@ impl Run {
             database: if set(2) { 3 } else { 0 },
             checks_durability: set(3),
         };
-        let dialect = Dialect::RELEASE.get(usize::from(choice >> 4)).copied();
+        let dialect = Dialect::FOR_RELEASE.get(usize::from(choice >> 4)).copied();
         let mut run = Run {
             session: Session::open(&greeting, dialect, Timestamp::ORIGIN),
             asked: Vec::new(),
@@ -192,9 +192,9 @@ impl Run {
                 self.standing = HandshakeState::Rejected(fault);
             }
             6 | 7 => {
-                let count = (how * how * how).min(self.session.unsent().len());
-                self.sent.extend_from_slice(&self.session.unsent()[..count]);
-                self.session.sent(count);
+                let count = (how * how * how).min(self.session.traffic.unsent().len());
+                self.sent.extend_from_slice(&self.session.traffic.unsent()[..count]);
+                self.session.traffic.sent(count);
             }
             8 | 9 => {
                 let reply = self.fitting_reply(how);
@@ -230,9 +230,9 @@ impl Run {
 
     /// Queues an operation. Gives the bytes of it.
     fn queue(&mut self, ticket: Ticket, operation: Operation, now: Timestamp) -> Vec<u8> {
-        let before = self.session.unsent().len();
+        let before = self.session.traffic.unsent().len();
         self.session.queue(ticket, operation, KEY, &token(ticket), now);
-        self.session.unsent()[before..].to_vec()
+        self.session.traffic.unsent()[before..].to_vec()
     }
 
     fn ask(&mut self, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
@@ -264,14 +264,14 @@ impl Run {
         if pending == 0 {
             self.peak = 0;
         }
-        let space = self.session.space();
+        let space = self.session.traffic.space();
         assert!(!space.is_empty(), "no space to read to");
         let bound = RECEIVE_BUFFER.max(2 * self.peak);
         assert!(space.len() <= bound - pending, "{} bytes of space beside {pending}", space.len());
         let count = most.min(space.len()).min(self.on_the_way.len());
         space[..count].copy_from_slice(&self.on_the_way[..count]);
         self.received.extend(self.on_the_way.drain(..count));
-        self.session.received(count);
+        self.session.traffic.received(count);
         self.peak = self.peak.max(pending + count);
     }
 
@@ -299,14 +299,14 @@ impl Run {
             match (meaning, got) {
                 (Meaning::Nothing, _) => {}
                 (Meaning::Event(expected), got) => return assert_eq!(got, Ok(Some(expected)), "to {reply:?}"),
-                (Meaning::Fault(ticket), Ok(Some(Event::Answered(got, Vote::Fault(fault))))) => {
+                (Meaning::Fault(ticket), Ok(Some(SessionEvent::Answered(got, Vote::Fault(fault))))) => {
                     return assert_eq!((got, fault.phase), (ticket, Phase::Reply));
                 }
-                (Meaning::Rejected, Ok(Some(Event::Rejected(fault)))) => {
+                (Meaning::Rejected, Ok(Some(SessionEvent::Rejected(fault)))) => {
                     self.standing = HandshakeState::Rejected(fault);
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
-                (Meaning::WrongDialect(ticket, request), Ok(Some(Event::WrongDialect(again)))) => {
+                (Meaning::WrongDialect(ticket, request), Ok(Some(SessionEvent::WrongDialect(again)))) => {
                     self.misunderstood.push_back((again, request));
                     return assert_eq!(again.ticket(), ticket);
                 }
@@ -315,7 +315,7 @@ impl Run {
         }
     }
 
-    fn fail(&mut self, got: Result<Option<Event>, ProtocolError>, error: ProtocolError) {
+    fn fail(&mut self, got: Result<Option<SessionEvent>, ProtocolError>, error: ProtocolError) {
         assert_eq!(got, Err(error));
         self.failed = true;
     }
@@ -334,7 +334,7 @@ impl Run {
                     (_, Tree::Bulk(_)) => Vote::Refused,
                     _ => return Some(Meaning::Fault(ticket)),
                 };
-                Meaning::Event(Event::Answered(ticket, vote))
+                Meaning::Event(SessionEvent::Answered(ticket, vote))
             }
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
@@ -353,7 +353,7 @@ impl Run {
                     Some(_) => Meaning::Rejected,
                     None => {
                         self.standing = HandshakeState::Accepted;
-                        Meaning::Event(Event::Greeted)
+                        Meaning::Event(SessionEvent::Greeted)
                     }
                 }
             }
@@ -371,13 +371,15 @@ impl Run {
                 let is_withheld = matches!(reply, Tree::Error(text) if is_withheld(text)) || is_slip && !by_script;
                 match (self.standing, vote) {
                     (standing, Some(Vote::Granted)) if standing.is_duplicate() => {
-                        Meaning::Event(Event::Answered(ticket, Vote::Granted))
+                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Granted))
                     }
                     (standing, None) if standing.is_duplicate() && is_withheld && attempt == 1 => {
                         Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
                     }
-                    (HandshakeState::Rejected(fault), _) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
-                    (_, Some(vote)) => Meaning::Event(Event::Answered(ticket, vote)),
+                    (HandshakeState::Rejected(fault), _) => {
+                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault)))
+                    }
+                    (_, Some(vote)) => Meaning::Event(SessionEvent::Answered(ticket, vote)),
                     _ if is_withheld && attempt == 1 => {
                         Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
                     }
@@ -388,15 +390,21 @@ impl Run {
             (Request::Release(ticket, _), Tree::Integer(0)) => self.released(ticket, Vote::Refused),
             (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
                 text if first_word(text) == b"WRONGTYPE" => self.released(ticket, Vote::Refused),
-                text if (is_withheld(text) || first_word(text) == b"NOSCRIPT") && attempt < Dialect::RELEASE.len() => {
+                text if (is_withheld(text) || first_word(text) == b"NOSCRIPT")
+                    && attempt < Dialect::FOR_RELEASE.len() =>
+                {
                     Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
                 }
                 text => match self.standing {
-                    HandshakeState::Rejected(fault) if is_not_run(text) => Meaning::Event(Event::NotRun(ticket, fault)),
-                    HandshakeState::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
+                    HandshakeState::Rejected(fault) if is_not_run(text) => {
+                        Meaning::Event(SessionEvent::NotRun(ticket, fault))
+                    }
+                    HandshakeState::Rejected(fault) => {
+                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault)))
+                    }
                     HandshakeState::Pending | HandshakeState::Accepted if is_not_run(text) => {
                         let fault = Fault::new(Phase::Reply, error_reply::cause(text));
-                        Meaning::Event(Event::NotRun(ticket, fault))
+                        Meaning::Event(SessionEvent::NotRun(ticket, fault))
                     }
                     HandshakeState::Pending | HandshakeState::Accepted => Meaning::Fault(ticket),
                 },
@@ -410,23 +418,23 @@ impl Run {
     fn released(&self, ticket: Ticket, vote: Vote) -> Meaning {
         match self.standing {
             standing if vote == Vote::Granted && standing.is_duplicate() => {
-                Meaning::Event(Event::Answered(ticket, vote))
+                Meaning::Event(SessionEvent::Answered(ticket, vote))
             }
-            HandshakeState::Rejected(fault) => Meaning::Event(Event::Answered(ticket, Vote::Fault(fault))),
-            HandshakeState::Pending | HandshakeState::Accepted => Meaning::Event(Event::Answered(ticket, vote)),
+            HandshakeState::Rejected(fault) => Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault))),
+            HandshakeState::Pending | HandshakeState::Accepted => Meaning::Event(SessionEvent::Answered(ticket, vote)),
         }
     }
 
     /// What can be seen of the session is what the model says.
     fn compare(&self) {
-        assert_eq!(self.session.backlog(), self.asked.len() - self.answered);
-        assert_eq!(self.session.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
+        assert_eq!(self.session.traffic.backlog(), self.asked.len() - self.answered);
+        assert_eq!(self.session.traffic.waiting_since(), self.asked.get(self.answered).map(|asked| asked.at));
         assert_eq!(self.session.standing(), self.standing);
     }
 
     fn end(mut self) {
         self.compare();
-        self.sent.extend_from_slice(self.session.unsent());
+        self.sent.extend_from_slice(self.session.traffic.unsent());
         check_commands(&self.sent, &self.asked);
         let shown = format!("{:?}", self.session);
         assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
@@ -438,17 +446,17 @@ impl Run {
             _ => None,
         });
         assert_eq!(self.session.abandon().collect::<Vec<_>>(), unanswered.collect::<Vec<_>>());
-        assert_eq!((self.session.backlog(), self.session.waiting_since()), (0, None));
+        assert_eq!((self.session.traffic.backlog(), self.session.traffic.waiting_since()), (0, None));
         assert_eq!(self.session.abandon().count(), 0);
-        self.session.space()[0] = b'+';
-        self.session.received(1);
+        self.session.traffic.space()[0] = b'+';
+        self.session.traffic.received(1);
         assert_eq!(self.session.next_event(), Err(ProtocolError::Unrequested));
     }
 }
 
 /// What the model expects of an event. Where a fault is the server's, its cause is left to the session.
 enum Meaning {
-    Event(Event),
+    Event(SessionEvent),
     Fault(Ticket),
     Nothing,
     Rejected,

@@ -1,7 +1,8 @@
-//! What becomes of locks when the machine sleeps, or somebody sets its clock.
+//! What becomes of locks when the machine sleeps, or its clock is set.
 //!
-//! The clock under test is the library's own, over readings of the system's clocks that a test puts off by what it likes:
-//! [`Jump`]. The nodes' clocks know nothing of that, so that their keys stay: what ends a lock here is its own lease.
+//! The clock under test is the library's own, over readings of the system's clocks that a test puts off by what it
+//! likes: [`Jump`]. The nodes' clocks know nothing of that, so that their keys stay: what ends a lock here is its own
+//! lease.
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::embedded::EmbeddedNode;
@@ -95,12 +96,12 @@ impl Scene {
     }
 
     fn take(&self) -> MutexGuard {
-        self.client.mutex("k").ttl(TTL).try_lock().unwrap().expect("nobody holds it")
+        self.client.mutex("k").ttl(TTL).try_lock().unwrap().expect("it is free")
     }
 
     fn take_watched(&self) -> MutexGuard {
         let mutex = self.client.mutex("k").ttl(TTL).watchdog(Watchdog::new());
-        mutex.try_lock().unwrap().expect("nobody holds it")
+        mutex.try_lock().unwrap().expect("it is free")
     }
 
     /// What each node answers to a command, in raw form.
@@ -131,7 +132,7 @@ impl Scene {
         assert_eq!(guard.extend(LONGER).unwrap(), ExtendOutcome::Lost, "{case:?}");
         assert_eq!(guard.remaining(), Duration::ZERO, "{case:?}");
         // Another lock goes behind whatever was sent.
-        let other = self.client.mutex("other").try_lock().unwrap().expect("nobody holds it");
+        let other = self.client.mutex("other").try_lock().unwrap().expect("it is free");
         assert!(self.left().iter().all(|left| *left <= TTL), "{case:?}: extended, {:?}", self.left());
         drop(other);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{case:?}");
@@ -189,7 +190,7 @@ fn a_wall_clock_set_back_neither_prolongs_a_lease_nor_stops_it() {
         assert!((0..10).any(|_| goes_on()), "it stands still at {after:?}");
     }
     assert!(guard.remaining() > TTL / 2);
-    // Set right again, it is ahead: that counts, because nobody knows better.
+    // Set right again, it is ahead: that counts, because nothing says otherwise.
     scene.clock.jump(Jump::WallForward, TTL);
     scene.is_over(guard, Jump::WallForward);
 }
@@ -265,8 +266,8 @@ fn threads_that_wait_go_by_the_clock_when_it_has_jumped() {
     }
 }
 
-/// What becomes of two threads that wait for a lock when the clock jumps and the lock is gone: the time that each was to wait,
-/// and whether it got the lock.
+/// What becomes of two threads that wait for a lock when the clock jumps and the lock is gone: the time that each was
+/// to wait, and whether it got the lock.
 fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError>; 2] {
     let scene = Scene::new();
     let guard = scene.take();
@@ -290,7 +291,7 @@ fn jump_while_two_wait(jump: Jump) -> [Result<(Duration, bool), RecvTimeoutError
     })
 }
 
-/// What a restarted node has forgotten does not end sooner because somebody sets the clock of one client.
+/// What a restarted node has forgotten does not end sooner because the clock of one client is set.
 #[test]
 fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
     for (jump, is_over) in [(Jump::WallForward, false), (Jump::SuspendUnnoticed, true), (Jump::Suspend, true)] {
@@ -314,15 +315,15 @@ fn a_quarantine_ends_by_the_clock_that_nobody_can_set() {
     }
 }
 
-/// A lock of another client, whose clock nothing is done to, is waited for as long as was said: by the first of this process's
-/// queue, which asks the nodes, and by those behind it. The nodes have their time to answer too.
+/// A lock of another client, whose clock nothing is done to, is waited for as long as was said: by the first of this
+/// process's queue, which asks the nodes, and by those behind it. The nodes have their time to answer too.
 #[test]
 fn a_wall_clock_set_forward_ends_no_wait() {
     const PATIENCE: Duration = Duration::from_millis(1500);
     let scene = Scene::new();
     let other = Redlock::builder().nodes(scene.nodes.iter().map(EmbeddedNode::url)).node_timeout(TTL).build().unwrap();
     scene.take().unlock().unwrap();
-    let held = other.mutex("k").ttl(TTL).try_lock().unwrap().expect("nobody holds it");
+    let held = other.mutex("k").ttl(TTL).try_lock().unwrap().expect("it is free");
     thread::scope(|scope| {
         let wait = || {
             let begun = Instant::now();

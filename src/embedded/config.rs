@@ -7,7 +7,8 @@ pub enum ServerKind {
     /// Redis 7.0: scripts are the only way to compare. The default.
     #[default]
     Redis,
-    /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the place in front of its code.
+    /// Redis 6.2: as [`Redis`](ServerKind::Redis), and an error raised inside a script names the place in front of its
+    /// code.
     Redis62,
     /// Redis 8.4: has `DELEX key IFEQ value` and `SET … IFEQ`.
     Redis84,

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use super::reply;
-use super::store::{Message, Millis, Session, Store};
+use super::store::{ClientState, Message, Millis, Store};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
 
@@ -18,7 +18,7 @@ const MAX_UNSENT: usize = 256 * 1024;
 /// One accepted connection.
 pub(super) struct Connection {
     stream: TcpStream,
-    session: Session,
+    session: ClientState,
     decoder: Decoder,
     /// Bytes received and not yet understood.
     input: Vec<u8>,
@@ -38,7 +38,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         Ok(Connection {
             stream,
-            session: Session::default(),
+            session: ClientState::default(),
             decoder: Decoder::default(),
             input: Vec::new(),
             output: Vec::new(),
@@ -90,7 +90,7 @@ impl Connection {
 
     /// Sends what there is for it to hear; false when the connection has come to its end.
     pub(super) fn hear(&mut self, messages: &[Message]) -> bool {
-        // Whoever does not listen to what he asked for is let go, as by a server.
+        // A subscriber that does not read is disconnected, as by a server.
         messages.iter().for_each(|message| self.session.hear(message, &mut self.output));
         self.unsent() <= 4 * MAX_UNSENT && self.send()
     }

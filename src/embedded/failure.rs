@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Why a script came to no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum ScriptFailure {
     /// What a command inside it answered, or what the server says of the script itself.
     Answered(&'static str),
     /// The server did not run a command inside it.
@@ -22,21 +22,21 @@ pub(super) enum Failure {
     },
 }
 
-impl Failure {
+impl ScriptFailure {
     /// The server does not run the first command of the script that begins so.
-    pub(super) fn of_call(error: &'static str, script: &str, call: &str) -> Failure {
+    pub(super) fn of_call(error: &'static str, script: &str, call: &str) -> ScriptFailure {
         let before = script.split(call).next().unwrap_or_default();
         let uncaught_by = Some(script::RELEASE_SHA1).filter(|_| script == script::RELEASE);
-        Failure::NotRun { error, line: before.matches('\n').count() + 1, uncaught_by }
+        ScriptFailure::NotRun { error, line: before.matches('\n').count() + 1, uncaught_by }
     }
 
-    /// The text of the error reply, as the servers of this flavour put it.
-    pub(super) fn text(self, flavour: ServerKind) -> Cow<'static, str> {
+    /// The text of the error reply, as the servers of this kind put it.
+    pub(super) fn text(self, kind: ServerKind) -> Cow<'static, str> {
         let (error, line, uncaught_by) = match self {
-            Failure::Answered(text) => return text.into(),
-            Failure::NotRun { error, line, uncaught_by } => (error, line, uncaught_by),
+            ScriptFailure::Answered(text) => return text.into(),
+            ScriptFailure::NotRun { error, line, uncaught_by } => (error, line, uncaught_by),
         };
-        match (flavour, uncaught_by) {
+        match (kind, uncaught_by) {
             (ServerKind::Redis62, None) => format!("@user_script: {line}: -{error}").into(),
             (ServerKind::Redis62, Some(hash)) => {
                 let place = format!("@user_script:{line}: @user_script: {line}:");
@@ -49,8 +49,8 @@ impl Failure {
     }
 }
 
-impl From<&'static str> for Failure {
-    fn from(text: &'static str) -> Failure {
-        Failure::Answered(text)
+impl From<&'static str> for ScriptFailure {
+    fn from(text: &'static str) -> ScriptFailure {
+        ScriptFailure::Answered(text)
     }
 }

@@ -3,9 +3,9 @@
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
 use super::config::Condition;
-use super::failure::Failure;
+use super::failure::ScriptFailure;
 use super::keyspace::{Keyspace, Millis};
-use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, Returned};
+use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
 use crate::protocol::script::FENCE;
 
 /// The greatest number that a server counts exactly.
@@ -44,46 +44,46 @@ pub(super) fn run(
     values: &[&[u8]],
     condition: Condition,
     now: Millis,
-) -> Result<Returned, Failure> {
+) -> Result<ScriptValue, ScriptFailure> {
     let [what, token, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
     let read = database.value(key, now).map(Value::read);
     let Value { mut fence, mut deadline, owner } = match read {
         None => Value { fence: 0, deadline: 0, owner: b"" },
-        Some(None) => return Ok(Returned::Integer(-2)),
+        Some(None) => return Ok(ScriptValue::Integer(-2)),
         Some(Some(value)) => value,
     };
     let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
     let is_ours = owner == *token;
     let mut owner_now = *token;
-    let mut answer = Returned::Integer(1);
+    let mut answer = ScriptValue::Integer(1);
     let latest_floor = now * 1000 + MINUTE;
     let greatest = (latest_floor + DAY).min(MOST);
     if matches!(*what, b"acquire" | b"extend") {
         let is_held = !owner.is_empty() && deadline >= now;
         if is_held && !is_ours {
             let left = i64::try_from(deadline - now).unwrap_or(i64::MAX - 4);
-            return Ok(Returned::Integer(if *what == b"acquire" { -4 - left } else { -1 }));
+            return Ok(ScriptValue::Integer(if *what == b"acquire" { -4 - left } else { -1 }));
         }
         if *what == b"extend" && !is_held {
-            return Ok(Returned::Integer(0));
+            return Ok(ScriptValue::Integer(0));
         }
         if *what == b"acquire" {
             if is_held {
-                return Ok(Returned::Fence(fence));
+                return Ok(ScriptValue::Fence(fence));
             }
             fence = (fence + 1).max(argument(1)?.min(latest_floor));
             if fence > greatest {
-                return Ok(Returned::Integer(-3));
+                return Ok(ScriptValue::Integer(-3));
             }
-            answer = Returned::Fence(fence);
+            answer = ScriptValue::Fence(fence);
         }
         deadline = now + argument(0)?;
     } else if !is_ours {
-        return Ok(Returned::Integer(if owner.is_empty() { 0 } else { -1 }));
+        return Ok(ScriptValue::Integer(if owner.is_empty() { 0 } else { -1 }));
     } else if *what == b"raise" {
         fence = fence.max(argument(0)?);
         if fence > greatest {
-            return Ok(Returned::Integer(-3));
+            return Ok(ScriptValue::Integer(-3));
         }
     } else {
         (deadline, owner_now) = (0, b"");
@@ -95,7 +95,7 @@ pub(super) fn run(
         Condition::Loading | Condition::OutOfMemory | Condition::Serving => None,
     };
     if let Some(error) = refusal {
-        return Err(Failure::of_call(error, FENCE, "redis.pcall('SET'"));
+        return Err(ScriptFailure::of_call(error, FENCE, "redis.pcall('SET'"));
     }
     let end = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time)).ok_or(NO_ARGUMENT)?;
     let mut value = format!("{fence} {deadline} ").into_bytes();

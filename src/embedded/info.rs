@@ -1,6 +1,6 @@
 //! What the embedded node says about itself: `INFO` and `ROLE`, as far as the library reads them.
 //!
-//! Each flavour reports what the real server reports, oddities included: Valkey gives the Redis version that it is
+//! Each kind reports what the real server reports, oddities included: Valkey gives the Redis version that it is
 //! compatible with as `redis_version`, and calls its mode `server_mode` where Redis says `redis_mode`.
 
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use super::reply;
 /// What `INFO` reports that changes from node to node.
 pub(super) struct Facts<'s> {
     pub(super) condition: Condition,
-    pub(super) flavour: ServerKind,
+    pub(super) kind: ServerKind,
     pub(super) run_id: &'s str,
     /// The name of its data's history, and of the one that ended with its last promotion.
     pub(super) replication_ids: [&'s str; 2],
@@ -60,7 +60,7 @@ pub(super) fn role(out: &mut Vec<u8>, condition: Condition) {
 /// What a server that was never promoted gives as the former name of its data's history.
 pub(super) const NO_REPLICATION_ID: &str = "0000000000000000000000000000000000000000";
 
-/// The master that a pretended replica pretends to have: one that nobody can reach.
+/// The master that a pretended replica pretends to have: one that cannot be reached.
 const MASTER_HOST: &str = "127.0.0.1";
 const MASTER_PORT: i64 = 1;
 
@@ -75,7 +75,7 @@ const SECTIONS: [(&str, WriteSection); 4] = [
 
 fn write_server(text: &mut String, facts: &Facts<'_>) {
     text.push_str("# Server\r\n");
-    text.push_str(match facts.flavour {
+    text.push_str(match facts.kind {
         ServerKind::Redis => "redis_version:7.0.15\r\nredis_mode:standalone\r\n",
         ServerKind::Redis62 => "redis_version:6.2.16\r\nredis_mode:standalone\r\n",
         ServerKind::Redis84 => "redis_version:8.4.0\r\nredis_mode:standalone\r\n",

@@ -8,8 +8,8 @@
 //! into a replica, which takes a process and some patience with a real server.
 //!
 //! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
-//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts fail,
-//! `information` what it says about itself, `pubsub` who listens to what, `reply` how it writes; `server` is the thread,
+//! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts
+//! fail, `info` what it says about itself, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
 //! `connection` one client of it.
 //!
 //! ```
@@ -52,7 +52,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use server::{Clock, Listening, Order, Request, Server, Shared};
+use server::{Listening, NodeClock, Order, PendingOrder, Server, ServerState};
 use store::Store;
 
 pub use config::{Condition, ServerKind};
@@ -62,8 +62,8 @@ pub use config::{Condition, ServerKind};
 /// A child made by `fork` has no node, only what stands for its parent's. Dropping that does nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
-    requests: Sender<Request>,
-    shared: Arc<Shared>,
+    requests: Sender<PendingOrder>,
+    shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
     waker: Arc<Waker>,
 }
@@ -78,8 +78,8 @@ impl EmbeddedNode {
     }
 
     /// A node with a password, or one that pretends to be another server.
-    pub fn builder() -> Builder {
-        Builder { flavour: ServerKind::default(), password: None, scripts: true }
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder { kind: ServerKind::default(), password: None, scripts: true }
     }
 
     /// `redis://127.0.0.1:port`. A password is not part of it. Stays the same through [`kill`](Self::kill) and
@@ -116,12 +116,12 @@ impl EmbeddedNode {
     /// nothing to a node that is alive.
     ///
     /// # Errors
-    /// The port could not be kept when the node was killed and somebody else has it now, or there are no random bytes.
+    /// The port could not be kept when the node was killed and another socket has it now, or there are no random bytes.
     pub fn revive(&self) -> io::Result<()> {
         self.order(Order::Revive(fresh_run_id()?))
     }
 
-    /// Puts it into a condition, for all connections and until told otherwise, deaths included.
+    /// Puts it into a condition, for all connections and until it is changed, restarts included.
     pub fn set_condition(&self, condition: Condition) {
         self.shared.store().set_condition(condition);
     }
@@ -150,7 +150,7 @@ impl EmbeddedNode {
         if self.waker.is_inherited() {
             return Err(gone());
         }
-        self.requests.send(Request { order, done }).map_err(|_| gone())?;
+        self.requests.send(PendingOrder { order, done }).map_err(|_| gone())?;
         self.waker.wake();
         outcome.recv().map_err(|_| gone())?
     }
@@ -179,28 +179,28 @@ impl fmt::Debug for EmbeddedNode {
 
 /// Settings of an [`EmbeddedNode`], from [`EmbeddedNode::builder`].
 #[derive(Clone)]
-#[must_use = "a builder starts nothing until told to"]
-pub struct Builder {
-    flavour: ServerKind,
+#[must_use = "a builder starts nothing before `start`"]
+pub struct NodeBuilder {
+    kind: ServerKind,
     password: Option<String>,
     scripts: bool,
 }
 
-impl Builder {
+impl NodeBuilder {
     /// Which server it pretends to be. Default: [`ServerKind::Redis`].
-    pub fn flavour(mut self, flavour: ServerKind) -> Builder {
-        self.flavour = flavour;
+    pub fn kind(mut self, kind: ServerKind) -> NodeBuilder {
+        self.kind = kind;
         self
     }
 
-    /// The password of its only user, `default`. Default: none, everybody is let in.
-    pub fn password(mut self, password: impl Into<String>) -> Builder {
+    /// The password of its only user, `default`. Default: none, every client is let in.
+    pub fn password(mut self, password: impl Into<String>) -> NodeBuilder {
         self.password = Some(password.into());
         self
     }
 
     /// Makes `EVAL` an unknown command, as on a server that was built or configured without scripts.
-    pub fn without_scripts(mut self) -> Builder {
+    pub fn without_scripts(mut self) -> NodeBuilder {
         self.scripts = false;
         self
     }
@@ -210,11 +210,11 @@ impl Builder {
     /// # Errors
     /// The system has no port, descriptor, thread or random bytes to give.
     pub fn start(self) -> io::Result<EmbeddedNode> {
-        let clock = Clock::start();
-        let mut store = Store::new(self.flavour, fresh_run_id()?, clock.now());
+        let clock = NodeClock::start();
+        let mut store = Store::new(self.kind, fresh_run_id()?, clock.now());
         store.set_password(self.password);
         store.set_scripts(self.scripts);
-        let shared = Arc::new(Shared { clock, connections: AtomicUsize::new(0), store: Mutex::new(store) });
+        let shared = Arc::new(ServerState { clock, connections: AtomicUsize::new(0), store: Mutex::new(store) });
         let listener = server::listen(0)?;
         let address = listener.local_addr()?;
         let waker = Arc::new(Waker::new()?);
@@ -234,10 +234,10 @@ impl Builder {
 }
 
 /// Shows whether there is a password, not which.
-impl fmt::Debug for Builder {
+impl fmt::Debug for NodeBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("flavour", &self.flavour)
+        f.debug_struct("NodeBuilder")
+            .field("kind", &self.kind)
             .field("password", &self.password.as_ref().map(|_| "..."))
             .field("scripts", &self.scripts)
             .finish()

@@ -1,4 +1,5 @@
-//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing or have many users.
+//! How the embedded node writes a reply: one function per RESP2 type, and the error texts that need composing or have
+//! many users.
 //!
 //! All of them append to a buffer that the caller keeps, so that the steady state allocates nothing.
 
@@ -21,7 +22,7 @@ pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only
 pub(super) const SYNTAX: &str = "ERR syntax error";
 /// What a script returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Returned {
+pub(super) enum ScriptValue {
     /// As a bulk string.
     Fence(u64),
     Integer(i64),
@@ -83,10 +84,9 @@ pub(super) fn wrong_arity(out: &mut Vec<u8>, command: &[u8]) {
 ///
 /// Servers compose it with C string functions: it repeats at most [`ECHO_LIMIT`] bytes of the arguments, each ends at
 /// its first zero byte, and line breaks become spaces. The quotes differ.
-pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], flavour: ServerKind) {
+pub(super) fn unknown_command(out: &mut Vec<u8>, arguments: &[&[u8]], kind: ServerKind) {
     let Some((&name, rest)) = arguments.split_first() else { return };
-    let (quote, end) =
-        if flavour == ServerKind::Redis62 { (b'`', b"`, ".as_slice()) } else { (b'\'', b"' ".as_slice()) };
+    let (quote, end) = if kind == ServerKind::Redis62 { (b'`', b"`, ".as_slice()) } else { (b'\'', b"' ".as_slice()) };
     out.extend_from_slice(b"-ERR unknown command ");
     out.push(quote);
     push_c_string(out, name, ECHO_LIMIT);

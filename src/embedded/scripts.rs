@@ -5,13 +5,13 @@
 
 use super::config::Condition;
 use super::expire;
-use super::failure::Failure;
+use super::failure::ScriptFailure;
 use super::fencing;
 use super::keyspace::{Keyspace, Millis};
-use super::reply::{NO_ARGUMENT, READ_ONLY, Returned};
+use super::reply::{NO_ARGUMENT, READ_ONLY, ScriptValue};
 use crate::protocol::script;
 
-const UNKNOWN: &str = "ERR the embedded node runs only quorumlock's own scripts";
+const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own scripts";
 
 /// Which of the scripts were run here, and can be called by their hashes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +38,7 @@ impl Known {
     }
 }
 
-/// The channel and the message in the arguments of a script that tells of a release, if it is to tell anybody.
+/// The channel and the message in the arguments of a script that publishes a release, if it is to publish it.
 pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&'v [u8]]> {
     let rest = if text == script::RELEASE.as_bytes() {
         values.get(1..)
@@ -61,7 +61,7 @@ pub(super) fn run(
     values: &[&[u8]],
     condition: Condition,
     now: Millis,
-) -> Result<Returned, Failure> {
+) -> Result<ScriptValue, ScriptFailure> {
     if text == script::FENCE.as_bytes() {
         return fencing::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
     }
@@ -70,10 +70,10 @@ pub(super) fn run(
     } else if text == script::RELEASE.as_bytes() {
         release
     } else {
-        return Err(UNKNOWN.into());
+        return Err(UNKNOWN_SCRIPT.into());
     };
     let key = keys.first().ok_or(NO_ARGUMENT)?;
-    run(database, key, values, condition == Condition::Replica, now).map(Returned::Integer)
+    run(database, key, values, condition == Condition::Replica, now).map(ScriptValue::Integer)
 }
 
 /// [`script::EXTEND`].
@@ -83,14 +83,14 @@ fn extend(
     values: &[&[u8]],
     is_replica: bool,
     now: Millis,
-) -> Result<i64, Failure> {
+) -> Result<i64, ScriptFailure> {
     let Some(owner) = database.value(key, now) else { return Ok(0) };
     if values.first() != Some(&owner) {
         return Ok(-1);
     }
     let milliseconds = values.get(1).ok_or(NO_ARGUMENT)?;
     if is_replica {
-        return Err(Failure::of_call(READ_ONLY, script::EXTEND, "redis.pcall('PEXPIRE'"));
+        return Err(ScriptFailure::of_call(READ_ONLY, script::EXTEND, "redis.pcall('PEXPIRE'"));
     }
     Ok(i64::from(expire::expire(database, key, milliseconds, now)?))
 }
@@ -102,13 +102,13 @@ fn release(
     values: &[&[u8]],
     is_replica: bool,
     now: Millis,
-) -> Result<i64, Failure> {
+) -> Result<i64, ScriptFailure> {
     let Some(&token) = values.first() else { return Ok(0) };
     if database.value(key, now) != Some(token) {
         return Ok(0);
     }
     if is_replica {
-        return Err(Failure::of_call(READ_ONLY, script::RELEASE, "redis.call('DEL'"));
+        return Err(ScriptFailure::of_call(READ_ONLY, script::RELEASE, "redis.call('DEL'"));
     }
     Ok(i64::from(database.remove(key, now)))
 }

@@ -2,10 +2,10 @@
 //!
 //! Orders (hang, kill, ...) come through a channel and are confirmed when they have been carried out, so that what a
 //! test does next happens after them. This is the only part of the node that touches a socket; the clock it reads
-//! is [`Clock`], the only one there is.
+//! is [`NodeClock`], the only one there is.
 //!
 //! A killed node gives up its listener but keeps its port, on a socket that is bound and does not listen: connecting
-//! is refused, as on a machine without the server, and nobody else can take the port until the node is revived.
+//! is refused, as on a machine without the server, and no other program can take the port until the node is revived.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -30,16 +30,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// The node's time: the wall clock when it was created, and from then on the monotonic one.
 #[derive(Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct NodeClock {
     epoch: Millis,
     origin: Instant,
 }
 
-impl Clock {
+impl NodeClock {
     /// Starts at the present wall-clock time.
-    pub(super) fn start() -> Clock {
+    pub(super) fn start() -> NodeClock {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Clock { epoch: millis(since_epoch), origin: Instant::now() }
+        NodeClock { epoch: millis(since_epoch), origin: Instant::now() }
     }
 
     /// The present.
@@ -49,13 +49,13 @@ impl Clock {
 }
 
 /// What the thread and the node's owner both see.
-pub(super) struct Shared {
-    pub(super) clock: Clock,
+pub(super) struct ServerState {
+    pub(super) clock: NodeClock,
     pub(super) connections: AtomicUsize,
     pub(super) store: Mutex<Store>,
 }
 
-impl Shared {
+impl ServerState {
     /// The store. A panic elsewhere does not make it unusable: each command leaves it whole.
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,7 +73,7 @@ pub(super) enum Order {
 }
 
 /// An order, and where to confirm that it was carried out.
-pub(super) struct Request {
+pub(super) struct PendingOrder {
     pub(super) order: Order,
     pub(super) done: Sender<io::Result<()>>,
 }
@@ -92,8 +92,8 @@ pub(super) struct Server {
     pub(super) hung: bool,
     pub(super) listening: Listening,
     pub(super) port: u16,
-    pub(super) requests: Receiver<Request>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) requests: Receiver<PendingOrder>,
+    pub(super) shared: Arc<ServerState>,
 }
 
 /// What has become of the listener.
@@ -104,7 +104,7 @@ pub(super) enum Listening {
 }
 
 impl Server {
-    /// Runs until it is told to stop, or its owner is gone.
+    /// Runs until it is stopped, or its owner is gone.
     pub(super) fn run(mut self) {
         let mut chunk = vec![0; CHUNK];
         let mut ready = Vec::new();
@@ -155,7 +155,7 @@ impl Server {
 
     /// Carries out what was ordered; false to stop.
     fn obey(&mut self) -> bool {
-        while let Ok(Request { order, done }) = self.requests.try_recv() {
+        while let Ok(PendingOrder { order, done }) = self.requests.try_recv() {
             let result = match order {
                 Order::Hang => {
                     self.hung = true;
@@ -172,7 +172,7 @@ impl Server {
                 Order::Revive(run_id) => self.revive(run_id),
                 Order::Stop => return false,
             };
-            // Whoever gave the order may have gone away.
+            // The caller that gave the order may have gone away.
             let _ = done.send(result);
         }
         true
@@ -231,7 +231,7 @@ impl Server {
         }
     }
 
-    /// Accepts all who wait; false when the system could not give us one of them.
+    /// Accepts all waiting connections; false when the system could not give us one of them.
     fn accept(&mut self) -> bool {
         let Listening::Yes(listener) = &self.listening else { return true };
         loop {

@@ -6,8 +6,58 @@ use super::reply::{self, NOT_AN_INTEGER, SYNTAX};
 
 const BAD_EXPIRE_IN_SET: &str = "ERR invalid expire time in 'set' command";
 
-/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the number
-/// is. Not every server can compare.
+/// The options of one `SET`.
+#[derive(Default)]
+struct SetOptions<'o> {
+    only_new: bool,
+    only_old: bool,
+    only_equal: Option<&'o [u8]>,
+    /// The unit that was used, in milliseconds, and the number as text.
+    expire: Option<(i64, &'o [u8])>,
+}
+
+impl<'o> SetOptions<'o> {
+    fn parse(options: &[&'o [u8]], can_compare: bool) -> Option<SetOptions<'o>> {
+        let mut parsed = SetOptions::default();
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
+            if is(b"PX") || is(b"EX") {
+                let unit = if is(b"PX") { 1 } else { 1000 };
+                let number = options.next().filter(|_| parsed.expire.is_none_or(|(before, _)| before == unit))?;
+                parsed.expire = Some((unit, number));
+            } else if is(b"NX") && !parsed.only_old && parsed.only_equal.is_none() {
+                parsed.only_new = true;
+            } else if is(b"XX") && !parsed.only_new && parsed.only_equal.is_none() {
+                parsed.only_old = true;
+            } else if is(b"IFEQ") && can_compare && !parsed.only_new && !parsed.only_old {
+                parsed.only_equal = Some(options.next()?);
+            } else {
+                return None;
+            }
+        }
+        Some(parsed)
+    }
+
+    /// When the key is to expire, if it is.
+    fn deadline(&self, now: Millis) -> Result<Option<Millis>, &'static str> {
+        let Some((unit, number)) = self.expire else { return Ok(None) };
+        let delay = integer(number).ok_or(NOT_AN_INTEGER)?.checked_mul(unit).filter(|&delay| delay > 0);
+        let deadline = delay.and_then(|delay| signed(now).checked_add(delay)).ok_or(BAD_EXPIRE_IN_SET)?;
+        Ok(Some(deadline.unsigned_abs()))
+    }
+
+    /// Whether they let a key be set that has this value at present.
+    fn permit(&self, present: Option<&[u8]>) -> bool {
+        match self.only_equal {
+            Some(_) => present == self.only_equal,
+            None => !(self.only_new || self.only_old) || present.is_some() == self.only_old,
+        }
+    }
+}
+
+/// `SET key value [NX | XX | IFEQ value] [PX ms | EX s]`, the options in any order. All of them are read before the
+/// number is. Not every server can compare.
 pub(super) fn set(
     database: &mut Keyspace,
     key: &[u8],
@@ -17,57 +67,13 @@ pub(super) fn set(
     now: Millis,
     out: &mut Vec<u8>,
 ) {
-    let (mut only_new, mut only_old, mut only_equal) = (false, false, None);
-    // The unit that was used, in milliseconds, and the number as text.
-    let mut expire: Option<(i64, &[u8])> = None;
-    let mut options = options.iter();
-    while let Some(option) = options.next() {
-        let unit = if option.eq_ignore_ascii_case(b"PX") {
-            1
-        } else if option.eq_ignore_ascii_case(b"EX") {
-            1000
-        } else if option.eq_ignore_ascii_case(b"NX") && !only_old && only_equal.is_none() {
-            only_new = true;
-            continue;
-        } else if option.eq_ignore_ascii_case(b"XX") && !only_new && only_equal.is_none() {
-            only_old = true;
-            continue;
-        } else if option.eq_ignore_ascii_case(b"IFEQ") && can_compare && !only_new && !only_old {
-            let Some(&expected) = options.next() else {
-                return reply::error(out, SYNTAX);
-            };
-            only_equal = Some(expected);
-            continue;
-        } else {
-            return reply::error(out, SYNTAX);
-        };
-        match options.next() {
-            Some(number) if expire.is_none_or(|(before, _)| before == unit) => expire = Some((unit, number)),
-            _ => return reply::error(out, SYNTAX),
+    let Some(options) = SetOptions::parse(options, can_compare) else { return reply::error(out, SYNTAX) };
+    match options.deadline(now) {
+        Err(error) => reply::error(out, error),
+        Ok(_) if !options.permit(database.value(key, now)) => reply::null(out),
+        Ok(deadline) => {
+            database.set(key, value, deadline, now);
+            reply::simple(out, "OK");
         }
     }
-    let deadline = match expire {
-        None => None,
-        Some((unit, number)) => {
-            let Some(number) = integer(number) else {
-                return reply::error(out, NOT_AN_INTEGER);
-            };
-            let deadline =
-                number.checked_mul(unit).filter(|&delay| delay > 0).and_then(|delay| signed(now).checked_add(delay));
-            let Some(deadline) = deadline else {
-                return reply::error(out, BAD_EXPIRE_IN_SET);
-            };
-            Some(deadline.unsigned_abs())
-        }
-    };
-    let present = database.value(key, now);
-    let unfit = match only_equal {
-        Some(_) => present != only_equal,
-        None => (only_new || only_old) && present.is_some() != only_old,
-    };
-    if unfit {
-        return reply::null(out);
-    }
-    database.set(key, value, deadline, now);
-    reply::simple(out, "OK");
 }

@@ -12,7 +12,7 @@ use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
 use crate::os::poll::Interest;
 use crate::os::stream::{self, Stream};
-use crate::protocol::subscription::{Event, Key, Subscription};
+use crate::protocol::subscription::{Key, Subscription, SubscriptionEvent};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,9 @@ impl Subscriber {
     ) -> bool {
         let is_late = match self.socket {
             SocketState::Closed => false,
-            SocketState::Open(_) => self.subscription.waiting_since().is_some_and(|since| now.since(since) > LIMIT),
+            SocketState::Open(_) => {
+                self.subscription.traffic.waiting_since().is_some_and(|since| now.since(since) > LIMIT)
+            }
             SocketState::Connecting(_) | SocketState::Resolving => now.since(self.opened_at) > LIMIT,
         };
         if is_late {
@@ -103,11 +105,11 @@ impl Subscriber {
     }
 
     /// The stream is ready for something. Processes it; false when the connection was lost.
-    pub(super) fn ready(&mut self, now: Timestamp, mut on_event: impl FnMut(Event)) -> bool {
+    pub(super) fn ready(&mut self, now: Timestamp, mut on_event: impl FnMut(SubscriptionEvent)) -> bool {
         self.advance(now);
         for _ in 0..MAX_READS {
             let SocketState::Open(stream) = &self.socket else { break };
-            let space = self.subscription.space();
+            let space = self.subscription.traffic.space();
             let size = space.len();
             let count = match stream.read(space) {
                 Ok(0) => {
@@ -121,14 +123,14 @@ impl Subscriber {
                     break;
                 }
             };
-            self.subscription.received(count);
+            self.subscription.traffic.received(count);
             loop {
                 match self.subscription.next_event() {
                     Ok(None) => break,
-                    Ok(Some(Event::Refused(fault))) => {
+                    Ok(Some(SubscriptionEvent::Refused(fault))) => {
                         self.fail(fault, now);
                         self.not_before = now.after(DENIED_PAUSE);
-                        on_event(Event::Refused(fault));
+                        on_event(SubscriptionEvent::Refused(fault));
                         return false;
                     }
                     Ok(Some(event)) => {
@@ -163,12 +165,12 @@ impl Subscriber {
 
     /// What to poll for, if anything.
     pub(super) fn interest(&self) -> Option<Interest> {
-        self.socket.interest(!self.subscription.unsent().is_empty())
+        self.socket.interest(!self.subscription.traffic.unsent().is_empty())
     }
 
     /// Whether this is what there is to poll for now.
     pub(super) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.subscription.unsent().is_empty(), interest)
+        self.socket.is_interested_in(!self.subscription.traffic.unsent().is_empty(), interest)
     }
 
     /// Whether this is the present stream.
@@ -184,7 +186,7 @@ impl Subscriber {
             match stream.finish_connecting() {
                 Ok(()) => {
                     self.socket = SocketState::Open(Arc::clone(stream));
-                    self.subscription.connected(now);
+                    self.subscription.traffic.connected(now);
                 }
                 Err(error) => return self.fail(broken(&error), now),
             }
@@ -195,9 +197,9 @@ impl Subscriber {
     /// Sends what the kernel takes. An error of the connection shows at the next read.
     fn flush(&mut self) {
         let SocketState::Open(stream) = &self.socket else { return };
-        while !self.subscription.unsent().is_empty() {
-            match stream.write(self.subscription.unsent()) {
-                Ok(count) => self.subscription.sent(count),
+        while !self.subscription.traffic.unsent().is_empty() {
+            match stream.write(self.subscription.traffic.unsent()) {
+                Ok(count) => self.subscription.traffic.sent(count),
                 Err(_) => return,
             }
         }

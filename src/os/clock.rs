@@ -1,17 +1,18 @@
-//! The two clocks of a machine: one that leases go by, which a sleeping machine cannot stop, and a steady one, which no one can
-//! set, for waits and everything else ([`time`](crate::algorithm::time)).
+//! The clocks of a machine: one for leases, which goes on while the machine sleeps, and a steady one, which cannot be
+//! set, for waits and everything else ([`time`](crate::algorithm::time)). Fencing tokens begin with the wall clock.
 //!
-//! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that trusts it believes in
-//! a lock that is long gone. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and on top
-//! of it whatever the wall clock advances *more* (rule 4.1). A wall clock set forward therefore only ends leases early;
-//! one set back changes nothing, and a later step forward counts again. It never runs backwards.
+//! `std::time::Instant` stands still while a machine is suspended, and Redis does not: a holder that relies on it keeps
+//! a lock that ended long ago. This clock counts every advance of `CLOCK_BOOTTIME`, which goes on during suspend, and
+//! on top of it whatever the wall clock advances *more* (rule 4.1). A wall clock set forward therefore only ends leases
+//! early; one set back changes nothing, and a later step forward counts again. It never runs backwards.
 //!
-//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread that
-//! the child may not have.
+//! There is one for the whole process, and a child made by `fork` goes on with it. So nothing here waits for a thread
+//! that the child may not have.
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::os::sync::ForkSafeSpinLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Differences between the two clocks below this are reading noise and slewing, which the drift allowance covers.
 const TOLERANCE_NANOS: i64 = 1_000_000;
@@ -35,7 +36,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// Combines a steady clock, which never runs backwards, with a wall clock, which somebody may set.
+/// The wall clock's time since 1970, where a time must mean the same on other machines. Zero before that.
+pub(crate) fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Combines a steady clock, which never runs backwards, with a wall clock, which can be set.
 pub(crate) struct LeaseClock {
     /// How far the wall clock was ahead of the steady one, the last time that changed.
     reference: AtomicI64,
@@ -72,8 +78,8 @@ impl LeaseClock {
         ahead(steady, wall).abs_diff(self.reference.load(Ordering::Acquire)) > TOLERANCE_NANOS.unsigned_abs()
     }
 
-    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered. One thread at
-    /// a time does; when a child is forked at the worst moment, it counts a gain twice, and leases end early there.
+    /// Takes a changed difference between the clocks into account: a gain counts, a loss is only remembered. One thread
+    /// at a time does; when a child is forked at the worst moment, it counts a gain twice, and leases end early there.
     fn note(&self, steady: u64, wall: i64) {
         if !self.differs(steady, wall) {
             return;
@@ -137,15 +143,14 @@ pub(crate) mod source {
     }
 
     fn origin() -> &'static (Instant, SystemTime) {
-        static ORIGIN: OnceLock<(Instant, SystemTime)> = OnceLock::new();
-        ORIGIN.get_or_init(|| (Instant::now(), SystemTime::now()))
+        static START: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+        START.get_or_init(|| (Instant::now(), SystemTime::now()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const SECOND: i64 = 1_000_000_000;
 

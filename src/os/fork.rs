@@ -2,8 +2,9 @@
 //! `ffi/`.
 //!
 //! A child made by `fork` has a copy of all that its parent has in memory, the same connections, and of the parent's
-//! threads only the one that forked. Whoever must know notes the [`ForkEpoch`] when he is made, and asks later whether
-//! it is past. That takes no system call: the C library calls a handler in each child, and the handler counts.
+//! threads only the one that forked. An object that must know keeps the [`ForkEpoch`] that it was made in, and asks
+//! later whether it is past. That takes no system call: the C library calls a handler in each child, and the handler
+//! counts.
 //!
 //! What makes a child that shares memory or goes on to another program (`vfork`, `posix_spawn`, `Command`) calls no
 //! handlers, and needs none. What clones a process behind the back of the C library (a bare `clone` or `_Fork`) calls
@@ -20,7 +21,7 @@ use std::{
 /// How many forks lie between this process and the one that first asked.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// A process, as told from its ancestors and descendants.
+/// A process, as distinct from its ancestors and descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForkEpoch(usize);
 
@@ -31,8 +32,8 @@ impl ForkEpoch {
     /// The C library has no memory left to remember the handler.
     pub(crate) fn current() -> io::Result<ForkEpoch> {
         static IS_COUNTING: AtomicBool = AtomicBool::new(false);
-        // Not a `Once`, which would stay locked in a child that was forked meanwhile. A second registration does no harm:
-        // then each fork counts twice.
+        // Not a `Once`, which would stay locked in a child that was forked meanwhile. A second registration does no
+        // harm: then each fork counts twice.
         if !IS_COUNTING.load(Ordering::Acquire) {
             count_forks()?;
             IS_COUNTING.store(true, Ordering::Release);
@@ -40,13 +41,13 @@ impl ForkEpoch {
         Ok(ForkEpoch(FORKS.load(Ordering::Relaxed)))
     }
 
-    /// Whether this process was forked since, and has inherited what is of this generation.
+    /// Whether this process was forked since, and has inherited what was made in this epoch.
     pub(crate) fn is_forked(self) -> bool {
         // The handler runs in the child's only thread, before anything else there.
         self.0 != FORKS.load(Ordering::Relaxed)
     }
 
-    /// As a number that no other generation has, and never zero.
+    /// As a number that no other epoch has, and never zero.
     pub(crate) fn number(self) -> usize {
         self.0.wrapping_add(1)
     }
@@ -59,22 +60,23 @@ impl ForkEpoch {
 }
 
 #[cfg(unix)]
-#[expect(unsafe_code, reason = "nobody registers a handler without it")]
+#[expect(unsafe_code, reason = "no safe crate registers a handler")]
 fn count_forks() -> io::Result<()> {
     extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
-    // SAFETY: The handler does not unwind, and does nothing that is forbidden in the child of a process with many threads:
-    // it adds to an atomic number, waits for nobody and allocates nothing. It is part of the program, or of a library that
-    // takes its handlers with it when it is unloaded.
+    // SAFETY: The handler does not unwind, and does nothing that is forbidden in the child of a process with many
+    // threads: it adds to an atomic number, waits for nothing and allocates nothing. It is part of the program, or of a
+    // library that takes its handlers with it when it is unloaded.
     match unsafe { libc::pthread_atfork(None, None, Some(count)) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Lets the kernel wait no longer than this between two retransmissions of what the peer does not acknowledge. Without a
-/// limit the time doubles up to two minutes, so that a connection stays silent for as long again as the network was away.
+/// Lets the kernel wait no longer than this between two retransmissions of what the peer does not acknowledge. Without
+/// a limit the time doubles up to two minutes, so that a connection stays silent for as long again as the network was
+/// away.
 ///
 /// # Errors
 /// The kernel does not have the option (Linux before 6.15), or not for this socket.
@@ -92,8 +94,8 @@ const TCP_RTO_MAX_MS: libc::c_int = 44;
 #[expect(unsafe_code, reason = "no safe crate sets an option that it does not know")]
 fn set_tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes of `value` during the call
-    // and keeps no pointer.
+    // SAFETY: The descriptor is open for as long as it is borrowed. The kernel reads `size` bytes of `value` during the
+    // call and keeps no pointer.
     let result =
         unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, (&raw const value).cast(), size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -1,6 +1,19 @@
-//! The only code that touches the operating system: sockets, poll, clocks, entropy, threads and locks, host names, fork.
+//! The seam: the only code that touches the operating system.
 //!
-//! The layers above use the system through this module alone. A simulator or a model checker replaces it as a whole.
+//! The layers above use the system through this module alone. A simulator or a model checker replaces it as a whole,
+//! and includes the layers above as they are (`tests/sim/os`, `tests/models/os`).
+//!
+//! | file | what |
+//! |---|---|
+//! | [`channel`] | a sleep that several channels can end |
+//! | [`clock`] | the lease clock, the steady clock, the wall clock |
+//! | [`entropy`] | owner tokens and jitter |
+//! | [`fork`] | whether the process was forked. The one file of unsafe code, so that a socket option stands there, too |
+//! | [`poll`] | waiting for sockets |
+//! | [`resolve`] | host names to addresses |
+//! | [`stream`] | non-blocking TCP and Unix sockets |
+//! | [`sync`] | locks and threads |
+//! | [`waker`] | ending a poll from another thread |
 
 pub(crate) mod channel;
 pub(crate) mod clock;
@@ -11,4 +24,3 @@ pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod waker;
-pub(crate) mod wall;

@@ -1,8 +1,8 @@
 //! What the driver polls, and what it found.
 //!
 //! The list is kept from one poll to the next, and only what has changed is written anew. It is out of the world while
-//! somebody polls, so that the world is free meanwhile, and holds on to its streams: a descriptor that is being polled is
-//! not closed and given to somebody else.
+//! a thread polls, so that other threads can use the connections meanwhile, and holds on to its streams: a descriptor
+//! that is being polled is not closed and given to another stream.
 
 use crate::algorithm::node::{MAX_NODES, NodeId, NodeSet};
 use crate::os::stream::Stream;
@@ -26,7 +26,7 @@ pub(crate) struct Watch {
     waker: Arc<Waker>,
     /// By node.
     pub(crate) streams: Box<[Option<Interest>]>,
-    /// The subscriber connections, by node; none while nobody waits.
+    /// The subscriber connections, by node; none while no caller waits.
     pub(crate) ears: Vec<Option<Interest>>,
     /// The nodes whose subscriber connection is ready for something.
     pub(crate) attentive: NodeSet,
@@ -111,9 +111,9 @@ impl Watch {
         }
     }
 
-    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors (RLIMIT_NOFILE) was lowered below
-    /// their number. Sleeps for a moment, because the caller would ask again at once and use a whole processor. Then each
-    /// stream may be ready: reading from one that is not does no harm, so requests are answered all the same.
+    /// Poll fails, and perhaps for good: there is no memory, or the limit of descriptors (RLIMIT_NOFILE) was lowered
+    /// below their number. Sleeps for a moment, because the caller would ask again at once and use a whole processor.
+    /// Then each stream may be ready: reading from one that is not does no harm, so requests are answered all the same.
     fn look_without_poll(&mut self, left: Duration) {
         std::thread::sleep(left.min(PAUSE));
         self.woken = true;

@@ -4,7 +4,7 @@
 //! signals: `send` with `MSG_NOSIGNAL`, or `SO_NOSIGPIPE` where that flag does not exist. A call that a signal
 //! interrupted is made again.
 //!
-//! In a child made by `fork` a stream is the parent's, and dead: no byte of it is written or read there, and no option set.
+//! In a child made by `fork` a stream belongs to the parent: no byte of it is written or read there, and no option set.
 
 use crate::algorithm::fault::Cause;
 use crate::os::fork::ForkEpoch;
@@ -19,9 +19,10 @@ use std::time::Duration;
 /// that is merely stopped still has a kernel that acknowledges.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(10);
-/// Longest time between two retransmissions. It doubles with each, and without a limit a connection through a network that
-/// was away for some seconds stays silent for as long again. A second is the least that the kernel takes for the option
-/// (`TCP_RTO_MAX_MS`, since Linux 6.15), so the first answer after the network is back may come up to a second later.
+/// Longest time between two retransmissions. It doubles with each, and without a limit a connection through a network
+/// that was away for some seconds stays silent for as long again. A second is the least that the kernel takes for the
+/// option (`TCP_RTO_MAX_MS`, since Linux 6.15), so the first answer after the network is back may come up to a second
+/// later.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const RETRANSMISSION_DELAY_LIMIT: Duration = Duration::from_secs(1);
 /// Silence after which the kernel asks the other one whether the connection is still there.

@@ -1,7 +1,7 @@
 //! The locks and threads of this library, as all of it uses them.
 //!
-//! The hand-over of driving and the automatic extension are written against the names in this module alone, so that a model
-//! checker can put its own locks and threads in their place.
+//! The hand-over of driving and the automatic extension are written against the names in this module alone, so that a
+//! model checker can put its own locks and threads in their place.
 
 use crate::os::fork::ForkEpoch;
 use std::cell::Cell;
@@ -26,8 +26,8 @@ pub(crate) fn set_in_callback(is_in_callback: bool) {
     IN_CALLBACK.set(is_in_callback);
 }
 
-/// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a lock
-/// that is still held must be released even by a program that is falling apart.
+/// Locks, also after a panic elsewhere: what these mutexes protect is consistent whenever no call is running, and a
+/// lock that is still held must be released even by a program that panics.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -58,7 +58,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
 #[cfg(unix)]
 pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     use std::os::unix::thread::JoinHandleExt;
-    // Not by `thread::current`: that leaves a note of the thread that asks, and of a main thread that is not Rust's for ever.
+    // Not by `thread::current`: that leaves a note of the thread that asks, and of a main thread that is not Rust's for
+    // ever.
     thread.as_pthread_t() == nix::sys::pthread::pthread_self()
 }
 
@@ -68,10 +69,10 @@ pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() == std::thread::current().id()
 }
 
-/// Keeps other threads out for a few instructions, and a child of `fork` not for ever: there, a mutex would stay locked
-/// that a thread had which is not the one that forked. What that one left half done must do no harm.
+/// Keeps other threads out for a few instructions. In a child of `fork`, a mutex stays locked if a thread held it that
+/// did not fork; this lock does not. What that thread left half done must do no harm.
 pub(crate) struct ForkSafeSpinLock {
-    /// The number of its generation while a thread is inside, otherwise zero.
+    /// The number of its fork epoch while a thread is inside, otherwise zero.
     inside: AtomicUsize,
 }
 
@@ -85,7 +86,7 @@ impl ForkSafeSpinLock {
         let here = ForkEpoch::current().map_or(1, ForkEpoch::number);
         loop {
             let inside = self.inside.load(Ordering::Relaxed);
-            // A thread of another generation is not in this process.
+            // A thread of another fork epoch is not in this process.
             let is_free = inside != here;
             if is_free && self.inside.compare_exchange(inside, here, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 break;
@@ -103,13 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_passes_a_turnstile() {
-        let (turnstile, count) = (ForkSafeSpinLock::new(), AtomicUsize::new(0));
+    fn one_thread_at_a_time_passes() {
+        let (spin_lock, count) = (ForkSafeSpinLock::new(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..5000 {
-                        turnstile.pass(|| {
+                        spin_lock.pass(|| {
                             let before = count.load(Ordering::Relaxed);
                             yield_now();
                             count.store(before + 1, Ordering::Relaxed);
@@ -122,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_stayed_with_the_parent_blocks_no_turnstile() {
-        let turnstile = ForkSafeSpinLock { inside: AtomicUsize::new(ForkEpoch::of_a_parent().number()) };
-        assert_eq!(turnstile.pass(|| turnstile.inside.load(Ordering::Relaxed)), ForkEpoch::current().unwrap().number());
-        assert_eq!(turnstile.inside.into_inner(), 0);
+    fn a_thread_that_stayed_with_the_parent_blocks_no_lock() {
+        let spin_lock = ForkSafeSpinLock { inside: AtomicUsize::new(ForkEpoch::of_a_parent().number()) };
+        assert_eq!(spin_lock.pass(|| spin_lock.inside.load(Ordering::Relaxed)), ForkEpoch::current().unwrap().number());
+        assert_eq!(spin_lock.inside.into_inner(), 0);
     }
 }

@@ -1,8 +1,8 @@
 //! Wakes a thread that polls, from another thread.
 //!
 //! A thread in poll sees what happens to the descriptors it was given and nothing else. One of them belongs to a waker,
-//! which anybody can make readable. A pair of sockets does it on every system, without unsafe code; neither end blocks.
-//! A child made by `fork` has the same pair, and wakes nobody with it.
+//! which any thread can make readable. A pair of sockets does it on every system, without unsafe code; neither end
+//! blocks. A child made by `fork` has the same pair, and wakes no thread with it.
 
 use crate::os::fork::ForkEpoch;
 use std::io;
@@ -28,7 +28,7 @@ impl Waker {
         Ok(Waker { sender, receiver, created_in: ForkEpoch::current()? })
     }
 
-    /// Whether this process is a child of the one that made it, where nobody is to be woken.
+    /// Whether this process is a child of the one that made it, where no thread is to be woken.
     pub(crate) fn is_inherited(&self) -> bool {
         self.created_in.is_forked()
     }

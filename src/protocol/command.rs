@@ -1,7 +1,7 @@
 //! Every command we send, and what its reply means.
 //!
 //! A reply of a type that the command never answers with is a [`ProtocolError`]: the connection is out of step, and the
-//! next reply on it might be taken for somebody else's.
+//! next reply on it might be taken for the answer to another request.
 
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
@@ -67,8 +67,9 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
     }
 }
 
-/// Frees the lock if it is ours: compare and delete. With a hint, the node publishes it on the key's [channel](CHANNEL): within
-/// the script, or, in a dialect that [publishes apart](Dialect::publishes_apart), by a command with a reply of its own.
+/// Frees the lock if it is ours: compare and delete. With a hint, the node publishes it on the key's
+/// [channel](CHANNEL): within the script, or, in a dialect that [publishes apart](Dialect::publishes_apart), by a
+/// command with a reply of its own.
 pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, hint: Option<Hint>) {
     let mut space = [0; 20];
     let token = &token.digits();
@@ -98,7 +99,8 @@ pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         Reply::Integer(1..) => Ok(Answer::Vote(Vote::Granted)),
         Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
         Reply::Error(text) => Ok(match error_reply::cause(text) {
-            // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own for that.
+            // A list or a hash stands under our key: whatever it is, it is not our token. `DELEX` has words of its own
+            // for that.
             Cause::Server("WRONGTYPE") => Answer::Vote(Vote::Refused),
             Cause::Server("ERR") if text.starts_with(b"ERR Key should be of string type") => {
                 Answer::Vote(Vote::Refused)
@@ -129,7 +131,7 @@ pub fn select(out: &mut Vec<u8>, database: u32) {
 ///
 /// # Errors
 /// A reply that neither command gives.
-pub fn greeting_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>, ProtocolError> {
+pub fn handshake_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(None),
         Reply::Error(text) => Ok(Some(match error_reply::cause(text) {
@@ -140,7 +142,7 @@ pub fn greeting_reply(reply: Reply<'_>, refused: Cause) -> Result<Option<Cause>,
     }
 }
 
-/// Asks who the server is: `INFO section`.
+/// Asks the server what it is: `INFO section`.
 pub fn info(out: &mut Vec<u8>, section: &str) {
     resp::encode(out, &[b"INFO", section.as_bytes()]);
 }
@@ -150,7 +152,7 @@ pub fn info(out: &mut Vec<u8>, section: &str) {
 pub enum InfoReply<'b> {
     /// The lines of the section.
     Text(&'b [u8]),
-    /// The user may not ask, or the command is renamed: who the server is stays unknown.
+    /// The user may not ask, or the command is renamed: what the server is stays unknown.
     Withheld,
     /// The server will not talk to us.
     Refused(Cause),
@@ -172,7 +174,8 @@ pub fn info_reply(reply: Reply<'_>) -> Result<InfoReply<'_>, ProtocolError> {
     }
 }
 
-/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without it.
+/// Whether the server does not have the command, or not one that its script calls: another way to ask may go without
+/// it.
 pub(super) fn is_unknown(text: &[u8]) -> bool {
     is_unknown_command(text) || script_error::is_unknown_inside(text)
 }
@@ -329,21 +332,21 @@ mod tests {
 
     #[test]
     fn greetings_are_accepted_refused_or_withheld() {
-        assert_eq!(greeting_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
-        assert_eq!(greeting_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
+        assert_eq!(handshake_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
+        assert_eq!(handshake_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
         assert_eq!(
-            greeting_reply(Reply::Error(b"ERR DB index is out of range"), Cause::Database),
+            handshake_reply(Reply::Error(b"ERR DB index is out of range"), Cause::Database),
             Ok(Some(Cause::Database))
         );
         assert_eq!(
-            greeting_reply(Reply::Error(b"NOAUTH Authentication required."), Cause::Database),
+            handshake_reply(Reply::Error(b"NOAUTH Authentication required."), Cause::Database),
             Ok(Some(Cause::Auth))
         );
         assert_eq!(
-            greeting_reply(Reply::Error(b"ERR max number of clients reached"), Cause::Auth),
+            handshake_reply(Reply::Error(b"ERR max number of clients reached"), Cause::Auth),
             Ok(Some(Cause::TooManyClients))
         );
-        assert_eq!(greeting_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
+        assert_eq!(handshake_reply(Reply::Integer(1), Cause::Auth), Err(ProtocolError::UnexpectedReply));
         assert_eq!(info_reply(Reply::Bulk(Some(b"x:1"))), Ok(InfoReply::Text(b"x:1")));
         assert_eq!(info_reply(Reply::Error(b"NOPERM no")), Ok(InfoReply::Withheld));
         assert_eq!(info_reply(Reply::Error(b"ERR unknown command 'INFO'")), Ok(InfoReply::Withheld));

@@ -1,7 +1,7 @@
 //! The commands that an operation can be sent as, and which of them a node has been asked in.
 //!
-//! Servers differ in how they compare a key with a token and act on it. A node that does not know a command, or does not
-//! permit it to our user, is asked in the next dialect, within the same call (rule 7.6):
+//! Servers differ in how they compare a key with a token and act on it. A node that does not know a command, or does
+//! not permit it to our user, is asked in the next dialect, within the same call (rule 7.6):
 //!
 //! ```text
 //!    preferred ── unsupported ──► the likeliest untried ── … ──► none left: a fault
@@ -34,9 +34,9 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialects of an extension, the better first.
-    pub const EXTENSION: [Dialect; 2] = [Dialect::Eval, Dialect::SetIfeq];
+    pub const FOR_EXTENSION: [Dialect; 2] = [Dialect::Eval, Dialect::SetIfeq];
     /// The dialects of a release, the likeliest first.
-    pub const RELEASE: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
+    pub const FOR_RELEASE: [Dialect; 3] = [Dialect::Eval, Dialect::Delifeq, Dialect::Delex];
 
     /// Whether the hint of a release goes out as a command of its own.
     pub fn publishes_apart(self) -> bool {
@@ -116,11 +116,11 @@ mod tests {
         let (mut tried, mut ways) = (Attempted::first(first), vec![first]);
         for (turn, &answer) in answers.iter().enumerate() {
             if turn > 0 {
-                tried = tried.again(*preferred, &Dialect::RELEASE);
+                tried = tried.again(*preferred, &Dialect::FOR_RELEASE);
                 *preferred = tried.last();
                 ways.push(tried.last());
             }
-            if let Some(answer) = tried.take(answer, &Dialect::RELEASE, "THIS or THAT") {
+            if let Some(answer) = tried.take(answer, &Dialect::FOR_RELEASE, "THIS or THAT") {
                 return (ways, Some(answer));
             }
         }
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn requests_under_way_together_settle_on_one_dialect() {
         let [mut first, mut second] = [Attempted::first(Eval); 2];
-        let take = |tried: &mut Attempted| tried.take(UNKNOWN, &Dialect::RELEASE, "");
+        let take = |tried: &mut Attempted| tried.take(UNKNOWN, &Dialect::FOR_RELEASE, "");
         assert_eq!((take(&mut first), take(&mut second)), (None, None));
-        let preferred = first.again(Eval, &Dialect::RELEASE).last();
+        let preferred = first.again(Eval, &Dialect::FOR_RELEASE).last();
         assert_eq!(preferred, Delifeq);
-        assert_eq!(second.again(preferred, &Dialect::RELEASE).last(), Delifeq);
+        assert_eq!(second.again(preferred, &Dialect::FOR_RELEASE).last(), Delifeq);
     }
 }

@@ -5,8 +5,8 @@
 //!   unix://[user:password@]path[?db=database][&durable=true]
 //! ```
 //!
-//! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`. Errors
-//! say what is wrong without quoting the URL, because the password is in it; neither `Debug` nor `Display` shows it.
+//! User, password and path may be percent-encoded. A password without a user is written `redis://:password@host`.
+//! Errors never quote the URL, because the password is in it. Neither `Debug` nor `Display` shows the password.
 
 use crate::protocol::handshake::Handshake;
 use std::fmt::{self, Write as _};
@@ -124,8 +124,7 @@ impl fmt::Display for Endpoint {
             Address::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
             Address::Tcp(host, port) => write!(f, "{host}:{port}"),
             Address::Unix(path) => {
-                f.write_str("unix:")?;
-                // A line break in a path must not become one in a log.
+                f.write_str("unix:")?; // A line break in a path must not become one in a log.
                 path.to_string_lossy().chars().try_for_each(|character| match character.is_control() {
                     true => write!(f, "{}", character.escape_default()),
                     false => f.write_char(character),
@@ -144,25 +143,35 @@ impl fmt::Debug for Endpoint {
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            EndpointError::Unencoded(character) => {
-                let code = u32::from(*character);
-                return write!(f, "a {character} that is not part of a URL; in a user or password write it as %{code:02X}");
+            Self::Unencoded(character) => {
+                let (code, place) = (u32::from(*character), "in a user or password write it as");
+                return write!(f, "a {character} that is not part of a URL; {place} %{code:02X}");
             }
-            EndpointError::BadEncoding => "malformed percent-encoding; write % as %25 in a user, password or path",
-            EndpointError::BadDatabase => "the database must be a number, as in redis://host:6379/2",
-            EndpointError::BadDurable => "durable takes true or false, as in redis://host:6379?durable=true",
-            EndpointError::BadHost => "malformed host; an IPv6 address stands in brackets, a special character in a password is percent-encoded",
-            EndpointError::BadPort => "the port must be a number from 1 to 65535",
-            EndpointError::Blank => "a blank or line break in the URL; in a user, password or path write a blank as %20",
-            EndpointError::NoHost => "no host; write redis://host:port",
-            EndpointError::NoPath => "no path; write unix:///path/to/socket",
-            EndpointError::NoPassword => "a user without a password; write redis://user:password@host",
-            EndpointError::NoScheme => "not a node URL; write redis://host:port or unix:///path/to/socket",
-            EndpointError::Tls => "TLS is not supported yet; use redis:// inside a trusted network or a TLS tunnel on this machine",
-            EndpointError::RepeatedParameter => "a parameter is given twice",
-            EndpointError::UnknownParameter => "unknown parameter; known are durable=true, durable=false and, in a unix:// URL, db=number",
-            EndpointError::UnsupportedScheme => "not an independent master; cluster, sentinel and proxies cannot vote, name each master by redis://host:port",
-            EndpointError::UnixUnsupported => "this system has no Unix domain sockets",
+            Self::BadEncoding => "malformed percent-encoding; write % as %25 in a user, password or path",
+            Self::BadDatabase => "the database must be a number, as in redis://host:6379/2",
+            Self::BadDurable => "durable takes true or false, as in redis://host:6379?durable=true",
+            Self::BadHost => {
+                "malformed host; an IPv6 address stands in brackets, a special character in a \
+                password is percent-encoded"
+            }
+            Self::BadPort => "the port must be a number from 1 to 65535",
+            Self::Blank => "a blank or line break in the URL; in a user, password or path write a blank as %20",
+            Self::NoHost => "no host; write redis://host:port",
+            Self::NoPath => "no path; write unix:///path/to/socket",
+            Self::NoPassword => "a user without a password; write redis://user:password@host",
+            Self::NoScheme => "not a node URL; write redis://host:port or unix:///path/to/socket",
+            Self::Tls => {
+                "TLS is not supported yet; use redis:// inside a trusted network or a TLS tunnel on this machine"
+            }
+            Self::RepeatedParameter => "a parameter is given twice",
+            Self::UnknownParameter => {
+                "unknown parameter; known are durable=true, durable=false and, in a unix:// URL, db=number"
+            }
+            Self::UnsupportedScheme => {
+                "not an independent master; cluster, sentinel and proxies cannot vote, name each master by \
+                redis://host:port"
+            }
+            Self::UnixUnsupported => "this system has no Unix domain sockets",
         })
     }
 }
@@ -194,8 +203,8 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), greeting, durable })
 }
 
-/// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may hold
-/// slashes; nothing may hold `#`.
+/// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
+/// hold slashes; nothing may hold `#`.
 fn unencoded(rest: &str, is_slash_special: bool) -> Option<char> {
     let login = rest.rsplit_once('@').map_or("", |(login, _)| login);
     let is_special = |&character: &char| character == '?' || character == '/' && is_slash_special;

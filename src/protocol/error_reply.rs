@@ -1,7 +1,7 @@
 //! What error replies mean: the cause of a fault, and the detail of its message.
 //!
-//! Error replies are told apart by beginnings that servers are known to use. Some of them echo a user's name, so nothing
-//! is looked for behind the beginning.
+//! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
+//! nothing is looked for behind the beginning.
 
 use super::script_error;
 use crate::algorithm::detail::Detail;
@@ -13,8 +13,8 @@ pub fn fault(text: &[u8], command: &'static str) -> Fault {
     if fault.cause == Cause::NoPermission { fault.with(denial(text, command)) } else { fault }
 }
 
-/// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a script
-/// is left out.
+/// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a
+/// script is left out.
 pub fn cause(text: &[u8]) -> Cause {
     const UNRECOGNISED: &str = "unrecognised";
     /// Words of error replies that have no cause of their own but say something to an operator.

@@ -9,12 +9,12 @@
 //! ```
 //!
 //! The script comes first wherever it works, because it extends with `PEXPIRE`: a server whose memory is full refuses
-//! `SET` and would let a lock run out that it holds. `SET IFEQ` is for nodes without scripts. Its null does not say whether
-//! the key is another token's or gone, so it counts as not ours, and such a node is not repaired.
+//! `SET` and would let a lock run out that it holds. `SET IFEQ` is for nodes without scripts. Its null does not say
+//! whether the key is another token's or gone, so it counts as not ours, and such a node is not repaired.
 //!
 //! Neither creates a key, so an extension that runs late, after the release of its lock, does nothing. But either sets
-//! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely on
-//! the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
+//! the time to live to what it was asked for, even if that is less than was left. A holder that asks for less must rely
+//! on the shorter lease from then on, even if too few nodes answer: those that did not may have done it.
 
 use super::command;
 use super::dialect::{Answer, Dialect};
@@ -26,7 +26,8 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 
-/// Lets the key live for `ttl_millis` from now on if it is ours: by the script, unless the dialect is [`Dialect::SetIfeq`].
+/// Lets the key live for `ttl_millis` from now on if it is ours: by the script, unless the dialect is
+/// [`Dialect::SetIfeq`].
 pub fn extend(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
     let (token, ttl) = (&token.digits(), resp::decimal(ttl_millis, &mut digits));

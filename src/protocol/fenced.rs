@@ -10,9 +10,9 @@
 //!    ours, raised too far    -          -          FenceAhead         :-3; what stands there is not touched
 //! ```
 //!
-//! All is one script, [`FENCE`](super::script::FENCE), because no command does it. A server that has answered it once on a connection
-//! is called by the script's hash from then on, unless it keeps forgetting. A node without scripts, or one that does not
-//! let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
+//! All is one script, [`FENCE`](super::script::FENCE), because no command does it. A server that has answered it once
+//! on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without scripts, or
+//! one that does not let our user run them, cannot hold fenced locks: [`Cause::NoScripts`].
 
 use super::command::is_unknown_command;
 use super::dialect::{Answer, Dialect};
@@ -86,8 +86,8 @@ pub fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result
 fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match reply {
         Reply::Bulk(Some(digits)) => match FencingToken::from_digits(digits) {
-            // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other nodes
-            // would be raised to it.
+            // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other
+            // nodes would be raised to it.
             Some(fence) if fence.is_ahead_of(least) => Ok(fault(Cause::FenceAhead)),
             Some(fence) => Ok(Answer::Fence(fence)),
             None => Err(ProtocolError::UnexpectedReply),

@@ -1,7 +1,7 @@
-//! How a connection introduces itself: who we are to the server, in which database we work, and who it is.
+//! How a connection introduces itself: the user, the database, and what the server says about itself.
 //!
-//! Its parts go out in one flight and are answered in the same order. Each may be refused; what is told of memory and
-//! persistence rejects no connection, and neither does its refusal.
+//! Its parts go out in one flight and are answered in the same order. Each may be refused; what `INFO` says about
+//! memory and persistence rejects no connection, and neither does its refusal.
 
 use super::command::{self, InfoReply};
 use super::error_reply;
@@ -25,7 +25,7 @@ pub struct Handshake {
     pub checks_durability: bool,
 }
 
-/// A part of a greeting, in the order in which they go out.
+/// A part of a handshake, in the order in which they go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Auth,
@@ -37,15 +37,16 @@ pub(super) enum Part {
 }
 
 impl Handshake {
-    /// Writes it, and gives each part that it has.
-    pub(super) fn write(&self, out: &mut Vec<u8>, mut each: impl FnMut(Part)) {
+    /// Writes it, and gives the parts that it has.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Vec<Part> {
+        let mut parts = Vec::new();
         if let Some(password) = &self.password {
             command::auth(out, self.user.as_deref(), password);
-            each(Part::Auth);
+            parts.push(Part::Auth);
         }
         if self.database != 0 {
             command::select(out, self.database);
-            each(Part::Select);
+            parts.push(Part::Select);
         }
         for (section, part) in [
             ("server", Part::InfoServer),
@@ -55,14 +56,15 @@ impl Handshake {
         ] {
             if part != Part::InfoPersistence || self.checks_durability {
                 command::info(out, section);
-                each(part);
+                parts.push(part);
             }
         }
+        parts
     }
 }
 
 impl Part {
-    /// Whether the greeting is answered in full with this.
+    /// Whether the handshake is answered in full with this.
     pub(super) fn is_last(self) -> bool {
         self == Part::InfoReplication
     }
@@ -89,8 +91,8 @@ impl Part {
             }
         };
         let info = match self {
-            Part::Auth => return Ok(command::greeting_reply(reply, Cause::Auth)?.map(refusal)),
-            Part::Select => return Ok(command::greeting_reply(reply, Cause::Database)?.map(refusal)),
+            Part::Auth => return Ok(command::handshake_reply(reply, Cause::Auth)?.map(refusal)),
+            Part::Select => return Ok(command::handshake_reply(reply, Cause::Database)?.map(refusal)),
             Part::InfoServer | Part::InfoMemory | Part::InfoPersistence | Part::InfoReplication => {
                 command::info_reply(reply)?
             }
@@ -124,8 +126,8 @@ mod tests {
     use super::*;
 
     fn parts(greeting: &Handshake) -> (String, Vec<Part>) {
-        let (mut flight, mut parts) = (Vec::new(), Vec::new());
-        greeting.write(&mut flight, |part| parts.push(part));
+        let mut flight = Vec::new();
+        let parts = greeting.write(&mut flight);
         (String::from_utf8(flight).unwrap(), parts)
     }
 

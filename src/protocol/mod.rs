@@ -1,9 +1,41 @@
-//! What is said to Redis and Valkey servers: RESP2, commands and their replies, handshakes, scripts, and the accounting of
-//! replies. Pure, as [`algorithm`](crate::algorithm) is: no socket, clock, thread or entropy.
+//! What goes between a client and one Redis or Valkey server: RESP2, commands and their replies, handshakes, scripts,
+//! and which reply belongs to which request. Pure, as [`algorithm`](crate::algorithm) is: no socket, clock, thread or
+//! entropy.
+//!
+//! # The path of one command
+//!
+//! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): acquire, extend, raise
+//!    or release, with a fence if the lock has one.
+//! 2. [`Session::queue`](session::Session::queue) chooses the [`Dialect`](dialect::Dialect) that this server is asked
+//!    in. A script that the server has run goes by its hash ([`script`]).
+//! 3. [`command`], [`extension`] or [`fenced`] writes the command at the end of the connection's
+//!    [`Traffic`](traffic::Traffic). In front of it goes the question whether the server is still a master, if the last
+//!    answer to that is old. Behind a release goes its hint ([`publish`]).
+//! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
+//! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
+//! 6. The same file that wrote the command gives the reply its meaning, an [`Answer`](dialect::Answer). [`error_reply`]
+//!    classifies errors.
+//! 7. [`Session::next_event`](session::Session::next_event) hands out a [`SessionEvent`](session::SessionEvent): a
+//!    vote, unless the node may not vote, or that another dialect is worth trying. The engine then calls
+//!    [`Session::ask_again`](session::Session::ask_again).
+//!
+//! [`endpoint`] reads URLs, [`handshake`] and [`server_info`] open a connection, [`subscription`] is the connection
+//! that hints arrive on.
+//!
+//! # What a new command may touch
+//!
+//! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
+//!   a test.
+//! - For an operation on a key: [`operation`], [`dialect`], and the two matches of
+//!   [`SentOperation`](session::SentOperation). For a question: one variant of the session's `Request` and of
+//!   `SessionEvent`.
+//! - What servers of every version answer to it: `error_texts.txt`, and `tests/it/alike.rs`, which compares the
+//!   embedded node.
+//!
+//! Nothing above the engine and nothing in `algorithm` changes with it.
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 
-mod buffer;
 pub mod command;
 pub mod dialect;
 pub mod endpoint;
@@ -20,3 +52,4 @@ mod script_error;
 pub mod server_info;
 pub mod session;
 pub mod subscription;
+pub mod traffic;

@@ -76,8 +76,8 @@ impl Operation {
     pub(super) fn dialects(self) -> &'static [Dialect] {
         match self {
             Operation::Acquire { fence: None, .. } => &[Dialect::Set],
-            Operation::Extend { fence: None, .. } => &Dialect::EXTENSION,
-            Operation::Release { fence: None, .. } => &Dialect::RELEASE,
+            Operation::Extend { fence: None, .. } => &Dialect::FOR_EXTENSION,
+            Operation::Release { fence: None, .. } => &Dialect::FOR_RELEASE,
             _ => &[Dialect::Eval],
         }
     }

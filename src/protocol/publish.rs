@@ -1,7 +1,8 @@
-//! Turn-taking among programs: a release publishes a hint on a channel of the key's own, for the clients that wait for the lock.
+//! Turn-taking among programs: a release publishes a hint on a channel of the key's own, for the clients that wait for
+//! the lock.
 //!
-//! A hint ends a wait early and decides nothing. So it goes out with the release, within its script or directly behind it. Its
-//! reply says only whether the node permits publishing, and how many subscribers there are.
+//! A hint ends a wait early and decides nothing. So it goes out with the release, within its script or directly behind
+//! it. Its reply says only whether the node permits publishing, and how many subscribers there are.
 
 use super::error_reply;
 use super::resp::{self, Reply};

@@ -70,8 +70,8 @@ pub enum Abandoned {
     Acquire,
     /// It was only a question.
     Check,
-    /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends it
-    /// wherever it is.
+    /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends
+    /// it wherever it is.
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
@@ -104,8 +104,8 @@ impl HandshakeState {
         matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
     }
 
-    /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the second
-    /// is refused because of our own key.
+    /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the
+    /// second is refused because of our own key.
     pub(super) fn counted(self, vote: Vote) -> Vote {
         match self {
             HandshakeState::Rejected(fault) => Vote::Fault(fault),

@@ -3,7 +3,8 @@
 //! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean. That
 //! opening is for readers; what goes over the wire begins after it.
 //!
-//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting: [`ScriptCache`].
+//! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting:
+//! [`ScriptCache`].
 
 use super::dialect::Dialect;
 
@@ -21,8 +22,8 @@ pub const FENCE_SHA1: &str = "471fdc68a4ff73a5746c64f9c1f082bda8ac3956";
 /// server whether it still is.
 pub const RELEASE_SHA1: &str = "dd12ea445da65aeeca6ce92e29939c3267883e1b";
 
-/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server that
-/// forbids the hash, or forgets scripts all the time, does so for good.
+/// How often on one connection a server may not know a script that it has run. To flush its scripts is rare. A server
+/// that forbids the hash, or forgets scripts all the time, does so for good.
 const HASH_REFUSALS: u8 = 3;
 
 /// A script that is run often enough to go by its hash.
@@ -69,7 +70,8 @@ impl ScriptCache {
         self.scripts[script as usize].has_run = true;
     }
 
-    /// The server does not know the hash, or does not permit it. Of several requests that were under way together, one counts.
+    /// The server does not know the hash, or does not permit it. Of several requests that were under way together, one
+    /// counts.
     pub(super) fn note_refusal(&mut self, script: Script) {
         let entry = &mut self.scripts[script as usize];
         if std::mem::take(&mut entry.has_run) {

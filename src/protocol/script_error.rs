@@ -1,7 +1,7 @@
 //! Errors raised inside scripts: what the command inside the script said, without what the server put around it.
 //!
-//! Since 7.0, Redis passes the error of a command inside a script on with its own code in front, and Valkey does too. Older
-//! servers put a place in front of most of them, and one more around what a script raises and does not catch:
+//! Since 7.0, Redis passes the error of a command inside a script on with its own code in front, and Valkey does too.
+//! Older servers put a place in front of most of them, and one more around what a script raises and does not catch:
 //!
 //! ```text
 //!    returned   @user_script: 11: -READONLY You can't write against a read only replica.
@@ -9,8 +9,8 @@
 //!               ERR Error running script (call to f_…): @user_script:1: WRONGTYPE Operation against a key holding …
 //! ```
 //!
-//! The error's code is what follows the last place. Texts that do not open as these do are not searched: other errors echo
-//! what they were sent, and a key may be named like a place.
+//! The error's code is what follows the last place. Texts that do not open as these do are not searched: other errors
+//! echo what they were sent, and a key may be named like a place.
 
 const PLACE: &[u8] = b"@user_script:";
 
@@ -26,7 +26,8 @@ pub(super) fn raised(text: &[u8]) -> &[u8] {
     error.strip_prefix(b"-").unwrap_or(error)
 }
 
-/// Whether an error, as [`raised`] gives it, says that the user may not run a command inside the script, or touch its key.
+/// Whether an error, as [`raised`] gives it, says that the user may not run a command inside the script, or touch its
+/// key.
 pub(super) fn is_denied(error: &[u8]) -> bool {
     let error = error.strip_prefix(b"ERR ").unwrap_or(error);
     // Redis 6.2 and 7.0; Redis 7.2 and later, and Valkey.

@@ -1,7 +1,7 @@
-//! Who a server says it is: what `INFO` tells of its process, version, mode, role, memory and persistence.
+//! What a server is: what `INFO` says about its process, version, mode, role, memory and persistence.
 //!
-//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is shown
-//! of it is made of numbers, and of words that are known here: never text as the server sent it.
+//! A server may withhold it (an ACL without `INFO`): then everything here is unknown, and nothing is assumed. What is
+//! shown of it is made of numbers, and of words that are known here: never text as the server sent it.
 
 use super::dialect::Dialect;
 use crate::algorithm::fault::Cause;
@@ -10,7 +10,7 @@ use crate::algorithm::run_id::{ReplicationIds, RunId};
 use std::fmt;
 use std::time::Duration;
 
-/// What a node has told of itself on one connection.
+/// What a node has said about itself on one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerInfo {
     run_id: Option<RunId>,
@@ -101,8 +101,8 @@ impl ServerInfo {
         self.run_id
     }
 
-    /// For how long the process has been up at least, by its own account; zero if it does not say. Two readings of a wall clock
-    /// lie behind it, each cut off to a whole second.
+    /// For how long the process has been up at least, by its own account; zero if it does not say. Two readings of a
+    /// wall clock lie behind it, each cut off to a whole second.
     pub fn uptime(&self) -> Duration {
         Duration::from_secs(self.uptime_seconds.saturating_sub(1))
     }
@@ -142,8 +142,8 @@ impl ServerInfo {
         self.eviction.filter(|_| self.memory_limit > 0)
     }
 
-    /// Whether the server appends its writes to a file; unknown if withheld, not asked, or while the server loads its data:
-    /// it switches the file off until it has read it. `INFO` does not show `appendfsync` in any version.
+    /// Whether the server appends its writes to a file; unknown if withheld, not asked, or while the server loads its
+    /// data: it switches the file off until it has read it. `INFO` does not show `appendfsync` in any version.
     pub fn aof_enabled(&self) -> Option<bool> {
         self.aof_enabled.filter(|_| !self.loading)
     }

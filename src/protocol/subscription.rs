@@ -1,27 +1,28 @@
-//! A subscriber connection's conversation: which keys it listens for, and what it hears.
+//! A subscriber connection's conversation: which keys it listens for, and the hints that arrive.
 //!
 //! In RESP2 a connection that listens can do nothing else, so each node has one besides its ordered one, for all keys.
-//! What the server says there is of two kinds: answers, in the order of what was asked, and hints, which may stand between
-//! any two answers. A hint says that a lock was released, and nothing more; it is no vote, and a lost one costs time only.
+//! What the server sends there is of two kinds: answers, in the order of what was asked, and hints, which may stand
+//! between any two answers. A hint says that a lock was released, and nothing more; it is no vote, and a lost one costs
+//! time only.
 //!
 //! ```text
 //!   absent ── subscribe ──► asked ── confirmed ──► live ── unsubscribe ──► leaving ── confirmed ──► absent
-//!                             └── refused: this connection is of no use
+//!                             └── refused: this connection cannot be used
 //! ```
 //!
-//! Parsing is strict: a hint on a channel that is not live, an answer that nobody asked for or that names another channel,
-//! is a protocol error, after which the connection is given up.
+//! Parsing is strict: a hint on a channel that is not live, an answer without a request or one that names another
+//! channel, is a protocol error, after which the connection is given up.
 //!
 //! How to drive it: as a [`Session`](super::session::Session), with [`subscribe`](Subscription::subscribe) and
 //! [`unsubscribe`](Subscription::unsubscribe) for requests. When the connection is lost, make another one: this one is
 //! thrown away with it.
 
-use super::buffer::{Incoming, Outgoing};
 use super::command;
 use super::error_reply;
 use super::handshake::Handshake;
 use super::publish::{self, Hint};
 use super::resp::{Elements, Reply};
+use super::traffic::Traffic;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -31,36 +32,32 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Size of the receive buffer: room for a few dozen hints.
-const RECEIVE_BUFFER: usize = 4 * 1024;
+const MESSAGE_BUFFER: usize = 4 * 1024;
 
 /// A key that is listened for.
 pub type Key = Arc<[u8]>;
 
 /// What the bytes received so far amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SubscriptionEvent {
     /// From now on every hint on this key is heard.
     Confirmed(Key),
     /// A lock on this key was released, here at least.
     Heard(Key, Hint),
-    /// We may not listen here. The connection is of no use.
+    /// We may not listen here. The connection cannot be used.
     Refused(Fault),
 }
 
 /// One subscriber connection's conversation.
 pub struct Subscription {
-    outgoing: Outgoing,
-    incoming: Incoming,
-    expected: VecDeque<Expected>,
+    /// The bytes, and since when answers are expected.
+    pub traffic: Traffic,
+    /// The requests whose answers are expected, oldest first.
+    expected: VecDeque<SubscriptionRequest>,
     channels: HashMap<Key, Channel>,
 }
 
-struct Expected {
-    request: Request,
-    asked_at: Timestamp,
-}
-
-enum Request {
+enum SubscriptionRequest {
     Auth,
     Subscribe(Key),
     Unsubscribe(Key),
@@ -80,15 +77,11 @@ struct Channel {
 impl Subscription {
     /// Begins a conversation by queueing what logs us in.
     pub fn open(greeting: &Handshake, now: Timestamp) -> Subscription {
-        let mut subscription = Subscription {
-            outgoing: Outgoing::default(),
-            incoming: Incoming::of_size(RECEIVE_BUFFER),
-            expected: VecDeque::new(),
-            channels: HashMap::new(),
-        };
+        let mut subscription =
+            Subscription { traffic: Traffic::new(MESSAGE_BUFFER), expected: VecDeque::new(), channels: HashMap::new() };
         if let Some(password) = &greeting.password {
-            command::auth(subscription.outgoing.end(), greeting.user.as_deref(), password);
-            subscription.expected.push_back(Expected { request: Request::Auth, asked_at: now });
+            command::auth(subscription.traffic.end(), greeting.user.as_deref(), password);
+            subscription.await_reply(SubscriptionRequest::Auth, now);
         }
         subscription
     }
@@ -98,8 +91,8 @@ impl Subscription {
         let channel = self.channels.entry(Arc::clone(key)).or_default();
         if !std::mem::replace(&mut channel.is_wanted, true) {
             channel.pending += 1;
-            publish::subscribe(self.outgoing.end(), key);
-            self.expected.push_back(Expected { request: Request::Subscribe(Arc::clone(key)), asked_at: now });
+            publish::subscribe(self.traffic.end(), key);
+            self.await_reply(SubscriptionRequest::Subscribe(Arc::clone(key)), now);
         }
     }
 
@@ -110,8 +103,8 @@ impl Subscription {
         let Some(channel) = self.channels.get_mut(&key) else { return };
         if std::mem::take(&mut channel.is_wanted) {
             channel.pending += 1;
-            publish::unsubscribe(self.outgoing.end(), &key);
-            self.expected.push_back(Expected { request: Request::Unsubscribe(key), asked_at: now });
+            publish::unsubscribe(self.traffic.end(), &key);
+            self.await_reply(SubscriptionRequest::Unsubscribe(key), now);
         }
     }
 
@@ -130,68 +123,47 @@ impl Subscription {
         self.channels.is_empty()
     }
 
-    /// When the request was made whose answer is expected next.
-    pub fn waiting_since(&self) -> Option<Timestamp> {
-        self.expected.front().map(|expected| expected.asked_at)
-    }
-
-    /// The connection is made: what was queued while there was none counts as asked now.
-    pub fn connected(&mut self, now: Timestamp) {
-        for expected in &mut self.expected {
-            expected.asked_at = now;
-        }
-    }
-
-    /// The bytes to be sent.
-    pub fn unsent(&self) -> &[u8] {
-        self.outgoing.unsent()
-    }
-
-    /// Says that the first `count` of the unsent bytes went out.
-    pub fn sent(&mut self, count: usize) {
-        self.outgoing.sent(count);
-    }
-
-    /// Where to read to. Never empty.
-    pub fn space(&mut self) -> &mut [u8] {
-        self.incoming.space()
-    }
-
-    /// Says that `count` bytes were read into [`space`](Subscription::space).
-    pub fn received(&mut self, count: usize) {
-        self.incoming.received(count);
-    }
-
     /// The next thing that the received bytes mean, or `None` until more are received.
     ///
     /// # Errors
     /// The bytes are neither a hint nor what was asked for. The connection must be given up.
-    pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
-        while !self.incoming.is_empty() {
+    pub fn next_event(&mut self) -> Result<Option<SubscriptionEvent>, ProtocolError> {
+        while self.traffic.has_input() {
             // Even half an answer is too much when nothing is expected and nothing is listened for.
             if self.expected.is_empty() && self.channels.is_empty() {
                 return Err(ProtocolError::Unrequested);
             }
-            let Some((reply, length)) = self.incoming.decode()? else { return Ok(None) };
-            let event = match Said::by(reply)? {
+            let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
+            let said = Said::by(reply)?;
+            let is_hint = matches!(said, Said::Hint(..));
+            let event = match said {
                 Said::Hint(key, hint) => match self.channels.get_key_value(key) {
                     Some((key, channel)) if channel.is_live => {
-                        // Of one that we are leaving, nobody wants to know; and who comes back is told when it is certain.
-                        (channel.pending == 0).then(|| Event::Heard(Arc::clone(key), hint))
+                        // While an answer is to come, no waiter relies on this channel. It is confirmed again when that
+                        // is certain.
+                        (channel.pending == 0).then(|| SubscriptionEvent::Heard(Arc::clone(key), hint))
                     }
                     _ => return Err(ProtocolError::Unrequested),
                 },
                 answer => {
-                    let expected = self.expected.pop_front().ok_or(ProtocolError::Unrequested)?;
-                    take(&mut self.channels, expected.request, answer)?
+                    let request = self.expected.pop_front().ok_or(ProtocolError::Unrequested)?;
+                    take(&mut self.channels, request, answer)?
                 }
             };
-            self.incoming.taken(length);
+            match is_hint {
+                true => self.traffic.taken(length),
+                false => self.traffic.answered(length),
+            }
             if event.is_some() {
                 return Ok(event);
             }
         }
         Ok(None)
+    }
+
+    fn await_reply(&mut self, request: SubscriptionRequest, now: Timestamp) {
+        self.expected.push_back(request);
+        self.traffic.note_request(now);
     }
 }
 
@@ -232,21 +204,21 @@ impl<'b> Said<'b> {
 /// Takes the answer to a request.
 fn take(
     channels: &mut HashMap<Key, Channel>,
-    request: Request,
+    request: SubscriptionRequest,
     said: Said<'_>,
-) -> Result<Option<Event>, ProtocolError> {
+) -> Result<Option<SubscriptionEvent>, ProtocolError> {
     let (key, is_live) = match (request, said) {
-        (Request::Auth, Said::Fine) => return Ok(None),
-        (Request::Auth, Said::No(cause)) => {
+        (SubscriptionRequest::Auth, Said::Fine) => return Ok(None),
+        (SubscriptionRequest::Auth, Said::No(cause)) => {
             let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
-            return Ok(Some(Event::Refused(Fault::new(Phase::Handshake, cause))));
+            return Ok(Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause))));
         }
-        (Request::Subscribe(_), Said::No(cause)) => {
+        (SubscriptionRequest::Subscribe(_), Said::No(cause)) => {
             let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
-            return Ok(Some(Event::Refused(fault)));
+            return Ok(Some(SubscriptionEvent::Refused(fault)));
         }
-        (Request::Subscribe(key), Said::Listening(named)) if *key == *named => (key, true),
-        (Request::Unsubscribe(key), Said::Left(named)) if *key == *named => (key, false),
+        (SubscriptionRequest::Subscribe(key), Said::Listening(named)) if *key == *named => (key, true),
+        (SubscriptionRequest::Unsubscribe(key), Said::Left(named)) if *key == *named => (key, false),
         _ => return Err(ProtocolError::UnexpectedReply),
     };
     // It is there for as long as an answer is to come.
@@ -258,7 +230,7 @@ fn take(
         return Ok(None);
     }
     let is_confirmed = is_live && channel.is_wanted && channel.pending == 0;
-    Ok(is_confirmed.then_some(Event::Confirmed(key)))
+    Ok(is_confirmed.then_some(SubscriptionEvent::Confirmed(key)))
 }
 
 /// Shows counts only: the buffers hold passwords.
@@ -267,7 +239,7 @@ impl fmt::Debug for Subscription {
         f.debug_struct("Subscription")
             .field("channels", &self.channels.len())
             .field("expected", &self.expected.len())
-            .field("unsent", &self.unsent().len())
+            .field("unsent", &self.traffic.unsent().len())
             .finish_non_exhaustive()
     }
 }
@@ -292,12 +264,12 @@ mod tests {
         said("message", name, "$2\r\n7w")
     }
 
-    fn hear(subscription: &mut Subscription, text: &str) -> Result<Vec<Event>, ProtocolError> {
+    fn hear(subscription: &mut Subscription, text: &str) -> Result<Vec<SubscriptionEvent>, ProtocolError> {
         let mut events = Vec::new();
         // Byte by byte: what is split by the network means the same.
         for byte in text.bytes() {
-            subscription.space()[0] = byte;
-            subscription.received(1);
+            subscription.traffic.space()[0] = byte;
+            subscription.traffic.received(1);
             while let Some(event) = subscription.next_event()? {
                 events.push(event);
             }
@@ -310,10 +282,10 @@ mod tests {
         for name in names {
             subscription.subscribe(&key(name), NOW);
             let events = hear(&mut subscription, &said("subscribe", name, ":1")).unwrap();
-            assert_eq!(events, [Event::Confirmed(key(name))]);
+            assert_eq!(events, [SubscriptionEvent::Confirmed(key(name))]);
         }
-        let length = subscription.unsent().len();
-        subscription.sent(length);
+        let length = subscription.traffic.unsent().len();
+        subscription.traffic.sent(length);
         subscription
     }
 
@@ -322,11 +294,15 @@ mod tests {
         let mut ear = listening(&["a"]);
         ear.subscribe(&key("b"), NOW);
         ear.subscribe(&key("b"), NOW);
-        assert_eq!(ear.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$12\r\nquorumlock:b\r\n");
+        assert_eq!(ear.traffic.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$12\r\nquorumlock:b\r\n");
         let text = hint("a") + &said("subscribe", "b", ":2") + &hint("a") + &hint("b");
         let [a, b] = ["a", "b"].map(key);
-        let heard =
-            [Event::Heard(a.clone(), HINT), Event::Confirmed(b.clone()), Event::Heard(a, HINT), Event::Heard(b, HINT)];
+        let heard = [
+            SubscriptionEvent::Heard(a.clone(), HINT),
+            SubscriptionEvent::Confirmed(b.clone()),
+            SubscriptionEvent::Heard(a, HINT),
+            SubscriptionEvent::Heard(b, HINT),
+        ];
         assert_eq!(hear(&mut ear, &text).unwrap(), heard);
         assert!(ear.is_live(b"a") && ear.is_live(b"b") && !ear.is_live(b"c"));
     }
@@ -338,40 +314,40 @@ mod tests {
         ear.unsubscribe(b"a", NOW);
         assert!(!ear.is_live(b"a") && !ear.is_empty());
         assert!(hear(&mut ear, &(hint("a") + &said("unsubscribe", "a", ":0"))).unwrap().is_empty());
-        assert!(ear.is_empty() && ear.waiting_since().is_none());
-        assert_eq!(hear(&mut ear, "*"), Err(ProtocolError::Unrequested), "nobody listens");
+        assert!(ear.is_empty() && ear.traffic.waiting_since().is_none());
+        assert_eq!(hear(&mut ear, "*"), Err(ProtocolError::Unrequested), "no channel is left");
     }
 
     #[test]
-    fn whoever_comes_back_while_leaving_is_confirmed_when_that_is_certain() {
+    fn a_channel_that_is_wanted_again_is_confirmed_when_that_is_certain() {
         let mut ear = listening(&["a"]);
         ear.unsubscribe(b"a", NOW);
         ear.subscribe(&key("a"), NOW);
         ear.unsubscribe(b"a", NOW);
         ear.subscribe(&key("a"), NOW);
         let [left, back] = [said("unsubscribe", "a", ":0"), said("subscribe", "a", ":1")];
-        // A hint on what the server still counts us in on: it is of no use before we are confirmed.
+        // A hint on what the server still counts us in on: it cannot be used before we are confirmed.
         assert!(hear(&mut ear, &hint("a")).unwrap().is_empty());
         assert!(hear(&mut ear, &(left.clone() + &back + &left)).unwrap().is_empty());
-        assert_eq!(hear(&mut ear, &back).unwrap(), [Event::Confirmed(key("a"))]);
+        assert_eq!(hear(&mut ear, &back).unwrap(), [SubscriptionEvent::Confirmed(key("a"))]);
     }
 
     #[test]
-    fn who_may_not_listen_is_told_why() {
+    fn a_refused_subscription_says_why() {
         let mut ear = Subscription::open(&Handshake::default(), NOW);
         ear.subscribe(&key("a"), NOW);
-        let denied = Event::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
+        let denied = SubscriptionEvent::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
         assert_eq!(hear(&mut ear, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
         let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
         let mut ear = Subscription::open(&password, NOW);
-        assert_eq!(ear.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
-        let denied = Event::Refused(Fault::new(Phase::Handshake, Cause::Auth));
+        assert_eq!(ear.traffic.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
+        let denied = SubscriptionEvent::Refused(Fault::new(Phase::Handshake, Cause::Auth));
         assert_eq!(hear(&mut ear, "-WRONGPASS no\r\n").unwrap(), [denied]);
         assert!(!format!("{ear:?}").contains("wrong"));
     }
 
     #[test]
-    fn what_nobody_asked_for_is_refused() {
+    fn what_answers_no_request_is_an_error() {
         use ProtocolError::*;
         let table = [
             (hint("b"), Unrequested),

@@ -81,7 +81,7 @@ fn requests() -> Vec<Vec<u8>> {
         write(&mut request);
         requests.push(request);
     };
-    for dialect in Dialect::EXTENSION {
+    for dialect in Dialect::FOR_EXTENSION {
         add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
         add(&|out| command::acquire(out, b"k", &ours, TTL));
         add(&|out| command::acquire(out, b"k", &ours, TTL));
@@ -89,7 +89,7 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| extension::extend(out, dialect, b"k", &ours, TTL));
         add(&|out| extension::extend(out, dialect, b"k", &ours, 0));
         add(&|out| extension::extend(out, dialect, b"k", &ours, u64::MAX));
-        for dialect in Dialect::RELEASE {
+        for dialect in Dialect::FOR_RELEASE {
             add(&|out| command::acquire(out, b"k", &ours, TTL));
             add(&|out| command::release(out, dialect, b"k", &theirs, None));
             add(&|out| command::release(out, dialect, b"k", &ours, None));
@@ -184,7 +184,7 @@ fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
     let servers = binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap());
     servers.filter_map(|server| {
         let flavour = flavour(&server)?;
-        Some((server, EmbeddedNode::builder().flavour(flavour).start().unwrap()))
+        Some((server, EmbeddedNode::builder().kind(flavour).start().unwrap()))
     })
 }
 
@@ -411,7 +411,7 @@ fn what_is_no_string_is_not_ours() {
         let mut real = Raw::connect(&server.address());
         assert_eq!(real.say(&[b"LPUSH", b"k", b"x"]), ":1\r\n");
         let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
-        for dialect in Dialect::EXTENSION {
+        for dialect in Dialect::FOR_EXTENSION {
             let mut request = Vec::new();
             extension::extend(&mut request, dialect, b"k", &token, TTL);
             let bytes = real.ask(&request);
@@ -420,7 +420,7 @@ fn what_is_no_string_is_not_ours() {
             let is_unknown = dialect == Dialect::SetIfeq && matches!(answer, Answer::WrongDialect(_));
             assert!(answer == Answer::Vote(Vote::Refused) || is_unknown, "{dialect:?}: {answer:?}");
         }
-        for dialect in Dialect::RELEASE {
+        for dialect in Dialect::FOR_RELEASE {
             let mut request = Vec::new();
             command::release(&mut request, dialect, b"k", &token, None);
             let bytes = real.ask(&request);

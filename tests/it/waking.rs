@@ -84,7 +84,7 @@ fn a_release_wakes_a_waiter_in_another_program() {
 #[test]
 fn every_dialect_publishes_a_release() {
     for flavour in [ServerKind::Redis, ServerKind::Redis84, ServerKind::Valkey9] {
-        let nodes = [0; 3].map(|_| EmbeddedNode::builder().flavour(flavour).start().unwrap());
+        let nodes = [0; 3].map(|_| EmbeddedNode::builder().kind(flavour).start().unwrap());
         let client = || {
             let builder = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url));
             builder.node_timeout(Duration::from_secs(1)).retry_delay(LONG, LONG).build().unwrap()

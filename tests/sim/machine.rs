@@ -10,7 +10,7 @@ use crate::refusals::Refusal;
 use crate::wire::End;
 use crate::world::{Event, World};
 use crate::{kernel, plan};
-use quorumlock::embedded::store::{Session, Store};
+use quorumlock::embedded::store::{ClientState, Store};
 use quorumlock::embedded::{Condition, ServerKind};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -270,7 +270,14 @@ impl Node {
     }
 
     /// Runs a command, unless the node refuses it.
-    fn execute(&mut self, flavour: ServerKind, session: &mut Session, words: &[&[u8]], millis: u64, out: &mut Vec<u8>) {
+    fn execute(
+        &mut self,
+        flavour: ServerKind,
+        session: &mut ClientState,
+        words: &[&[u8]],
+        millis: u64,
+        out: &mut Vec<u8>,
+    ) {
         let refusal = self.refusal.and_then(|refusal| refusal.reply(flavour, (&self.store, session), words, millis));
         match refusal {
             Some(reply) => out.extend(reply),

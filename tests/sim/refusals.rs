@@ -3,7 +3,7 @@
 
 use quorumlock::embedded::Condition;
 use quorumlock::embedded::ServerKind;
-use quorumlock::embedded::store::{Session, Store};
+use quorumlock::embedded::store::{ClientState, Store};
 
 /// Why a server refuses requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Refusal {
     pub(crate) fn reply(
         self,
         flavour: ServerKind,
-        (store, session): (&Store, &Session),
+        (store, session): (&Store, &ClientState),
         words: &[&[u8]],
         millis: u64,
     ) -> Option<Vec<u8>> {
@@ -82,7 +82,7 @@ fn refusals_have_the_texts_of_real_servers() {
         (ServerKind::Valkey9, "valkey-9.1.2", &valkey),
     ];
     for (flavour, version, more) in servers {
-        let (mut store, mut session) = (Store::new(flavour, "0".repeat(40), 0), Session::default());
+        let (mut store, mut session) = (Store::new(flavour, "0".repeat(40), 0), ClientState::default());
         store.execute(&mut session, acquire, 1, &mut Vec::new());
         for refusal in Refusal::ALL {
             for (request, words) in all.iter().chain(more) {
@@ -107,7 +107,7 @@ fn refusals_have_the_texts_of_real_servers() {
 /// What a server in such a condition still runs.
 #[test]
 fn a_server_that_refuses_writes_answers_questions() {
-    let (store, session) = (Store::new(ServerKind::Redis, "0".repeat(40), 0), Session::default());
+    let (store, session) = (Store::new(ServerKind::Redis, "0".repeat(40), 0), ClientState::default());
     let reply = |refusal: Refusal, words: &[&[u8]]| refusal.reply(ServerKind::Redis, (&store, &session), words, 1);
     for refusal in Refusal::ALL {
         let is_busy = refusal == Refusal::Busy;

@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     inbox: VecDeque<u8>,
     inbox_end: Option<End>,
     /// The node's side.
-    pub(crate) session: store::Session,
+    pub(crate) session: store::ClientState,
     pub(crate) input: Vec<u8>,
     pub(crate) decoder: Decoder,
     /// When the first byte of the command in `input` was written.
@@ -127,7 +127,7 @@ impl World {
             under_way: 0,
             inbox: VecDeque::new(),
             inbox_end: None,
-            session: store::Session::default(),
+            session: store::ClientState::default(),
             input: Vec::new(),
             decoder: Decoder::default(),
             command_written_at: 0,

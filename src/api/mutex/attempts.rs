@@ -14,7 +14,7 @@ use crate::api::wait::Wait;
 use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult, WakeReason};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
-use crate::os::{entropy, wall};
+use crate::os::{clock, entropy};
 use getrandom::SysRng;
 use std::sync::Arc;
 
@@ -238,6 +238,6 @@ fn random_unless_won(result: &RoundResult) -> u64 {
 
 /// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
 fn wall_clock() -> FencingToken {
-    let time = wall::since_epoch().as_micros();
+    let time = clock::since_epoch().as_micros();
     u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
 }

@@ -5,10 +5,11 @@
 //! the library uses. Scripts are not interpreted: those of [`script`](crate::protocol::script) are known by their text
 //! and written out in Rust in `scripts`, all others are refused.
 //!
-//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition on
-//! the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, subscription by pattern, RESP3.
+//! Left out, and refused as a server refuses what it does not know: `SET` with GET, KEEPTTL, EXAT, PXAT or a condition
+//! on the value other than IFEQ, `PEXPIRE` with a condition, `DELEX` by digest, subscription by pattern, RESP3.
 //!
-//! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each [`Session`] hear it.
+//! What is published is kept until the caller takes it ([`Store::take_messages`]) and lets each [`ClientState`] hear
+//! it.
 //!
 //! Checks come in a server's order: does the command exist, has it the right number of arguments, is the client let
 //! in, is there memory, is this a master, is it loaded. Valkey asks for the password first.
@@ -21,7 +22,7 @@ use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
-use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, Returned, SYNTAX};
+use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
 use super::scripts::{self, Known};
 use super::set::set;
 
@@ -30,13 +31,13 @@ pub const DATABASES: usize = 16;
 
 /// What a node remembers about one connection. A fresh one is not logged in and uses database 0.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
+pub struct ClientState {
     authenticated: bool,
     database: usize,
     subscriptions: Subscriptions,
 }
 
-impl Session {
+impl ClientState {
     /// Appends what this connection hears of a message to `out`: nothing, unless it has subscribed to its channel.
     pub fn hear(&self, message: &Message, out: &mut Vec<u8>) {
         self.subscriptions.hear(message, out);
@@ -49,7 +50,7 @@ pub struct Store {
     condition: Condition,
     databases: [Keyspace; DATABASES],
     exchange: Exchange,
-    flavour: ServerKind,
+    kind: ServerKind,
     password: Option<String>,
     /// How often it was promoted from a replica to a master since it was started.
     promotions: u32,
@@ -61,12 +62,12 @@ pub struct Store {
 
 impl Store {
     /// An empty master without a password, started at `now`. `run_id` is what `INFO` reports: 40 hex digits.
-    pub fn new(flavour: ServerKind, run_id: String, now: Millis) -> Store {
+    pub fn new(kind: ServerKind, run_id: String, now: Millis) -> Store {
         Store {
             condition: Condition::default(),
             databases: Default::default(),
             exchange: Exchange::default(),
-            flavour,
+            kind,
             password: None,
             promotions: 0,
             run_id,
@@ -76,7 +77,7 @@ impl Store {
         }
     }
 
-    /// The password that the user `default` must log in with; `None`, the default, lets everybody in.
+    /// The password that the user `default` must log in with; `None`, the default, lets every client in.
     pub fn set_password(&mut self, password: Option<String>) {
         self.password = password;
     }
@@ -86,7 +87,8 @@ impl Store {
         self.scripts = available;
     }
 
-    /// Puts the node into a condition, until told otherwise. A replica that becomes anything else is promoted to a master.
+    /// Puts the node into a condition, until it is changed. A replica that becomes anything else is promoted to a
+    /// master.
     pub fn set_condition(&mut self, condition: Condition) {
         self.promotions += u32::from(self.condition == Condition::Replica && condition != Condition::Replica);
         self.condition = condition;
@@ -117,7 +119,7 @@ impl Store {
     }
 
     /// A connection has come to its end.
-    pub fn forget(&mut self, session: &mut Session) {
+    pub fn forget(&mut self, session: &mut ClientState) {
         self.exchange.forget(&mut session.subscriptions);
     }
 
@@ -137,15 +139,15 @@ impl Store {
     }
 
     /// Runs one command and appends its reply to `out`. A request of no words at all has no reply.
-    pub fn execute(&mut self, session: &mut Session, arguments: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
+    pub fn execute(&mut self, session: &mut ClientState, arguments: &[&[u8]], now: Millis, out: &mut Vec<u8>) {
         let Some((&name, rest)) = arguments.split_first() else { return };
         let command = Command::named(name).filter(|&command| self.has(command));
         let barred = self.password.is_some() && !session.authenticated && command != Some(Command::Auth);
-        if barred && self.flavour == ServerKind::Valkey9 {
+        if barred && self.kind == ServerKind::Valkey9 {
             return reply::error(out, NOT_AUTHENTICATED);
         }
         let Some(command) = command else {
-            return reply::unknown_command(out, arguments, self.flavour);
+            return reply::unknown_command(out, arguments, self.kind);
         };
         if !command.arity().contains(&arguments.len()) {
             return reply::wrong_arity(out, name);
@@ -181,7 +183,7 @@ impl Store {
             }
             (Command::Evalsha, [hash, key_count, values @ ..]) => match self.known_scripts.text(hash) {
                 Some(text) => self.evaluate(session, text, key_count, values, now, out),
-                None => reply::error(out, NO_SCRIPT[usize::from(self.flavour == ServerKind::Valkey9)]),
+                None => reply::error(out, NO_SCRIPT[usize::from(self.kind == ServerKind::Valkey9)]),
             },
             (Command::Exists, keys) => {
                 let database = self.database(session);
@@ -195,10 +197,10 @@ impl Store {
             },
             (Command::Info, sections) => {
                 let uptime_seconds = now.saturating_sub(self.started) / 1000;
-                let (condition, flavour) = (self.condition, self.flavour);
+                let (condition, kind) = (self.condition, self.kind);
                 let [current, former] = self.replication_ids();
                 let replication_ids = [&*current, &*former];
-                let facts = Facts { condition, flavour, run_id: &self.run_id, replication_ids, uptime_seconds };
+                let facts = Facts { condition, kind, run_id: &self.run_id, replication_ids, uptime_seconds };
                 info::info(out, sections, &facts);
             }
             (Command::Pexpire, [key, milliseconds, options @ ..]) => {
@@ -225,7 +227,7 @@ impl Store {
             (Command::Role, _) => info::role(out, self.condition),
             (Command::Select, [index]) => select(session, index, out),
             (Command::Set, [key, value, options @ ..]) => {
-                let can_compare = matches!(self.flavour, ServerKind::Redis84 | ServerKind::Valkey9);
+                let can_compare = matches!(self.kind, ServerKind::Redis84 | ServerKind::Valkey9);
                 set(self.database(session), key, value, options, can_compare, now, out);
             }
             (Command::Subscribe, channels) => self.exchange.subscribe(&mut session.subscriptions, channels, out),
@@ -243,7 +245,7 @@ impl Store {
     /// Runs one of the library's own scripts, by its text.
     fn evaluate(
         &mut self,
-        session: &Session,
+        session: &ClientState,
         text: &[u8],
         key_count: &[u8],
         values: &[&[u8]],
@@ -261,8 +263,8 @@ impl Store {
         };
         let condition = self.condition;
         match scripts::run(text, self.database(session), keys, values, condition, now) {
-            Ok(Returned::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
-            Ok(Returned::Integer(mut number)) => {
+            Ok(ScriptValue::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
+            Ok(ScriptValue::Integer(mut number)) => {
                 if let (Some([channel, message @ ..]), 1, [key, ..]) = (scripts::hint(text, values), number, keys) {
                     let message = message.first().copied().unwrap_or_default();
                     match self.exchange.publish([*channel, *key].concat(), message) {
@@ -272,7 +274,7 @@ impl Store {
                 }
                 reply::integer(out, number);
             }
-            Err(failure) => reply::error(out, &failure.text(self.flavour)),
+            Err(failure) => reply::error(out, &failure.text(self.kind)),
         }
     }
 
@@ -283,7 +285,7 @@ impl Store {
         [name(self.promotions), former]
     }
 
-    fn authenticate(&self, session: &mut Session, rest: &[&[u8]], out: &mut Vec<u8>) {
+    fn authenticate(&self, session: &mut ClientState, rest: &[&[u8]], out: &mut Vec<u8>) {
         let (user, password) = match *rest {
             [password] => {
                 if self.password.is_none() {
@@ -313,14 +315,14 @@ impl Store {
         reply::simple(out, "OK");
     }
 
-    fn database(&mut self, session: &Session) -> &mut Keyspace {
+    fn database(&mut self, session: &ClientState) -> &mut Keyspace {
         &mut self.databases[session.database]
     }
 
     fn has(&self, command: Command) -> bool {
         match command {
-            Command::Delex => self.flavour == ServerKind::Redis84,
-            Command::Delifeq => self.flavour == ServerKind::Valkey9,
+            Command::Delex => self.kind == ServerKind::Redis84,
+            Command::Delifeq => self.kind == ServerKind::Valkey9,
             Command::Eval | Command::Evalsha => self.scripts,
             _ => true,
         }
@@ -329,7 +331,7 @@ impl Store {
     /// Why the node's condition forbids this command.
     fn refusal(&self, command: Command) -> Option<&'static str> {
         match self.condition {
-            Condition::Loading if !command.answered_while_loading() => Some(match self.flavour {
+            Condition::Loading if !command.answered_while_loading() => Some(match self.kind {
                 ServerKind::Redis | ServerKind::Redis62 | ServerKind::Redis84 => {
                     "LOADING Redis is loading the dataset in memory"
                 }
@@ -347,7 +349,8 @@ const DATABASE_OUT_OF_RANGE: &str = "ERR DB index is out of range";
 const NO_SCRIPT: [&str; 2] = ["NOSCRIPT No matching script. Please use EVAL.", "NOSCRIPT No matching script."];
 const NOT_AN_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
-const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const NO_PASSWORD_CONFIGURED: &str = "ERR AUTH <password> called without any password configured for the default \
+    user. Are you sure your configuration is correct?";
 const ONLY_LISTENING: &str = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
 
 /// `PEXPIRE key ms`, without the conditions that newer servers take.
@@ -384,7 +387,7 @@ fn remove_if_equal(database: &mut Keyspace, key: &[u8], value: &[u8], now: Milli
     database.value(key, now) == Some(value) && database.remove(key, now)
 }
 
-fn select(session: &mut Session, index: &[u8], out: &mut Vec<u8>) {
+fn select(session: &mut ClientState, index: &[u8], out: &mut Vec<u8>) {
     let Some(index) = integer(index) else {
         return reply::error(out, NOT_AN_INTEGER);
     };

@@ -6,13 +6,13 @@ use crate::protocol::script;
 const RUN_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const NOW: Millis = 1_700_000_000_123;
 
-fn store(flavour: ServerKind) -> Store {
-    Store::new(flavour, RUN_ID.to_owned(), NOW)
+fn store(kind: ServerKind) -> Store {
+    Store::new(kind, RUN_ID.to_owned(), NOW)
 }
 
 /// The reply to a request written as words with spaces between them; `''` is the empty word, `EXTEND` and `RELEASE` the
 /// scripts.
-fn ask_at(store: &mut Store, session: &mut Session, request: &str, now: Millis) -> String {
+fn ask_at(store: &mut Store, session: &mut ClientState, request: &str, now: Millis) -> String {
     let words: Vec<&[u8]> = request
         .split(' ')
         .map(|word| match word {
@@ -29,7 +29,7 @@ fn ask_at(store: &mut Store, session: &mut Session, request: &str, now: Millis) 
 
 /// Runs a conversation on one connection. Each row is a request and its reply, without the reply's last CRLF.
 fn converse(store: &mut Store, rows: &[(&str, &str)]) {
-    let mut session = Session::default();
+    let mut session = ClientState::default();
     for (row, (request, reply)) in rows.iter().enumerate() {
         assert_eq!(ask_at(store, &mut session, request, NOW), format!("{reply}\r\n"), "row {row}: {request}");
     }
@@ -78,7 +78,7 @@ fn plain_commands() {
         ],
     );
     let mut out = Vec::new();
-    store(ServerKind::Redis).execute(&mut Session::default(), &[], NOW, &mut out);
+    store(ServerKind::Redis).execute(&mut ClientState::default(), &[], NOW, &mut out);
     assert!(out.is_empty());
 }
 
@@ -214,9 +214,9 @@ fn set_compares_where_servers_can() {
         &mut store(ServerKind::Redis),
         &[("SET k v", "+OK"), ("SET k v IFEQ v", NO_SYNTAX), ("SET k v IFEQ v PX 500", NO_SYNTAX)],
     );
-    for flavour in [ServerKind::Redis84, ServerKind::Valkey9] {
+    for kind in [ServerKind::Redis84, ServerKind::Valkey9] {
         converse(
-            &mut store(flavour),
+            &mut store(kind),
             &[
                 ("SET k v IFEQ v PX 500", "$-1"),
                 ("EXISTS k", ":0"),
@@ -299,7 +299,8 @@ fn passwords() {
         &[
             (
                 "AUTH pw",
-                "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+                "-ERR AUTH <password> called without any password configured for the default user. Are you sure \
+                    your configuration is correct?",
             ),
             ("AUTH u p", wrong),
             ("AUTH default p", "+OK"),
@@ -313,12 +314,12 @@ fn each_flavour_has_its_words_for_what_a_script_is_refused() {
     let hash = script::RELEASE_SHA1;
     let raised = format!("-{error} script: {hash}, on @user_script:4.");
     let wrapped = format!("-ERR Error running script (call to f_{hash}): @user_script:4: @user_script: 4: -{error}");
-    for (flavour, by_release, by_extension) in [
+    for (kind, by_release, by_extension) in [
         (ServerKind::Redis, &*raised, format!("-{error}")),
         (ServerKind::Redis62, &*wrapped, format!("-@user_script: 11: -{error}")),
         (ServerKind::Redis84, &*raised, format!("-{error}")),
     ] {
-        let mut node = store(flavour);
+        let mut node = store(kind);
         converse(&mut node, &[("SET k v", "+OK")]);
         node.set_condition(Condition::Replica);
         converse(&mut node, &[("EVAL RELEASE 1 k v", by_release), ("EVAL EXTEND 1 k v 5", &by_extension)]);
@@ -378,7 +379,7 @@ fn conditions() {
 
 #[test]
 fn information_by_section() {
-    let mut session = Session::default();
+    let mut session = ClientState::default();
     let mut redis = store(ServerKind::Redis);
     let server = ask_at(&mut redis, &mut session, "INFO SERVER", NOW + 61_999);
     assert!(server.contains("\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"), "{server}");
@@ -402,7 +403,7 @@ fn information_by_section() {
 #[test]
 fn keys_end_at_an_exact_millisecond() {
     let mut node = store(ServerKind::Redis);
-    let mut session = Session::default();
+    let mut session = ClientState::default();
     let mut ask = |request: &str, now: Millis| ask_at(&mut node, &mut session, request, now);
     assert_eq!(ask("SET k v NX PX 100", NOW), "+OK\r\n");
     assert_eq!(ask("PTTL k", NOW + 99), ":1\r\n");
@@ -426,7 +427,7 @@ fn a_restart_keeps_the_keys_until_they_are_cleared() {
     node.restart("f".repeat(40), NOW + 5000);
     assert_eq!(node.value(b"k", NOW), Some(b"v".as_slice()));
     assert_eq!(node.deadline(b"k", NOW), Some(None));
-    let server = ask_at(&mut node, &mut Session::default(), "INFO server", NOW + 6000);
+    let server = ask_at(&mut node, &mut ClientState::default(), "INFO server", NOW + 6000);
     assert!(server.contains(&format!("run_id:{}\r\nuptime_in_seconds:1\r\n", "f".repeat(40))), "{server}");
     node.clear();
     assert_eq!(node.keys(NOW).count(), 0);
@@ -435,7 +436,7 @@ fn a_restart_keeps_the_keys_until_they_are_cleared() {
 #[test]
 fn the_ends_of_time_do_not_overflow() {
     let mut node = store(ServerKind::Redis);
-    let mut session = Session::default();
+    let mut session = ClientState::default();
     assert_eq!(ask_at(&mut node, &mut session, "SET k v PX 1", Millis::MAX), format!("{INVALID_SET}\r\n"));
     assert_eq!(ask_at(&mut node, &mut session, "SET k v", Millis::MAX), "+OK\r\n");
     assert_eq!(ask_at(&mut node, &mut session, "PEXPIRE k -1", 0), ":1\r\n");

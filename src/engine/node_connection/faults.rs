@@ -21,7 +21,7 @@ impl NodeConnection {
         let phase = self.phase();
         let since = match phase {
             Phase::Resolve | Phase::Connect => self.opened_at,
-            _ => self.session.waiting_since().unwrap_or(Timestamp::ORIGIN),
+            _ => self.session.traffic.waiting_since().unwrap_or(Timestamp::ORIGIN),
         };
         let waited = now.since(since);
         let limit = match waited < self.node_timeout {
@@ -41,7 +41,7 @@ impl NodeConnection {
         fault.cause == Cause::Closed
             && self.is_open()
             && self.session.standing() == HandshakeState::Accepted
-            && self.session.backlog() == 0
+            && self.session.traffic.backlog() == 0
     }
 
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis

@@ -14,12 +14,12 @@ use std::sync::Arc;
 impl NodeConnection {
     /// What to poll for, if anything.
     pub(in crate::engine) fn interest(&self) -> Option<Interest> {
-        self.socket.interest(!self.session.unsent().is_empty())
+        self.socket.interest(!self.session.traffic.unsent().is_empty())
     }
 
     /// Whether this is what the connection has to poll for now.
     pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.session.unsent().is_empty(), interest)
+        self.socket.is_interested_in(!self.session.traffic.unsent().is_empty(), interest)
     }
 
     /// Whether this is the connection's present stream.
@@ -53,11 +53,11 @@ impl NodeConnection {
     /// Whether such a release is on its way out, or its answer may come in time.
     pub(in crate::engine) fn has_release_on_its_way(&self, now: Timestamp) -> bool {
         let is_recent = || self.wrote_at.is_some_and(|wrote_at| now.since(wrote_at) <= self.node_timeout);
-        self.awaits_release() && (!self.session.unsent().is_empty() || is_recent())
+        self.awaits_release() && (!self.session.traffic.unsent().is_empty() || is_recent())
     }
 
     /// Whether such a release is unsent.
     pub(in crate::engine) fn has_unsent_release(&self) -> bool {
-        self.awaits_release() && !self.session.unsent().is_empty()
+        self.awaits_release() && !self.session.traffic.unsent().is_empty()
     }
 }

@@ -35,7 +35,7 @@ use crate::os::waker::Waker;
 use crate::protocol::dialect::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::{Event, HandshakeState, Session};
+use crate::protocol::session::{HandshakeState, Session, SessionEvent};
 use pending::PendingReleases;
 use race::{Progress, Race};
 use std::io;
@@ -156,9 +156,9 @@ impl NodeConnection {
         self.is_open()
             && self.session.standing() == HandshakeState::Accepted
             && now.since(self.checked_at) <= IDLE_CHECK
-            && self.session.backlog() <= BACKLOG_LIMIT
+            && self.session.traffic.backlog() <= BACKLOG_LIMIT
             && !self.is_overdue(now)
-            && self.session.unsent().len() <= UNSENT_HARD_LIMIT
+            && self.session.traffic.unsent().len() <= UNSENT_HARD_LIMIT
     }
 
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
@@ -168,16 +168,15 @@ impl NodeConnection {
 
     /// Why the connection must be closed, if it exceeded a limit.
     pub(super) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
-        let waiting = self.session.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
+        let traffic = &self.session.traffic;
+        let waiting = traffic.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
         let cause = match self.socket {
             SocketState::Closed => return None,
             SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
                 Cause::TimedOut
             }
             SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
-            _ if self.session.backlog() > BACKLOG_HARD_LIMIT || self.session.unsent().len() > UNSENT_HARD_LIMIT => {
-                Cause::Backlog
-            }
+            _ if traffic.backlog() > BACKLOG_HARD_LIMIT || traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
             _ => return None,
         };
         let limit = match self.socket {
@@ -196,7 +195,7 @@ impl NodeConnection {
         if let HandshakeState::Rejected(fault) = self.session.standing() {
             return Err(fault);
         }
-        if self.session.backlog() > BACKLOG_LIMIT {
+        if self.session.traffic.backlog() > BACKLOG_LIMIT {
             return Err(Fault::new(Phase::Reply, Cause::Backlog));
         }
         if !self.is_overdue(now) {
@@ -244,7 +243,7 @@ impl NodeConnection {
             SocketState::Closed => self.health.not_before(),
             SocketState::Resolving | SocketState::Connecting(_) => self.opened_at.after(CONNECT_LIMIT),
             // What was asked is answered first.
-            SocketState::Open(_) if self.session.backlog() > 0 => Timestamp::NEVER,
+            SocketState::Open(_) if self.session.traffic.backlog() > 0 => Timestamp::NEVER,
             SocketState::Open(_) if self.runs_releases() => self.pending.paused_until(),
             SocketState::Open(_) => self.health.not_before(),
         };
@@ -304,7 +303,7 @@ impl NodeConnection {
         if let SocketState::Connecting(_) = self.socket {
             self.socket = match self.race.advance(now)? {
                 Progress::Made(stream) => {
-                    self.session.connected(now);
+                    self.session.traffic.connected(now);
                     SocketState::Open(stream)
                 }
                 Progress::Making(stream) => SocketState::Connecting(stream),
@@ -322,10 +321,10 @@ impl NodeConnection {
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
         let SocketState::Open(stream) = &self.socket else { return Ok(false) };
-        while !self.session.unsent().is_empty() {
-            match stream.write(self.session.unsent()) {
+        while !self.session.traffic.unsent().is_empty() {
+            match stream.write(self.session.traffic.unsent()) {
                 Ok(count) => {
-                    self.session.sent(count);
+                    self.session.traffic.sent(count);
                     self.wrote_at = self.wrote_at.max(Some(now));
                 }
                 Err(error) if stream::would_block(&error) => return Ok(true),
@@ -339,12 +338,12 @@ impl NodeConnection {
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
         let SocketState::Open(stream) = &self.socket else { return Ok(Received::Nothing) };
-        let space = self.session.space();
+        let space = self.session.traffic.space();
         let size = space.len();
         match stream.read(space) {
             Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
             Ok(count) => {
-                self.session.received(count);
+                self.session.traffic.received(count);
                 Ok(if count == size { Received::Much } else { Received::Something })
             }
             Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
@@ -353,10 +352,10 @@ impl NodeConnection {
     }
 
     /// The next event of the bytes read.
-    pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<Event>, Fault> {
+    pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<SessionEvent>, Fault> {
         let event = self.session.next_event();
         let event = event.map_err(|error| Fault::new(self.phase(), Cause::Protocol(error)))?;
-        if let Some(Event::Rejected(fault)) = event {
+        if let Some(SessionEvent::Rejected(fault)) = event {
             self.health.failed(fault, now, self.salt());
         }
         Ok(event)
@@ -381,7 +380,7 @@ impl NodeConnection {
     pub(super) fn retry_reason(&self, now: Timestamp) -> Option<Fault> {
         match self.session.standing() {
             HandshakeState::Rejected(fault)
-                if self.is_open() && self.session.backlog() == 0 && self.may_open(now).is_ok() =>
+                if self.is_open() && self.session.traffic.backlog() == 0 && self.may_open(now).is_ok() =>
             {
                 Some(fault)
             }
@@ -396,7 +395,7 @@ impl NodeConnection {
 
     /// Closes the connection, whose session must have been abandoned.
     pub(super) fn close(&mut self, fault: Fault, now: Timestamp) {
-        debug_assert_eq!(self.session.backlog(), 0);
+        debug_assert_eq!(self.session.traffic.backlog(), 0);
         let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
         let is_closed = fault.cause == Cause::Closed;
         if let (SocketState::Open(stream) | SocketState::Connecting(stream), false) = (&self.socket, is_closed) {
@@ -433,7 +432,7 @@ impl NodeConnection {
     }
 
     fn is_overdue(&self, now: Timestamp) -> bool {
-        self.session.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
+        self.session.traffic.waiting_since().is_some_and(|since| now.since(since) > self.node_timeout)
     }
 
     fn broken(&self, error: &io::Error) -> Fault {

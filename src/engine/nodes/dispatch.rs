@@ -11,7 +11,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::operation::Operation;
-use crate::protocol::session::{Event, HandshakeState, SentOperation, Ticket};
+use crate::protocol::session::{HandshakeState, SentOperation, SessionEvent, Ticket};
 
 impl Nodes {
     /// Reads all that is there, and hands it out.
@@ -44,7 +44,7 @@ impl Nodes {
         if self.releases.is_pending(node) {
             self.flush_pending(node, now);
         }
-        if !self.node(node).session.unsent().is_empty() {
+        if !self.node(node).session.traffic.unsent().is_empty() {
             // A release goes out again: in another dialect, or because it was pending. An error shows at the next read.
             let _ = self.flush_node(node, now);
         }
@@ -54,35 +54,35 @@ impl Nodes {
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         let mut is_answered = false;
-        while self.node(node).session.has_input()
+        while self.node(node).session.traffic.has_input()
             && let Some(event) = self.node_mut(node).next_event(now)?
         {
             match event {
-                Event::Answered(ticket, vote) => {
+                SessionEvent::Answered(ticket, vote) => {
                     self.take_subscriber_count(node, ticket, now);
                     is_answered |= self.count_vote((ticket, node), (vote, None), now, notify);
                 }
-                Event::Endless(ticket) => self.rounds.note_endless(ticket, node),
-                Event::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
-                Event::Held(ticket, left) => {
+                SessionEvent::Endless(ticket) => self.rounds.note_endless(ticket, node),
+                SessionEvent::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
+                SessionEvent::Held(ticket, left) => {
                     is_answered |= self.count_vote((ticket, node), (Vote::Refused, None), now, notify);
                     self.rounds.note_end(ticket, node, now.after(left));
                 }
-                Event::Fenced(ticket, fence) => {
+                SessionEvent::Fenced(ticket, fence) => {
                     is_answered |= self.count_vote((ticket, node), (Vote::Granted, Some(fence)), now, notify);
                 }
-                Event::NotRun(ticket, fault) => {
+                SessionEvent::NotRun(ticket, fault) => {
                     self.take_subscriber_count(node, ticket, now);
                     self.note_not_run(node, ticket, fault, now, notify);
                 }
-                Event::Published(ticket, count) => self.note_subscriber_count(ticket, count, now),
-                Event::Greeted => {
+                SessionEvent::Published(ticket, count) => self.note_subscriber_count(ticket, count, now),
+                SessionEvent::Greeted => {
                     self.filter(node).on_handshake();
                     self.reject_duplicate(node, now);
                 }
-                Event::Rechecked => self.filter(node).on_recheck(),
-                Event::Rejected(fault) => self.filter(node).on_rejected(fault, now),
-                Event::WrongDialect(sent) => self.resend(node, sent, now),
+                SessionEvent::Rechecked => self.filter(node).on_recheck(),
+                SessionEvent::Rejected(fault) => self.filter(node).on_rejected(fault, now),
+                SessionEvent::WrongDialect(sent) => self.resend(node, sent, now),
             }
         }
         if let Some(fault) = self.node_mut(node).session.publisher.take_refusal() {

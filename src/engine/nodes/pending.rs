@@ -92,8 +92,8 @@ impl Nodes {
             self.rounds.unrefer(ticket);
         }
         while connection.runs_releases()
-            && connection.session.backlog() < FLUSH_LIMIT
-            && connection.session.unsent().len() < FLUSH_BYTES
+            && connection.session.traffic.backlog() < FLUSH_LIMIT
+            && connection.session.traffic.unsent().len() < FLUSH_BYTES
             && let Some(ticket) = connection.pending.take(now)
         {
             if let Some(round) = self.rounds.round(ticket) {

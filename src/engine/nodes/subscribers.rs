@@ -22,7 +22,7 @@ use crate::engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason}
 use crate::events::event_queue::{EventQueue, PendingEvent, Side};
 use crate::os::poll::Watch;
 use crate::protocol::session::Ticket;
-use crate::protocol::subscription::{Event, Key};
+use crate::protocol::subscription::{Key, SubscriptionEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,9 +196,9 @@ impl Subscribers {
         let registry = &mut self.registry;
         let mut refusal = None;
         let is_open = self.connections[node.index()].ready(now, |event| match event {
-            Event::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
-            Event::Heard(key, hint) => end_waits(rounds, registry.heard(&key, node, hint, now), notify),
-            Event::Refused(fault) => refusal = Some(fault),
+            SubscriptionEvent::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
+            SubscriptionEvent::Heard(key, hint) => end_waits(rounds, registry.heard(&key, node, hint, now), notify),
+            SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
         if !is_open {
             self.registry.lost(node);

@@ -57,7 +57,7 @@ impl UnsettledReleases {
 
     /// Notes whether the node's socket took all bytes of a write.
     pub(super) fn note_written(&mut self, node: NodeId, connection: &NodeConnection) {
-        match connection.session.unsent().is_empty() {
+        match connection.session.traffic.unsent().is_empty() {
             true => self.blocked = self.blocked.without(NodeSet::from_iter([node])),
             false => {
                 self.blocked.insert(node);
@@ -76,7 +76,7 @@ impl UnsettledReleases {
     pub(super) fn next(&self, connections: &[NodeConnection], now: Timestamp) -> Option<Timestamp> {
         let is_moving = |connection: &NodeConnection| {
             connection.has_release_on_its_way(now)
-                || !connection.pending.is_empty() && !connection.is_closed() && connection.session.backlog() > 0
+                || !connection.pending.is_empty() && !connection.is_closed() && connection.session.traffic.backlog() > 0
         };
         if connections.iter().any(is_moving) {
             return Some(now);

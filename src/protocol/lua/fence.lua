@@ -1,29 +1,29 @@
--- A fenced lock: one key, which is written by one command or not at all, by comparing its owner. Its value is "fence deadline owner":
--- the last fence that was given out here, until when the key is held (milliseconds of this server's clock, the last one
--- included), and by which owner token; no owner means free. It is free as well when the deadline has passed. The key
--- itself outlives the lock, for the sake of the fence. What cannot be read so is somebody else's, and is left alone.
--- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
--- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this server's
--- clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written. So it does
--- not spread to other nodes, and the key's own expiry removes it.
+-- A fenced lock: one key, which is written by one command or not at all, by comparing its owner. Its value is "fence
+-- deadline owner": the last fence that was given out here, until when the key is held (milliseconds of this server's
+-- clock, the last one included), and by which owner token; no owner means free. It is free as well when the deadline
+-- has passed. The key itself outlives the lock, to keep the fence. What cannot be read so is no fenced lock, and is
+-- left alone. Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
+-- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this
+-- server's clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written.
+-- So it does not spread to other nodes, and the key's own expiry removes it.
 -- A server whose memory is full refuses SET as the first write of a script, and no later one. A release then sets the
--- key's expiry first, to what SET sets it to: so it is run there as well, and what it stores is shorter than what was there.
--- A restart that loses these two writes leaves the key held until its deadline, with its fence.
+-- key's expiry first, to what SET sets it to: so it is run there as well, and what it stores is shorter than what was
+-- there. A restart that loses these two writes leaves the key held until its deadline, with its fence.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  what to do: acquire, extend, raise or release
 -- ARGV[2]  the owner token
 -- ARGV[3]  how long the key is kept from now on, in milliseconds
--- ARGV[4]  acquire, extend: how long it is to be held from now on, in milliseconds; raise: the fence to be had at least;
---          release: what the name of the channel begins with on which those who wait listen, the key being the rest, or
---          nothing: nobody is told
--- ARGV[5]  acquire: the fence to be had at least, a clock in microseconds; counts up to a minute after this server's clock;
---          release: what they are told
--- returns  acquire: the fence as a bulk string; otherwise 1: done (release: 2 when we may tell nobody, 2 and the number of
---          those who were told)
---          0: nobody holds it (extend: it may be taken again), -1: somebody else holds it, -2: the value cannot be read,
+-- ARGV[4]  acquire, extend: how long it is to be held from now on, in milliseconds; raise: the fence to be had at
+--          least; release: what the name of the channel begins with on which waiters listen, the key being the rest, or
+--          nothing: no hint is published
+-- ARGV[5]  acquire: the fence to be had at least, a clock in microseconds; counts up to a minute after this server's
+--          clock; release: the hint
+-- returns  acquire: the fence as a bulk string; otherwise 1: done (release: 2 when publishing is denied, 2 and the
+--          number of subscribers)
+--          0: it is free (extend: it may be taken again), -1: another token holds it, -2: the value cannot be read,
 --          -3: the fence is too far ahead of the clock (acquire, raise),
---          -4 - n: somebody else holds it (acquire), through the nth millisecond from now
+--          -4 - n: another token holds it (acquire), through the nth millisecond from now
 local most = 9007199254740991
 local minute, day = 60000000, 86400000000
 local value = redis.pcall('GET', KEYS[1])

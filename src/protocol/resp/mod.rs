@@ -36,7 +36,7 @@ pub fn encode(out: &mut Vec<u8>, arguments: &[&[u8]]) {
     }
 }
 
-/// Appends one command whose first argument is made of two parts, so that nobody has to join them.
+/// Appends one command whose first argument is made of two parts, so that the caller need not join them.
 pub(super) fn encode_joined(out: &mut Vec<u8>, name: &[u8], (first, second): (&[u8], &[u8]), rest: &[&[u8]]) {
     push_header(out, b'*', 2 + rest.len());
     let mut push = |parts: &[&[u8]]| {
@@ -220,7 +220,8 @@ impl Decoder {
     /// Whether the whole bulk string and its CRLF are there; steps over them if so.
     fn skip_bulk(&mut self, buffer: &[u8], length: usize) -> Result<bool, ProtocolError> {
         let rest = &buffer[self.position..];
-        // A wrong line end is an error as soon as it is seen, so that a server cannot keep us waiting for its second half.
+        // A wrong line end is an error as soon as it is seen, so that a server cannot keep us waiting for its second
+        // half.
         if rest.get(length).is_some_and(|&byte| byte != b'\r')
             || rest.get(length + 1).is_some_and(|&byte| byte != b'\n')
         {

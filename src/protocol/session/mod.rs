@@ -1,12 +1,12 @@
-//! One connection's conversation: bytes in, bytes out, and to whom each reply belongs.
+//! One connection's conversation: bytes in, bytes out, and which request each reply belongs to.
 //!
-//! A session is made when a connection is opened and thrown away with it. It holds the bytes still to be sent, the bytes
-//! received, and a queue of what is expected, in the order in which it was asked. Redis answers in that order, so the
-//! first reply belongs to the first entry, always. An entry leaves the queue with its reply and in no other way: that
-//! somebody stopped waiting changes nothing here. This is the rule that keeps a late `+OK` from being taken for the
-//! grant of a later request, the worst thing that could happen in this library (rule 2.8).
+//! A session is made when a connection is opened and thrown away with it. It holds the bytes still to be sent, the
+//! bytes received, and a queue of what is expected, in the order in which it was asked. Redis answers in that order, so
+//! the first reply belongs to the first entry, always. An entry leaves the queue with its reply and in no other way:
+//! that a caller stopped waiting changes nothing here. This is the rule that keeps a late `+OK` from being taken for
+//! the grant of a later request, two holders of one lock (rule 2.8).
 //!
-//! The greeting goes out in one flight with the first command:
+//! The handshake goes out in one flight with the first command:
 //!
 //! ```text
 //!   AUTH, SELECT, INFO server, memory, replication, then whatever is asked
@@ -16,17 +16,15 @@
 //!
 //! How to drive it:
 //! 1. [`Session::open`] queues the handshake; [`queue`](Session::queue) queues an operation on a lock's key.
-//! 2. Write [`unsent`](Session::unsent), then say how much went out with [`sent`](Session::sent).
-//! 3. Read into [`space`](Session::space), then say how much came with [`received`](Session::received).
-//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Answer [`Event::WrongDialect`] with
+//! 2. Write [`unsent`](Traffic::unsent), then say how much went out with [`sent`](Traffic::sent).
+//! 3. Read into [`space`](Traffic::space), then say how much came with [`received`](Traffic::received).
+//! 4. Call [`next_event`](Session::next_event) until it returns `None`. Answer [`SessionEvent::WrongDialect`] with
 //!    [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
 mod operations;
 mod recheck;
-mod traffic;
 
-use super::buffer::{Incoming, Outgoing};
 use super::command::{self, Lifetime};
 use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
@@ -34,6 +32,7 @@ use super::publish::{self, Publisher};
 pub use super::request::{Abandoned, HandshakeState, SentOperation, Ticket};
 use super::script::ScriptCache;
 use super::server_info::ServerInfo;
+use super::traffic::Traffic;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -48,7 +47,7 @@ const RECEIVE_BUFFER: usize = 16 * 1024;
 
 /// What the bytes received so far amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SessionEvent {
     /// A node's vote in a round.
     Answered(Ticket, Vote),
     /// The key that an attempt was refused for has no expiry.
@@ -63,22 +62,23 @@ pub enum Event {
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
-    /// The greeting was accepted: the server's [`identity`](Session::identity) is known as far as it is told.
+    /// The handshake was accepted: the server's [`identity`](Session::identity) is known as far as the server says it.
     Greeted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
     Rechecked,
-    /// The greeting was refused, or the server has become a replica; no vote on this connection counts.
+    /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
     Rejected(Fault),
-    /// The node does not support the dialect that an operation was sent in: call [`ask_again`](Session::ask_again), or not.
-    /// An acquisition must not go out behind the release of an attempt that was given up meanwhile.
+    /// The node does not support the dialect that an operation was sent in: call [`ask_again`](Session::ask_again), or
+    /// not. An acquisition must not go out behind the release of an attempt that was given up meanwhile.
     WrongDialect(SentOperation),
 }
 
 /// One connection's conversation.
 pub struct Session {
-    outgoing: Outgoing,
-    incoming: Incoming,
-    expected: VecDeque<Expected>,
+    /// The bytes, and since when replies are expected.
+    pub traffic: Traffic,
+    /// The requests whose replies are expected, oldest first.
+    expected: VecDeque<Request>,
     /// How many of those are releases.
     unanswered_releases: usize,
     standing: HandshakeState,
@@ -93,11 +93,6 @@ pub struct Session {
     checked_at: Timestamp,
 }
 
-struct Expected {
-    request: Request,
-    asked_at: Timestamp,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     /// What the handshake ends with, asked once more.
@@ -110,17 +105,21 @@ enum Request {
 }
 
 impl Request {
+    /// The part of a handshake that it is, or repeats.
+    fn part(self) -> Part {
+        if let Request::Handshake(part) = self { part } else { Part::InfoReplication }
+    }
+
     fn is_release(self) -> bool {
         matches!(self, Request::Operation(sent) if sent.operation().is_release())
     }
 }
 
 impl Session {
-    /// Begins a conversation by queueing the greeting. `dialect` is what the node spoke last time, if there was one.
+    /// Begins a conversation by queueing the handshake. `dialect` is what the node spoke last time, if there was one.
     pub fn open(greeting: &Handshake, dialect: Option<Dialect>, now: Timestamp) -> Session {
         let mut session = Session {
-            outgoing: Outgoing::default(),
-            incoming: Incoming::of_size(RECEIVE_BUFFER),
+            traffic: Traffic::new(RECEIVE_BUFFER),
             expected: VecDeque::new(),
             unanswered_releases: 0,
             standing: HandshakeState::Pending,
@@ -132,22 +131,20 @@ impl Session {
             publisher: Publisher::default(),
             checked_at: now,
         };
-        let Session { outgoing, expected, .. } = &mut session;
-        greeting.write(outgoing.end(), |part| {
-            expected.push_back(Expected { request: Request::Handshake(part), asked_at: now });
-        });
+        let parts = greeting.write(session.traffic.end());
+        parts.into_iter().for_each(|part| session.await_reply(Request::Handshake(part), now));
         session
     }
 
     /// Queues the question whether the server may still vote, which also shows that it answers.
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
-        command::info(self.outgoing.end(), "replication");
+        command::info(self.traffic.end(), "replication");
         self.await_reply(Request::Check(ticket), now);
     }
 
     /// Queues the question for how long a key lives.
     pub fn remaining(&mut self, ticket: Ticket, key: &[u8], now: Timestamp) {
-        command::remaining(self.outgoing.end(), key);
+        command::remaining(self.traffic.end(), key);
         self.await_reply(Request::Remaining(ticket), now);
     }
 
@@ -161,7 +158,7 @@ impl Session {
         self.standing
     }
 
-    /// What the server has told of itself so far.
+    /// What the server has said about itself so far.
     pub fn identity(&self) -> &ServerInfo {
         &self.identity
     }
@@ -175,49 +172,32 @@ impl Session {
     ///
     /// # Errors
     /// The bytes are not what was asked for. The connection must be given up.
-    pub fn next_event(&mut self) -> Result<Option<Event>, ProtocolError> {
-        while !self.incoming.is_empty() {
+    pub fn next_event(&mut self) -> Result<Option<SessionEvent>, ProtocolError> {
+        while self.traffic.has_input() {
             // Even half a reply is too much when none is expected.
-            let Some(request) = self.expected.front().map(|expected| expected.request) else {
+            let Some(request) = self.expected.front().copied() else {
                 return Err(ProtocolError::Unrequested);
             };
-            let Some((reply, length)) = self.incoming.decode()? else {
+            let Some((reply, length)) = self.traffic.decode()? else {
                 return Ok(None);
             };
             let event = match request {
-                Request::Check(ticket) => {
-                    let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
-                    Some(Event::Answered(ticket, self.checked(refused)))
-                }
-                Request::Handshake(part) => {
-                    let refused = part.learn(reply, &mut self.identity)?;
-                    self.greeted(part, refused)
+                Request::Check(_) | Request::Handshake(_) | Request::Recheck => {
+                    let refused = request.part().learn(reply, &mut self.identity)?;
+                    self.informed(request, refused)
                 }
                 Request::Operation(sent) => {
-                    let answer = sent.parse_reply(reply)?;
-                    if sent.operation().publishes() {
-                        self.publisher.note(publish::published_by_script(reply));
-                    }
-                    Some(self.answered(sent, answer))
+                    let (answer, outcome) = (sent.parse_reply(reply)?, publish::published_by_script(reply));
+                    Some(self.answered(sent, answer, outcome))
                 }
                 Request::Publish(ticket) => {
                     let count = self.publisher.count(publish::publish_reply(reply)?);
-                    (count > 0).then_some(Event::Published(ticket, count))
+                    (count > 0).then_some(SessionEvent::Published(ticket, count))
                 }
-                Request::Recheck => {
-                    let refused = Part::InfoReplication.learn(reply, &mut self.identity)?;
-                    self.rechecked(refused.is_none())
-                }
-                Request::Remaining(ticket) => match command::remaining_reply(reply)? {
-                    Lifetime::Endless => Some(Event::Endless(ticket)),
-                    Lifetime::Limited(left) => Some(Event::EndsWithin(ticket, left)),
-                    Lifetime::Unknown => None,
-                },
+                Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
             };
             self.taken(length);
-            if let Some(Event::Answered(..) | Event::NotRun(..)) = event {
-                self.take_publish_reply();
-            }
+            self.take_publish_reply(event);
             if event.is_some() {
                 return Ok(event);
             }
@@ -228,7 +208,8 @@ impl Session {
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.unanswered_releases = 0;
-        self.expected.drain(..).filter_map(|expected| match expected.request {
+        self.traffic.abandon();
+        self.expected.drain(..).filter_map(|request| match request {
             Request::Check(ticket) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
             Request::Handshake(_) | Request::Publish(_) | Request::Recheck | Request::Remaining(_) => None,
@@ -240,6 +221,15 @@ impl Session {
         self.unanswered_releases
     }
 
+    /// The server has said what it is, or refuses to say it.
+    fn informed(&mut self, request: Request, refused: Option<Fault>) -> Option<SessionEvent> {
+        match request {
+            Request::Check(ticket) => Some(SessionEvent::Answered(ticket, self.checked(refused))),
+            Request::Handshake(part) => self.greeted(part, refused),
+            _ => self.rechecked(refused.is_none()),
+        }
+    }
+
     fn checked(&self, refused: Option<Fault>) -> Vote {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
         let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
@@ -247,9 +237,9 @@ impl Session {
         self.standing.counted(fault.map_or(Vote::Granted, Vote::Fault))
     }
 
-    /// A part of the greeting is answered, and refused if so. Only the first refusal is told. When all is answered: is this a
-    /// node that may vote?
-    fn greeted(&mut self, part: Part, mut refused: Option<Fault>) -> Option<Event> {
+    /// A part of the handshake is answered, and refused if so. Only the first refusal is reported. When all is
+    /// answered: is this a node that may vote?
+    fn greeted(&mut self, part: Part, mut refused: Option<Fault>) -> Option<SessionEvent> {
         if self.standing != HandshakeState::Pending {
             return None;
         }
@@ -261,28 +251,29 @@ impl Session {
         }
         if let Some(fault) = refused {
             self.standing = HandshakeState::Rejected(fault);
-            return Some(Event::Rejected(fault));
+            return Some(SessionEvent::Rejected(fault));
         }
         if part.is_last() {
             self.standing = HandshakeState::Accepted;
-            return Some(Event::Greeted);
+            return Some(SessionEvent::Greeted);
         }
         None
     }
 
     /// The reply that was expected first has been understood.
     fn taken(&mut self, length: usize) {
-        self.incoming.taken(length);
-        if self.expected.pop_front().is_some_and(|expected| expected.request.is_release()) {
+        self.traffic.answered(length);
+        if self.expected.pop_front().is_some_and(Request::is_release) {
             self.unanswered_releases -= 1;
         }
     }
 
-    /// Directly behind the answer to a release may stand the reply to its `PUBLISH`. It belongs to that answer: when the next
-    /// event is asked for, the round of the release may be gone.
-    fn take_publish_reply(&mut self) {
-        if let Some(Expected { request: Request::Publish(_), .. }) = self.expected.front()
-            && let Ok(Some((reply, length))) = self.incoming.decode()
+    /// Directly behind the answer to a release may stand the reply to its `PUBLISH`. It belongs to that answer: when
+    /// the next event is asked for, the round of the release may be gone.
+    fn take_publish_reply(&mut self, event: Option<SessionEvent>) {
+        if let Some(SessionEvent::Answered(..) | SessionEvent::NotRun(..)) = event
+            && let Some(Request::Publish(_)) = self.expected.front()
+            && let Ok(Some((reply, length))) = self.traffic.decode()
             && let Ok(outcome) = publish::publish_reply(reply)
         {
             self.publisher.note(outcome);
@@ -292,7 +283,17 @@ impl Session {
 
     fn await_reply(&mut self, request: Request, asked_at: Timestamp) {
         self.unanswered_releases += usize::from(request.is_release());
-        self.expected.push_back(Expected { request, asked_at });
+        self.expected.push_back(request);
+        self.traffic.note_request(asked_at);
+    }
+}
+
+/// The event in the answer to how long a key lives.
+fn remaining(ticket: Ticket, lifetime: Lifetime) -> Option<SessionEvent> {
+    match lifetime {
+        Lifetime::Endless => Some(SessionEvent::Endless(ticket)),
+        Lifetime::Limited(left) => Some(SessionEvent::EndsWithin(ticket, left)),
+        Lifetime::Unknown => None,
     }
 }
 
@@ -302,7 +303,7 @@ impl fmt::Debug for Session {
         f.debug_struct("Session")
             .field("standing", &self.standing)
             .field("expected", &self.expected.len())
-            .field("unsent", &self.unsent().len())
+            .field("unsent", &self.traffic.unsent().len())
             .finish_non_exhaustive()
     }
 }

@@ -1,12 +1,13 @@
-//! The one path of an operation, plain or fenced: queued, sent in a dialect, and its event made. [`SentOperation`] writes it and parses
-//! its reply.
+//! The one path of an operation, plain or fenced: queued, sent in a dialect, and its event made. [`SentOperation`]
+//! writes it and parses its reply.
 
-use super::{Event, HandshakeState, Request, SentOperation, Session, Ticket};
+use super::{HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::dialect::{Answer, Attempted, Dialect};
 use crate::protocol::operation::Operation;
+use crate::protocol::publish::PublishOutcome;
 
 impl Session {
     /// Queues an operation.
@@ -38,7 +39,7 @@ impl Session {
         if !self.publisher.is_permitted() {
             sent.operation = sent.operation.unpublished();
         }
-        sent.write(self.outgoing.end(), key, token);
+        sent.write(self.traffic.end(), key, token);
         self.await_reply(Request::Operation(sent), now);
         if sent.operation.publishes() && sent.tried.last().publishes_apart() {
             self.await_reply(Request::Publish(sent.ticket), now);
@@ -55,26 +56,36 @@ impl Session {
         }
     }
 
-    /// The event in the answer to an operation.
-    pub(super) fn answered(&mut self, mut sent: SentOperation, answer: Answer) -> Event {
+    /// The event in the answer to an operation. `outcome` is what became of its hint, if its script has published one.
+    pub(super) fn answered(
+        &mut self,
+        mut sent: SentOperation,
+        answer: Answer,
+        outcome: PublishOutcome,
+    ) -> SessionEvent {
+        if sent.operation.publishes() {
+            self.publisher.note(outcome);
+        }
         self.note_script(sent, answer);
         let SentOperation { ticket, operation, .. } = sent;
         let answer = sent.tried.take(answer, operation.dialects(), operation.commands());
         let is_duplicate = self.standing.is_duplicate();
         match (answer, self.standing) {
             (Some(Answer::Vote(vote)), state) if operation.is_release() => released(ticket, vote, state),
-            // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be refused
-            // because of it. A fence would have to be raised on the connection that answered it.
+            // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
+            // refused because of it. A fence would have to be raised on the connection that answered it.
             (Some(Answer::Vote(Vote::Granted)), _) if is_duplicate && operation.fence().is_none() => {
-                Event::Answered(ticket, Vote::Granted)
+                SessionEvent::Answered(ticket, Vote::Granted)
             }
             // Another dialect would not give it a vote. A release is wanted for what it does.
-            (None, HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => Event::WrongDialect(sent),
-            (_, HandshakeState::Rejected(fault)) => Event::Answered(ticket, Vote::Fault(fault)),
-            (Some(Answer::Fence(fence)), _) => Event::Fenced(ticket, fence),
-            (Some(Answer::Held(left)), _) => Event::Held(ticket, left),
-            (Some(Answer::Vote(vote)), _) => Event::Answered(ticket, vote),
-            (None | Some(Answer::WrongDialect(_)), _) => Event::WrongDialect(sent),
+            (None, HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => {
+                SessionEvent::WrongDialect(sent)
+            }
+            (_, HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
+            (Some(Answer::Fence(fence)), _) => SessionEvent::Fenced(ticket, fence),
+            (Some(Answer::Held(left)), _) => SessionEvent::Held(ticket, left),
+            (Some(Answer::Vote(vote)), _) => SessionEvent::Answered(ticket, vote),
+            (None | Some(Answer::WrongDialect(_)), _) => SessionEvent::WrongDialect(sent),
         }
     }
 
@@ -96,10 +107,10 @@ impl Session {
 }
 
 /// The event in the answer to a release. What a duplicate URL deletes is deleted on the server.
-fn released(ticket: Ticket, vote: Vote, state: HandshakeState) -> Event {
+fn released(ticket: Ticket, vote: Vote, state: HandshakeState) -> SessionEvent {
     let is_deleted = vote == Vote::Granted && state.is_duplicate();
     match (vote, if is_deleted { vote } else { state.counted(vote) }) {
-        (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => Event::NotRun(ticket, fault),
-        (_, counted) => Event::Answered(ticket, counted),
+        (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => SessionEvent::NotRun(ticket, fault),
+        (_, counted) => SessionEvent::Answered(ticket, counted),
     }
 }

@@ -1,33 +1,33 @@
 //! The part of a conversation that finds out whether the server is still the master that it was.
 //!
-//! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that comes long
-//! after the server last said what it is goes out behind `INFO replication`, in the same write, and the reply to that is
-//! understood first. A server that withheld it in the greeting is not asked again.
+//! A master that is made a replica and a master again keeps its connections, and has lost its keys. So a vote that
+//! comes long after the server last said what it is goes out behind `INFO replication`, in the same write, and the
+//! reply to that is understood first. A server that withheld it in the handshake is not asked again.
 
-use super::{Event, HandshakeState, Request, Session};
+use super::{HandshakeState, Request, Session, SessionEvent};
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::time::Timestamp;
 use crate::protocol::command;
 use std::time::Duration;
 
-/// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover, and
-/// long against a command: one `INFO` a second costs nothing.
+/// For how long the server counts as what it last said it is. Short against any time to live that is worth a failover,
+/// and long against a command: one `INFO` a second costs nothing.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a request
-    /// is queued that brings a vote.
+    /// Asks the server whether it is still the master that it was, if it has not said so lately. To be called before a
+    /// request is queued that brings a vote.
     pub(super) fn recheck(&mut self, now: Timestamp) {
         let is_due = now.since(self.checked_at) > RECHECK_AFTER;
         if is_due && self.standing == HandshakeState::Accepted && self.identity.replication().is_some() {
             self.checked_at = now;
-            command::info(self.outgoing.end(), "replication");
+            command::info(self.traffic.end(), "replication");
             self.await_reply(Request::Recheck, now);
         }
     }
 
     /// The server has answered; `is_told` unless it runs nothing at present.
-    pub(super) fn rechecked(&mut self, is_told: bool) -> Option<Event> {
+    pub(super) fn rechecked(&mut self, is_told: bool) -> Option<SessionEvent> {
         if !is_told {
             // It runs a script, for example. The next vote asks again.
             self.checked_at = Timestamp::ORIGIN;
@@ -37,9 +37,9 @@ impl Session {
             (HandshakeState::Accepted, Some(cause)) => {
                 let fault = Fault::new(Phase::Reply, cause);
                 self.standing = HandshakeState::Rejected(fault);
-                Some(Event::Rejected(fault))
+                Some(SessionEvent::Rejected(fault))
             }
-            (HandshakeState::Accepted, None) => Some(Event::Rechecked),
+            (HandshakeState::Accepted, None) => Some(SessionEvent::Rechecked),
             (HandshakeState::Pending | HandshakeState::Rejected(_), _) => None,
         }
     }
@@ -67,17 +67,17 @@ mod tests {
         format!("${}\r\n{text}\r\n", text.len())
     }
 
-    fn events(session: &mut Session, text: &str) -> Vec<Event> {
-        session.space()[..text.len()].copy_from_slice(text.as_bytes());
-        session.received(text.len());
+    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
+        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.traffic.received(text.len());
         std::iter::from_fn(|| session.next_event().unwrap()).collect()
     }
 
     /// A session that was greeted at the origin of time, by a server that said this of its replication.
     fn member(replication: &str) -> Session {
         let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
-        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [Event::Greeted]);
-        session.sent(session.unsent().len());
+        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [SessionEvent::Greeted]);
+        session.traffic.sent(session.traffic.unsent().len());
         session
     }
 
@@ -88,22 +88,22 @@ mod tests {
     /// What goes out before a `SET`.
     fn before_set(session: &mut Session, now: Timestamp) -> String {
         queue(session, Operation::Acquire { ttl_millis: 1, fence: None }, now);
-        let text = String::from_utf8(session.unsent().to_vec()).unwrap();
-        session.sent(text.len());
+        let text = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
+        session.traffic.sent(text.len());
         text.split_once("*6\r\n$3\r\nSET\r\n").unwrap().0.to_owned()
     }
 
     #[test]
     fn a_vote_long_after_the_last_look_comes_behind_another_one() {
         let mut session = member(&replication("master"));
-        let granted = Event::Answered(TICKET, Vote::Granted);
+        let granted = SessionEvent::Answered(TICKET, Vote::Granted);
         for (millis, looks) in [(1000, false), (1001, true), (1002, false), (2001, false), (2002, true), (9000, true)] {
             assert_eq!(before_set(&mut session, at(millis)), if looks { RECHECK } else { "" }, "{millis}");
-            let told = if looks { replication("master") } else { String::new() };
-            let expected = if looks { vec![Event::Rechecked, granted] } else { vec![granted] };
-            assert_eq!(events(&mut session, &format!("{told}+OK\r\n")), expected);
+            let reported = if looks { replication("master") } else { String::new() };
+            let expected = if looks { vec![SessionEvent::Rechecked, granted] } else { vec![granted] };
+            assert_eq!(events(&mut session, &format!("{reported}+OK\r\n")), expected);
         }
-        assert_eq!(session.backlog(), 0);
+        assert_eq!(session.traffic.backlog(), 0);
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         let starts = |operation| {
             let mut session = member(&replication("master"));
             queue(&mut session, operation, at(5000));
-            session.unsent().starts_with(RECHECK.as_bytes())
+            session.traffic.unsent().starts_with(RECHECK.as_bytes())
         };
         let request = FenceRequest { least: 1.into(), retention_millis: 1 };
         for fence in [None, Some(request)] {
@@ -127,8 +127,8 @@ mod tests {
         let mut session = member(&replication("master"));
         before_set(&mut session, at(5000));
         let fault = Fault::new(Phase::Reply, Cause::NotMaster);
-        let told = events(&mut session, &format!("{}-READONLY no\r\n", replication("slave")));
-        assert_eq!(told, [Event::Rejected(fault), Event::Answered(TICKET, Vote::Fault(fault))]);
+        let reported = events(&mut session, &format!("{}-READONLY no\r\n", replication("slave")));
+        assert_eq!(reported, [SessionEvent::Rejected(fault), SessionEvent::Answered(TICKET, Vote::Fault(fault))]);
         assert_eq!(before_set(&mut session, at(9000)), "", "there is nothing more to know");
     }
 
@@ -140,8 +140,8 @@ mod tests {
         let mut session = member(&replication("master"));
         for millis in [5000, 5001, 5002] {
             assert_eq!(before_set(&mut session, at(millis)), RECHECK);
-            let told = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
-            assert_eq!(told, [Event::Answered(TICKET, Vote::Refused)]);
+            let reported = events(&mut session, "-BUSY a script runs\r\n$-1\r\n");
+            assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Refused)]);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of one connection's conversation: a scripted server, no socket.
 
-use super::*;
+use super::{SessionEvent as Event, *};
 use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::vote::Vote;
@@ -40,10 +40,10 @@ fn introduction(server: &str, replication: &str) -> String {
 
 fn feed(session: &mut Session, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let space = session.space();
+        let space = session.traffic.space();
         let count = space.len().min(bytes.len());
         space[..count].copy_from_slice(&bytes[..count]);
-        session.received(count);
+        session.traffic.received(count);
         bytes = &bytes[count..];
     }
 }
@@ -57,25 +57,25 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
     events
 }
 
-/// A session whose greeting was accepted by a server that says this of itself.
+/// A session whose handshake was accepted by a server that says this of itself.
 fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
     let greeted = events(&mut session, &introduction(info, "role:master"));
     assert_eq!(greeted, [Event::Greeted]);
-    session.sent(session.unsent().len());
+    session.traffic.sent(session.traffic.unsent().len());
     session
 }
 
 fn sent(session: &mut Session) -> String {
-    let text = String::from_utf8(session.unsent().to_vec()).unwrap();
-    session.sent(text.len());
+    let text = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
+    session.traffic.sent(text.len());
     text
 }
 
 const NOW: Timestamp = Timestamp::ORIGIN;
 
 #[test]
-fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
+fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
     let greeting =
         Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
     let mut session = Session::open(&greeting, None, NOW);
@@ -88,11 +88,11 @@ fn the_greeting_goes_out_in_one_flight_with_the_first_command() {
     assert!(order.is_sorted(), "{flight}");
     let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
     assert_eq!(events(&mut session, &replies), [Event::Greeted, Event::Answered(ticket(0), Vote::Granted)]);
-    assert_eq!((session.backlog(), session.waiting_since()), (0, None));
+    assert_eq!((session.traffic.backlog(), session.traffic.waiting_since()), (0, None));
 }
 
 #[test]
-fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
+fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
     let auth = Handshake { password: Some("pw".into()), ..Handshake::default() };
     let select = Handshake { database: 99, ..Handshake::default() };
     let plain = Handshake::default();
@@ -111,8 +111,8 @@ fn a_refused_greeting_spoils_every_vote_and_is_told_once() {
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
             let mut session = Session::open(greeting, None, NOW);
             acquire(&mut session, ticket(0), b"k", &token(1));
-            let told = events(&mut session, &format!("{replies}{reply}"));
-            assert_eq!(told, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
+            let reported = events(&mut session, &format!("{replies}{reply}"));
+            assert_eq!(reported, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
             // What the SET may have done all the same is undone on the same connection, without a vote.
             release(&mut session, ticket(1), &token(1));
             assert!(sent(&mut session).contains("EVAL"));
@@ -146,7 +146,7 @@ fn what_is_said_of_the_memory_decides_nothing() {
 fn late_replies_go_to_the_requests_they_belong_to() {
     let mut session = member(INFO);
     acquire(&mut session, ticket(1), b"a", &token(1));
-    // Nobody waits for ticket 1 any more; its reply is still the next one.
+    // No caller waits for ticket 1 any more; its reply is still the next one.
     extend(&mut session, ticket(2), &token(1), 1000);
     release(&mut session, ticket(3), &token(1));
     acquire(&mut session, ticket(4), b"b", &token(3));
@@ -180,7 +180,7 @@ fn replies_split_at_every_byte_mean_the_same() {
 }
 
 #[test]
-fn a_reply_that_nobody_asked_for_ends_the_conversation() {
+fn a_reply_to_no_request_ends_the_conversation() {
     for unasked in ["+OK\r\n", "+", ">1\r\n"] {
         let mut session = member(INFO);
         feed(&mut session, unasked.as_bytes());
@@ -233,7 +233,7 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
 }
 
 #[test]
-fn when_no_dialect_works_the_fault_says_what_to_mend() {
+fn when_no_dialect_works_the_fault_says_what_to_fix() {
     for (denial, cause) in
         [("-NOPERM x\r\n", Cause::NoPermission), ("-ERR unknown command x\r\n", Cause::Server("ERR"))]
     {
@@ -241,8 +241,8 @@ fn when_no_dialect_works_the_fault_says_what_to_mend() {
         release(&mut session, ticket(0), &token(1));
         let mut words = vec![sent(&mut session)];
         for reply in [denial, "-ERR unknown command x\r\n"] {
-            let told = events(&mut session, reply);
-            let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+            let reported = events(&mut session, reply);
+            let [Event::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
             assert_eq!(again.ticket(), ticket(0));
             session.ask_again(again, b"k", &token(1), NOW);
             words.push(sent(&mut session));
@@ -264,16 +264,16 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     let left: Vec<_> = session.abandon().collect();
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
     assert_eq!(left, [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
-    assert_eq!(session.backlog(), 0);
+    assert_eq!(session.traffic.backlog(), 0);
 }
 
 #[test]
 fn a_server_has_had_no_time_before_it_was_connected() {
     let later = NOW.after(std::time::Duration::from_secs(1));
     let mut session = Session::open(&Handshake::default(), None, NOW);
-    assert_eq!(session.waiting_since(), Some(NOW));
-    session.connected(later);
-    assert_eq!(session.waiting_since(), Some(later));
+    assert_eq!(session.traffic.waiting_since(), Some(NOW));
+    session.traffic.connected(later);
+    assert_eq!(session.traffic.waiting_since(), Some(later));
 }
 
 #[test]
@@ -282,12 +282,12 @@ fn partly_sent_bytes_are_sent_once() {
     for slot in 0..50 {
         acquire(&mut session, ticket(slot), b"k", &token(1));
     }
-    let whole = session.unsent().to_vec();
+    let whole = session.traffic.unsent().to_vec();
     let mut pieces = Vec::new();
-    while !session.unsent().is_empty() {
-        let count = session.unsent().len().min(7);
-        pieces.extend_from_slice(&session.unsent()[..count]);
-        session.sent(count);
+    while !session.traffic.unsent().is_empty() {
+        let count = session.traffic.unsent().len().min(7);
+        pieces.extend_from_slice(&session.traffic.unsent()[..count]);
+        session.traffic.sent(count);
     }
     assert_eq!(pieces, whole);
 }
@@ -299,7 +299,7 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
     assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Greeted]);
-    assert_eq!(session.space().len(), RECEIVE_BUFFER);
+    assert_eq!(session.traffic.space().len(), RECEIVE_BUFFER);
 }
 
 #[test]
@@ -339,9 +339,10 @@ fn a_server_without_scripts_is_extended_by_comparing_set() {
     // The release keeps to its own dialect, whatever becomes of the extension's.
     release(&mut session, ticket(2), &token(2));
     sent(&mut session);
-    let told = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
-    let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = told[..] else {
-        panic!("{told:?}")
+    let reported = events(&mut session, "-ERR unknown command 'EVAL', x\r\n-NOPERM eval\r\n:1\r\n");
+    let [Event::WrongDialect(first), Event::WrongDialect(second), Event::Answered(_, Vote::Granted)] = reported[..]
+    else {
+        panic!("{reported:?}")
     };
     for (again, byte, ttl) in [(first, 1, "30000"), (second, 2, "40000")] {
         session.ask_again(again, b"k", &token(byte), NOW);
@@ -362,8 +363,8 @@ fn a_server_without_scripts_is_extended_by_comparing_set() {
 fn an_extension_that_fits_no_dialect_is_a_fault() {
     let mut session = member(INFO);
     extend(&mut session, ticket(0), &token(1), 30_000);
-    let told = events(&mut session, "-NOPERM eval\r\n");
-    let [Event::WrongDialect(again)] = told[..] else { panic!("{told:?}") };
+    let reported = events(&mut session, "-NOPERM eval\r\n");
+    let [Event::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
     session.ask_again(again, b"k", &token(1), NOW);
     let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::NoPermission));
     assert_eq!(events(&mut session, "-ERR syntax error\r\n"), [Event::Answered(ticket(0), fault)]);
@@ -381,8 +382,8 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 }
 
 #[test]
-fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
-    let told = |session: &mut Session, pieces: &[&str]| {
+fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
+    let reported = |session: &mut Session, pieces: &[&str]| {
         let release = Operation::Release { hint: Some(Hint::default()), fence: None };
         session.queue(ticket(1), release, b"k", &token(1), NOW);
         let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
@@ -392,15 +393,19 @@ fn how_many_were_told_is_part_of_the_answer_that_it_stands_behind() {
     let mut session = valkey();
     let released = Event::Answered(ticket(1), Vote::Granted);
     assert_eq!(session.dialect(), Dialect::Delifeq);
-    assert_eq!(told(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
-    assert_eq!(told(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 2)], 0));
-    assert_eq!(told(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
-    assert_eq!(told(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
+    assert_eq!(reported(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
+    assert_eq!(reported(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 2)], 0));
+    assert_eq!(reported(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
+    assert_eq!(reported(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
     assert!(session.publisher.take_refusal().is_some());
-    assert_eq!((told(&mut session, &[":1\r\n"]).0, session.backlog()), (vec![released], 0), "no hint is sent any more");
+    assert_eq!(
+        (reported(&mut session, &[":1\r\n"]).0, session.traffic.backlog()),
+        (vec![released], 0),
+        "no hint is sent any more"
+    );
     // What is no reply to a PUBLISH is found by the next call.
     let mut session = valkey();
-    assert_eq!(told(&mut session, &[":1\r\n"]).0, [released]);
+    assert_eq!(reported(&mut session, &[":1\r\n"]).0, [released]);
     feed(&mut session, b"+OK\r\n");
     assert_eq!(session.next_event(), Err(ProtocolError::UnexpectedReply));
 }

@@ -2,7 +2,6 @@
 //! forks are the library's: the clock reads simulated readings, and nothing forks.
 
 pub(crate) mod channel;
-#[path = "../../../src/os/clock.rs"]
 pub(crate) mod clock;
 pub(crate) mod entropy;
 #[path = "../../../src/os/fork.rs"]
@@ -12,4 +11,3 @@ pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod waker;
-pub(crate) mod wall;

@@ -1,0 +1,199 @@
+//! The bytes of one connection: those still to be sent, those received and not yet parsed, and the times of the
+//! requests whose replies are expected.
+//!
+//! The buffers are kept from one use to the next, so that the steady state allocates nothing.
+
+use super::resp::{Decoder, Reply};
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::time::Timestamp;
+use std::collections::VecDeque;
+
+/// Free space below which the receive buffer is compacted before a read.
+const LOW_SPACE: usize = 2 * 1024;
+
+/// What goes over one connection in both directions. A session or a subscription says what it means.
+pub struct Traffic {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    /// When each request was made whose reply is expected, oldest first.
+    asked_at: VecDeque<Timestamp>,
+}
+
+impl Traffic {
+    /// With a receive buffer of this size, which grows for a longer reply.
+    pub(super) fn new(receive_buffer: usize) -> Traffic {
+        Traffic {
+            outgoing: Outgoing::default(),
+            incoming: Incoming::of_size(receive_buffer),
+            asked_at: VecDeque::new(),
+        }
+    }
+
+    /// The connection is made: from now on the server can answer. What was queued while there was none counts as asked
+    /// now.
+    pub fn connected(&mut self, now: Timestamp) {
+        self.asked_at.iter_mut().for_each(|asked_at| *asked_at = now);
+    }
+
+    /// How many replies are expected.
+    pub fn backlog(&self) -> usize {
+        self.asked_at.len()
+    }
+
+    /// When the request was made whose reply is expected next.
+    pub fn waiting_since(&self) -> Option<Timestamp> {
+        self.asked_at.front().copied()
+    }
+
+    /// The bytes to be sent.
+    pub fn unsent(&self) -> &[u8] {
+        self.outgoing.unsent()
+    }
+
+    /// Says that the first `count` of the unsent bytes went out.
+    pub fn sent(&mut self, count: usize) {
+        self.outgoing.sent(count);
+    }
+
+    /// Where to read to. Never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.incoming.space()
+    }
+
+    /// Says that `count` bytes were read into [`space`](Traffic::space).
+    pub fn received(&mut self, count: usize) {
+        self.incoming.received(count);
+    }
+
+    /// Whether bytes were received that have not been parsed yet.
+    pub fn has_input(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
+    /// Where to append a command.
+    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+        self.outgoing.end()
+    }
+
+    /// Expects one more reply.
+    pub(super) fn note_request(&mut self, asked_at: Timestamp) {
+        self.asked_at.push_back(asked_at);
+    }
+
+    /// The next reply and its length, if all of it is there. It stays until it is [`taken`](Traffic::taken).
+    ///
+    /// # Errors
+    /// The bytes are no replies.
+    pub(super) fn decode(&mut self) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
+        self.incoming.decode()
+    }
+
+    /// A reply of this length was parsed that answers no request.
+    pub(super) fn taken(&mut self, length: usize) {
+        self.incoming.taken(length);
+    }
+
+    /// A reply of this length was parsed. It answers the oldest request.
+    pub(super) fn answered(&mut self, length: usize) {
+        self.incoming.taken(length);
+        self.asked_at.pop_front();
+    }
+
+    /// No reply is expected any more.
+    pub(super) fn abandon(&mut self) {
+        self.asked_at.clear();
+    }
+}
+
+/// Bytes to be sent, in order.
+#[derive(Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Outgoing {
+    /// Where to append.
+    fn end(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The bytes to be sent.
+    fn unsent(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// The first `count` of them went out.
+    fn sent(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent >= self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        } else if self.sent > self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+}
+
+/// Bytes received.
+struct Incoming {
+    /// The size of the buffer, and the size it returns to after a longer reply.
+    size: usize,
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    decoder: Decoder,
+}
+
+impl Incoming {
+    fn of_size(size: usize) -> Incoming {
+        Incoming { size, bytes: vec![0; size], start: 0, end: 0, decoder: Decoder::default() }
+    }
+
+    /// Where to read to. Never empty.
+    fn space(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            self.start = 0;
+            self.end = 0;
+            if self.bytes.len() > self.size {
+                self.bytes.truncate(self.size);
+                self.bytes.shrink_to_fit();
+            }
+        }
+        if self.bytes.len() - self.end < LOW_SPACE && self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.bytes.len() {
+            // One reply fills it all. The decoder's limits bound how often this happens.
+            self.bytes.resize(self.bytes.len() * 2, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// This many bytes were read into [`space`](Incoming::space).
+    fn received(&mut self, count: usize) {
+        self.end += count;
+        debug_assert!(self.end <= self.bytes.len());
+    }
+
+    /// Whether everything was parsed.
+    fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// The next reply and its length, if all of it is there. It stays until it is [`taken`](Incoming::taken).
+    ///
+    /// # Errors
+    /// The bytes are no replies.
+    fn decode(&mut self) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
+        self.decoder.decode(&self.bytes[self.start..self.end])
+    }
+
+    /// A reply of this length was parsed.
+    fn taken(&mut self, length: usize) {
+        self.start += length;
+    }
+}
