@@ -7,6 +7,7 @@
 //! This is so where cancellation is deferred, as it is by default. With PTHREAD_CANCEL_ASYNCHRONOUS a thread may call
 //! nothing but three functions of POSIX.
 
+#[cfg(target_os = "linux")]
 use std::ffi::c_int;
 
 #[cfg(target_os = "linux")]

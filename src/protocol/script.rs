@@ -4,7 +4,7 @@
 //! opening is for readers; what goes over the wire begins after it.
 //!
 //! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting:
-//! [`ScriptCache`].
+//! `ScriptCache`.
 
 use super::dialect::Dialect;
 
