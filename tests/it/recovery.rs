@@ -79,8 +79,8 @@ fn a_pending_release_survives_a_connection_refused_while_a_thread_polls() {
         server.kill();
         drop(connections);
     });
+    // From its file, with the key: it was stopped when the release came. The release may be there at once.
     server.restart().unwrap();
-    assert!(value(&server, "k").is_some());
     let gone = || {
         drop(long_lock(&client, "another").try_lock());
         value(&server, "k").is_none()
