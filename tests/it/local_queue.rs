@@ -1,13 +1,14 @@
 //! Threads of one process that want one lock: first come, first served, and only the first asks the servers.
 
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good, long_lock, take};
+use crate::support::fake::Fake;
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use quorumlock::{ExtendOutcome, Mutex, MutexGuard, ReleaseOutcome, Watchdog};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const THREADS: usize = 6;
 /// Long enough for a thread that says that it is about to queue to have queued.
@@ -129,6 +130,25 @@ fn queues_of_different_resources_do_not_wait_for_each_other() {
     });
 }
 
+/// It has less time left than an answer takes.
+#[test]
+fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_held() {
+    let answer = Duration::from_millis(30);
+    let fake = Fake::setting("$-1\r\n", answer);
+    let client = client_of([fake.url()]);
+    let mutex = long_lock(&client, "k");
+    let deadline = Instant::now() + Duration::from_millis(300);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| mutex.lock_deadline(deadline));
+        thread::sleep(ARRIVAL);
+        let second = scope.spawn(|| mutex.lock_deadline(deadline + answer / 3));
+        for waiting in [first, second] {
+            let outcome = waiting.join().unwrap();
+            assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
+        }
+    });
+}
+
 #[test]
 fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_all() {
     let server = Server::start().unwrap();
@@ -144,5 +164,6 @@ fn a_thread_in_the_queue_sleeps_though_nodes_may_be_unavailable_for_no_time_at_a
         let threads = [(); 3].map(|()| scope.spawn(wait));
         threads.map(|thread| thread.join().unwrap())
     });
+    // A thread that does not sleep uses a processor all the time, or its share of one.
     assert!(used.iter().all(|&millis| millis < 60), "{used:?} ms of a processor in a second");
 }

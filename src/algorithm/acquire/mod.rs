@@ -125,7 +125,7 @@ pub struct Acquire {
     started: Timestamp,
     /// How long the nodes of the last attempt had to answer at most.
     budget: Duration,
-    /// Whether the last attempt that had its full time found the lock held.
+    /// Whether the last attempt that had its full time, of this call or of the one before it, found the lock held.
     held: bool,
     /// What the last attempt found out about the next wait.
     hints: WaitHints,
@@ -207,6 +207,12 @@ impl Acquire {
             WaitLimit::Until(deadline) if deadline > self.started => answer.min(deadline),
             _ => answer,
         }
+    }
+
+    /// Another call found the lock held a moment before this one begins. A first attempt that is cut short does not
+    /// contradict that.
+    pub fn was_held(&mut self) {
+        self.held = true;
     }
 
     /// Sets what the next wait goes by. To be called before [`attempted`](Acquire::attempted).

@@ -246,6 +246,25 @@ fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() 
 }
 
 #[test]
+fn nor_does_it_contradict_what_another_call_found_before_this_one() {
+    for (was_held, until, verdict) in
+        [(true, 5, Verdict::Held), (false, 5, Verdict::Unavailable), (true, 500, Verdict::Unavailable)]
+    {
+        let mut machine = acquire(WaitLimit::Until(at(until)));
+        if was_held {
+            machine.was_held();
+        }
+        let end = until.min(50);
+        assert_eq!(attempt(&mut machine, "xxx", 0, end), Output::Undo(nodes(&[0, 1, 2])));
+        match machine.poll() {
+            Output::Done(found) => assert_eq!(found, verdict),
+            Output::Wait(_) => assert_eq!((machine.is_held(), verdict), (false, Verdict::Unavailable)),
+            output => panic!("{output:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     let mut machine = acquire(WaitLimit::Until(at(0)));
     assert_eq!(machine.attempt_deadline(at(10), false), at(60));

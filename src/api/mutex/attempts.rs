@@ -9,6 +9,7 @@ use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::{OwnerToken, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{Readings, Timestamp};
+use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
 use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult, WakeReason};
@@ -50,6 +51,10 @@ impl<'a> Attempts<'a> {
         };
         let mut machine = Acquire::new(config, started);
         if let Some(ticket) = &ticket {
+            let is_fresh = |held_at| client.engine().now().since(held_at) < settings.node_timeout;
+            if ticket.held_at().is_some_and(is_fresh) {
+                machine.was_held();
+            }
             // The queue's head before this call may have found permanent faults: their time goes on to count.
             if let Some(since) = ticket.unavailability().and_then(|found| found.quorum_impossible_since) {
                 machine.early_end().was_quorum_impossible(since.max(called_at.steady));
@@ -133,7 +138,10 @@ impl<'a> Attempts<'a> {
     fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
         if let Some(ticket) = &self.ticket {
             if self.machine.is_held() {
-                ticket.note_answered(self.now.steady);
+                // An attempt that the deadline cut short has no new answer.
+                if result.tally.acquisition() == Outcome::Held {
+                    ticket.note_answered(self.now.steady);
+                }
             } else if !result.is_won() {
                 let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
                 let found = self.call.client.unavailability(&result);

@@ -230,11 +230,18 @@ impl QueueTicket<'_> {
     /// Why it is not known that the lock is held, if it is not: what the last attempt of the head ran into, or that no
     /// attempt has ended yet.
     pub(crate) fn unavailability(&self) -> Option<Unavailability> {
-        self.with_waiters(|waiters| match &waiters.unavailability {
-            None if waiters.was_held => None,
-            found => Some(found.clone().unwrap_or_default()),
-        })
-        .flatten()
+        let found = |waiters: &mut Waiters| match waiters.is_known_held() {
+            true => None,
+            false => Some(waiters.unavailability.clone().unwrap_or_default()),
+        };
+        self.with_waiters(found).flatten()
+    }
+
+    /// When a quorum last answered that the lock is held, or a guard of this process last held it, if nothing else has
+    /// been found since.
+    pub(crate) fn held_at(&self) -> Option<Timestamp> {
+        let held_at = |waiters: &mut Waiters| waiters.is_known_held().then_some(waiters.available_at);
+        self.with_waiters(held_at).flatten()
     }
 
     fn with_waiters<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {
@@ -306,6 +313,10 @@ impl Waiters {
         self.available_at = now;
         self.was_held = true;
         self.unavailability = None;
+    }
+
+    fn is_known_held(&self) -> bool {
+        self.was_held && self.unavailability.is_none()
     }
 
     fn notify_head(&self) {
