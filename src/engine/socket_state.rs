@@ -1,7 +1,7 @@
 //! How far a connection to a node has come, and what to poll it for.
 
-use crate::os::poll::Interest;
 use crate::os::stream::Stream;
+use crate::os::watch::Interest;
 use std::sync::Arc;
 
 /// A connection.

@@ -14,13 +14,15 @@
 //! | [`stream`] | non-blocking TCP and Unix sockets |
 //! | [`sync`] | locks and threads |
 //! | [`waker`] | ending a poll from another thread |
+//! | [`watch`] | the list that is polled, and what was found |
 
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod fork;
-pub(crate) mod poll;
+mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod waker;
+pub(crate) mod watch;

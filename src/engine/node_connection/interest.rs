@@ -3,9 +3,9 @@
 
 use super::NodeConnection;
 use crate::algorithm::time::Timestamp;
-use crate::os::poll::Interest;
 use crate::os::resolve;
 use crate::os::stream::Stream;
+use crate::os::watch::Interest;
 use crate::protocol::endpoint::Address;
 use crate::protocol::handshake::Handshake;
 use std::io;

@@ -3,8 +3,8 @@
 use crate::algorithm::node::NodeId;
 use crate::engine::busy_poll::Spin;
 use crate::engine::node_connection::NodeConnection;
-use crate::os::poll::Watch;
 use crate::os::waker::Waker;
+use crate::os::watch::Watch;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ use crate::engine::rounds::{Purpose, Rounds};
 use crate::engine::subscriber::Subscriber;
 use crate::engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
 use crate::events::event_queue::{EventQueue, PendingEvent, Side};
-use crate::os::poll::Watch;
+use crate::os::watch::Watch;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Key, SubscriptionEvent};
 use std::sync::Arc;

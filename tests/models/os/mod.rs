@@ -11,10 +11,12 @@ pub(crate) mod entropy;
 #[path = "../../../src/os/fork.rs"]
 pub(crate) mod fork;
 #[path = "../../../src/os/poll.rs"]
-pub(crate) mod poll;
+mod poll;
 #[path = "../../../src/os/resolve.rs"]
 pub(crate) mod resolve;
 #[path = "../../../src/os/stream.rs"]
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod waker;
+#[path = "../../../src/os/watch.rs"]
+pub(crate) mod watch;

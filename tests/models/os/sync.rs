@@ -1,23 +1,17 @@
 //! The library's locks and threads, on shuttle's scheduler.
 
-use std::cell::Cell;
 use std::io;
 
 pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use shuttle::thread::{JoinHandle, yield_now};
 
-thread_local! {
-    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
-}
-
+/// No callback is called here.
 pub(crate) fn is_in_callback() -> bool {
-    IN_CALLBACK.get()
+    false
 }
 
-pub(crate) fn set_in_callback(is_in_callback: bool) {
-    IN_CALLBACK.set(is_in_callback);
-}
+pub(crate) fn set_in_callback(_is_in_callback: bool) {}
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap()

@@ -1,13 +1,15 @@
-//! What stands in for the operating system, under the names of the library's own `os/`. The clock and the detection of
-//! forks are the library's: the clock reads simulated readings, and nothing forks.
+//! What stands in for the operating system, under the names of the library's own `os/`. The detection of forks and
+//! the list of what is polled are the library's: nothing forks, and the list calls nothing.
 
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 #[path = "../../../src/os/fork.rs"]
 pub(crate) mod fork;
-pub(crate) mod poll;
+mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
 pub(crate) mod waker;
+#[path = "../../../src/os/watch.rs"]
+pub(crate) mod watch;

@@ -2,46 +2,10 @@
 
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::kernel::{self, Reason};
-use crate::os::stream::Stream;
-use crate::os::waker::Waker;
-use std::sync::Arc;
+use crate::os::watch::Watch;
 use std::time::Duration;
 
-/// What to poll a connection's stream for.
-pub(crate) struct Interest {
-    pub(crate) stream: Arc<Stream>,
-    pub(crate) writable: bool,
-}
-
-pub(crate) struct Watch {
-    waker: Arc<Waker>,
-    pub(crate) streams: Box<[Option<Interest>]>,
-    pub(crate) ears: Vec<Option<Interest>>,
-    pub(crate) attentive: NodeSet,
-    pub(crate) readable: NodeSet,
-    pub(crate) writable: NodeSet,
-    pub(crate) woken: bool,
-    pub(crate) limit: Duration,
-    pub(crate) spin: Duration,
-    pub(crate) spun: bool,
-}
-
 impl Watch {
-    pub(crate) fn new(waker: &Arc<Waker>, nodes: usize) -> Watch {
-        Watch {
-            waker: Arc::clone(waker),
-            streams: (0..nodes).map(|_| None).collect(),
-            ears: Vec::new(),
-            attentive: NodeSet::EMPTY,
-            readable: NodeSet::EMPTY,
-            writable: NodeSet::EMPTY,
-            woken: false,
-            limit: Duration::MAX,
-            spin: Duration::ZERO,
-            spun: false,
-        }
-    }
-
     pub(crate) fn poll(&mut self, patience: Duration) {
         kernel::may_be_interrupted();
         self.look();

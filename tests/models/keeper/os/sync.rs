@@ -1,21 +1,8 @@
-//! The library's module of this name, on locks and threads that a scheduler controls.
+//! The library's module of this name: as in the models of the driver, but for waits, which end by the model's time.
+
+#[path = "../../os/sync.rs"]
+#[allow(unused_imports, dead_code, reason = "its condition variable and threads are replaced")]
+mod scheduled;
 
 pub(crate) use crate::time::{Condvar, spawn};
-pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
-pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-pub(crate) use shuttle::thread::{JoinHandle, yield_now};
-
-pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
-    thread.thread().id() == shuttle::thread::current().id()
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap()
-}
-
-/// No callback is called here.
-pub(crate) fn is_in_callback() -> bool {
-    false
-}
-
-pub(crate) fn set_in_callback(_is_in_callback: bool) {}
+pub(crate) use scheduled::*;
