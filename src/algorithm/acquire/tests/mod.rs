@@ -5,6 +5,8 @@ use super::super::fence::Fences;
 use super::super::{lease::MAX_TTL, node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
 use super::*;
 
+mod deadlines;
+
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
 fn at(millis: u64) -> Timestamp {
@@ -40,19 +42,6 @@ fn tally(row: &str) -> (Tally, NodeSet) {
         tally.record(NodeId::new(index), vote);
     }
     (tally, (0..row.len()).map(NodeId::new).collect())
-}
-
-#[test]
-fn an_attempt_that_came_too_late_says_nothing_against_the_one_before() {
-    let mut machine = acquire(WaitLimit::Until(at(100)));
-    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
-    machine.woken(Timestamp::from_nanos(99_999_000));
-    assert_eq!(machine.poll(), Output::Attempt);
-    assert_eq!(machine.attempt_deadline(at(100), false), at(100), "no time for any node to answer");
-    let (tally, reached) = tally("xxx");
-    machine.attempted(clocks(100), &tally, reached, clocks(100), 0);
-    while let Output::Undo(_) = machine.poll() {}
-    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 }
 
 /// One attempt that begins at `t0` and is decided at `now`.
@@ -202,94 +191,6 @@ fn a_hopelessly_short_lease_does_not_retry_for_ever() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert!(matches!(attempt(&mut machine, "ggg", 0, 5000), Output::Undo(_)));
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
-}
-
-#[test]
-fn a_deadline_bounds_attempts_and_waits() {
-    let mut machine = acquire(WaitLimit::Until(at(100)));
-    assert_eq!(machine.attempt_deadline(at(0), false), at(50));
-    assert_eq!(machine.attempt_deadline(at(70), false), at(100));
-    let mut now = 0;
-    let mut attempts = Vec::new();
-    let verdict = loop {
-        attempts.push(now);
-        match attempt(&mut machine, "rrr", now, now) {
-            Output::Wait(until) => {
-                assert!(until <= at(100));
-                now = until.since(at(0)).as_millis() as u64;
-                machine.woken(until);
-                if let Output::Done(verdict) = machine.poll() {
-                    break verdict;
-                }
-            }
-            Output::Done(verdict) => break verdict,
-            output => panic!("{output:?}"),
-        }
-    };
-    assert_eq!(verdict, Verdict::Held);
-    assert_eq!(attempts, [0, 6, 24, 62, 81, 90, 95, 97, 99]);
-}
-
-#[test]
-fn an_attempt_that_the_deadline_cut_short_does_not_turn_held_into_unavailable() {
-    for (first, verdict) in [("rrr", Verdict::Held), ("xxx", Verdict::Unavailable)] {
-        let mut machine = acquire(WaitLimit::Until(at(100)));
-        let mut output = attempt(&mut machine, first, 0, 50);
-        if let Output::Undo(_) = output {
-            output = machine.poll();
-        }
-        assert!(matches!(output, Output::Wait(_)), "{output:?}");
-        machine.woken(at(98));
-        assert_eq!(attempt(&mut machine, "xxx", 98, 100), Output::Undo(nodes(&[0, 1, 2])));
-        assert_eq!(machine.poll(), Output::Done(verdict));
-    }
-}
-
-#[test]
-fn nor_does_it_contradict_what_another_call_found_before_this_one() {
-    for (was_held, until, verdict) in
-        [(true, 5, Verdict::Held), (false, 5, Verdict::Unavailable), (true, 500, Verdict::Unavailable)]
-    {
-        let mut machine = acquire(WaitLimit::Until(at(until)));
-        if was_held {
-            machine.was_held();
-        }
-        let end = until.min(50);
-        assert_eq!(attempt(&mut machine, "xxx", 0, end), Output::Undo(nodes(&[0, 1, 2])));
-        match machine.poll() {
-            Output::Done(found) => assert_eq!(found, verdict),
-            Output::Wait(_) => assert_eq!((machine.is_held(), verdict), (false, Verdict::Unavailable)),
-            output => panic!("{output:?}"),
-        }
-    }
-}
-
-#[test]
-fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
-    let mut machine = acquire(WaitLimit::Until(at(0)));
-    assert_eq!(machine.attempt_deadline(at(10), false), at(60));
-    assert_eq!(attempt(&mut machine, "rrr", 10, 11), Output::Done(Verdict::Held));
-}
-
-#[test]
-fn an_attempt_that_has_to_connect_has_as_much_time_again() {
-    let mut machine = acquire(WaitLimit::Until(at(1000)));
-    assert_eq!(machine.attempt_deadline(at(0), true), at(100));
-    assert_eq!(machine.attempt_deadline(at(0), false), at(50));
-    assert_eq!(machine.attempt_deadline(at(950), true), at(1000), "but no longer than its caller waits");
-    // What cuts such an attempt short says nothing against what was found before.
-    assert!(matches!(attempt(&mut machine, "rrr", 0, 1), Output::Wait(_)));
-    machine.woken(at(920));
-    assert_eq!(machine.attempt_deadline(at(920), true), at(1000));
-    assert_eq!(attempt(&mut machine, "xxx", 920, 1000), Output::Undo(nodes(&[0, 1, 2])));
-    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
-}
-
-#[test]
-fn an_answer_after_the_lease_would_be_of_no_use() {
-    let ttl = Ttl::new(Duration::from_millis(10), 0.01, MAX_TTL).unwrap();
-    let mut machine = Acquire::new(AcquireConfig { ttl, ..acquire(WaitLimit::Once).config }, at(0));
-    assert_eq!(machine.attempt_deadline(at(0), false), Timestamp::from_nanos(7_900_000));
 }
 
 #[test]
