@@ -1,7 +1,7 @@
 //! The library as a contender: as a user has it, with its default settings.
 
 use crate::comparison::{Pair, timed};
-use quorumlock::{Mutex, MutexGuard, Redlock};
+use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,18 +20,22 @@ pub(crate) fn spinning_client(nodes: &[SocketAddr]) -> Redlock {
     Redlock::builder().nodes(urls).spin(Duration::from_micros(100)).build().expect("a client")
 }
 
-/// A lock of the client. It lasts so long that nothing here ends it by time.
+/// A lock of the client. It lasts as long as a client permits by default, so that nothing here ends it by time.
 pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
-    client.mutex(resource).ttl(Duration::from_secs(600))
+    client.mutex(resource).ttl(Duration::from_secs(60))
 }
 
-/// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow.
+/// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any other error is one of
+/// the benches themselves.
 pub(crate) fn lock(mutex: &Mutex) -> Option<MutexGuard> {
-    let guard = mutex.lock().ok();
-    if guard.is_none() {
-        FAILURES.fetch_add(1, Ordering::Relaxed);
+    match mutex.lock() {
+        Ok(guard) => Some(guard),
+        Err(error) if error.kind() == ErrorKind::Unavailable => {
+            FAILURES.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+        Err(error) => panic!("{error}"),
     }
-    guard
 }
 
 /// Releases a lock, and waits for the quorum's answers.
