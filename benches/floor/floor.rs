@@ -21,7 +21,7 @@ pub(crate) const MOST_NODES: usize = 9;
 /// Unanswered requests with which a node is left out.
 const FAR_BEHIND: u64 = 64;
 /// Seconds in which a quorum answers, unless it never will.
-const TIME_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+pub(crate) const TIME_LIMIT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// A connection to each node, and the bytes of one lock.
 pub(crate) struct Floor {

@@ -38,6 +38,7 @@ mod scaling;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 mod servers;
+mod strict;
 mod table;
 mod throughput;
 mod workers;

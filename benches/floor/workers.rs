@@ -14,6 +14,8 @@ pub(crate) struct Work {
     pub(crate) seconds: f64,
     /// Processor time of this process, in user and kernel mode.
     pub(crate) processor_seconds: f64,
+    /// How often the scheduler took a core from a thread of this process, or a thread gave it up.
+    pub(crate) switches: f64,
 }
 
 impl Work {
@@ -25,6 +27,11 @@ impl Work {
     pub(crate) fn processor_micros(&self) -> f64 {
         self.processor_seconds / self.done * 1e6
     }
+
+    /// Context switches for one.
+    pub(crate) fn switches_each(&self) -> f64 {
+        self.switches / self.done
+    }
 }
 
 impl Extend<Work> for Work {
@@ -33,15 +40,18 @@ impl Extend<Work> for Work {
             self.done += work.done;
             self.seconds += work.seconds;
             self.processor_seconds += work.processor_seconds;
+            self.switches += work.switches;
         }
     }
 }
 
 /// Measures what a call took that returns how much it did.
 pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
-    let (start, before) = (Instant::now(), processor_seconds());
+    let (start, before) = (Instant::now(), Usage::now());
     let done = call() as f64;
-    Work { done, seconds: start.elapsed().as_secs_f64(), processor_seconds: processor_seconds() - before }
+    let (seconds, after) = (start.elapsed().as_secs_f64(), Usage::now());
+    let processor_seconds = after.processor_seconds - before.processor_seconds;
+    Work { done, seconds, processor_seconds, switches: after.switches - before.switches }
 }
 
 /// Gives each worker a thread, and lets all repeat the task until the time is up.
@@ -68,7 +78,18 @@ pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl
     })
 }
 
-fn processor_seconds() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process");
-    (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6
+/// What this process has used since it began.
+struct Usage {
+    processor_seconds: f64,
+    switches: f64,
+}
+
+impl Usage {
+    fn now() -> Usage {
+        let usage = getrusage(UsageWho::RUSAGE_SELF).expect("the usage of this process");
+        Usage {
+            processor_seconds: (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6,
+            switches: (usage.voluntary_context_switches() + usage.involuntary_context_switches()) as f64,
+        }
+    }
 }
