@@ -111,7 +111,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     servers.load_script();
     let uncontended = uncontended(setting, &addresses);
     let mut rows = Vec::new();
-    let time = Length::Time(Duration::from_millis(setting.choose(1000, 200)));
+    let time = Length::Time(Duration::from_millis(setting.choose(500, 200)));
     for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
         let run = |means| {
             run(&servers, &addresses, Workload { competitors, means, held: Duration::from_millis(1), length: time })
@@ -129,7 +129,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     }
     for nodes in [3, 4, 5] {
         for competitors in setting.choose(&[2, 8, 32][..], &[8]) {
-            let length = Length::Rounds(setting.choose(30, 4));
+            let length = Length::Rounds(setting.choose(12, 4));
             let workload = Workload { competitors: *competitors, means: Means::WakeUps, held: Duration::ZERO, length };
             let outcome = run(&servers, &addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();

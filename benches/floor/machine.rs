@@ -1,45 +1,59 @@
 //! The machine: which process runs on which core, and how the report describes it.
 //!
-//! Pinned, the client has one core and the servers have all others. With the scheduler's own placement, client and
-//! servers sometimes share a core and sometimes do not, and every figure has two values.
+//! Every section is measured in two placements. Free, client and servers run on any core, as a user has them: sometimes
+//! they share a core and sometimes not, and figures have two values. Pinned, the client has one core and the servers
+//! have all others: figures are stable, and a client that polls takes nothing from the servers.
 
 use crate::server::find_binary;
 use std::fs;
 use std::process::Command;
 
-/// Cores by number. Both empty when the scheduler decides.
+/// Cores by number. The main thread has its former cores again when this is dropped.
 pub(crate) struct Cores {
+    before: Vec<usize>,
     client: Vec<usize>,
     servers: Vec<usize>,
 }
 
 impl Cores {
-    /// One core for the client, which this process moves to, and the others for the servers. Where there is but one
-    /// core, or no way to choose, they share.
-    pub(crate) fn split() -> Cores {
-        match allowed().split_last() {
-            Some((&client, [first, others @ ..])) => {
-                let servers = [&[*first], others].concat();
-                let cores = Cores { client: vec![client], servers };
-                run_on(&cores.client);
-                cores
-            }
-            _ => Cores::shared(),
-        }
-    }
-
     /// All processes run on all cores.
-    pub(crate) fn shared() -> Cores {
-        Cores { client: Vec::new(), servers: Vec::new() }
+    pub(crate) fn free() -> Cores {
+        let all = allowed();
+        Cores { before: all.clone(), client: all.clone(), servers: all }
     }
 
-    /// Starts servers: what is started inside runs on their cores.
+    /// One core for the client, which the calling thread moves to, and the others for the servers. `None` where there
+    /// is but one core, or no way to choose.
+    pub(crate) fn pinned() -> Option<Cores> {
+        let before = allowed();
+        let (&client, servers) = before.split_last().filter(|(_, others)| !others.is_empty())?;
+        let cores = Cores { client: vec![client], servers: servers.to_vec(), before };
+        run_on(&cores.client);
+        Some(cores)
+    }
+
+    /// Starts servers, or threads that stand for the network: what is started inside runs on the servers' cores.
     pub(crate) fn for_servers<R>(&self, start: impl FnOnce() -> R) -> R {
         // A child inherits the cores of the thread that starts it.
         run_on(&self.servers);
         let started = start();
         run_on(&self.client);
         started
+    }
+
+    /// A heading for the table.
+    pub(crate) fn description(&self) -> String {
+        if self.client == self.servers {
+            "Free placement: client and servers on any core".to_owned()
+        } else {
+            format!("Pinned: client on core {:?}, servers on {:?}", self.client, self.servers)
+        }
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        run_on(&self.before);
     }
 }
 
@@ -55,20 +69,15 @@ pub(crate) fn is_busy(load: &str) -> bool {
     load.parse().is_ok_and(|load: f64| load > 1.0)
 }
 
-/// Two sentences for below the table.
-pub(crate) fn description(cores: &Cores, load_before: &str) -> String {
+/// Two sentences for below the tables.
+pub(crate) fn description(load_before: &str) -> String {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let names = processors.lines().filter(|line| line.starts_with("model name"));
     let (count, name) =
         names.fold((0, "unknown"), |(count, _), line| (count + 1, line.split(": ").nth(1).unwrap_or("")));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let placement = if cores.client.is_empty() {
-        "client and servers on any core".to_owned()
-    } else {
-        format!("client on core {:?}, servers on {:?}", cores.client, cores.servers)
-    };
     format!(
-        "Machine: {name}, {count} cores, Linux {}; {}; {placement}; load {load_before} before, {} after.\n\
+        "Machine: {name}, {count} cores, Linux {}; {}; load {load_before} before, {} after.\n\
          The ratio is the median over rounds in which the contenders took turns, with its range; the goal of a \
          ratio, or of the value where there is none.",
         kernel.trim(),

@@ -1,10 +1,11 @@
 //! What a lock costs, as a ratio to what the system calls cost.
 //!
 //! ```text
-//! cargo bench                       everything, about three minutes; Markdown on standard output
+//! cargo bench                       everything, about seven minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, handoff, contention, cost, scaling, fenced
-//! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Half a minute
-//! cargo bench -- --unpinned         leaves client and servers to the scheduler
+//! cargo bench -- --free             one placement, with client and servers on any core
+//! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
+//! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
 //! ```
 //!
 //! The *floor* is the least that the same work takes: a bare program with prebuilt bytes, one non-blocking socket per
@@ -13,8 +14,8 @@
 //! chunk, in one run; a figure is the ratio of the two within a round, and its median over the rounds with the least
 //! and the most ([`comparison`]). The floor also runs against itself: what that ratio is away from 1 is noise.
 //!
-//! The client has one core and the servers have the others, because the scheduler's own placement has two modes
-//! ([`machine`]). The servers are started by this program on free ports, and end with it.
+//! There is a table for each [placement](machine), the free one first. The servers are started by this program on free
+//! ports, and end with it.
 //!
 //! The goals in the table are those the library was built to. A goal that is missed is marked and fails nothing.
 
@@ -90,29 +91,32 @@ fn main() -> ExitCode {
     }
     let has = |option: &str| arguments.iter().any(|argument| argument == option);
     let known = |argument: &&String| {
-        ["--bench", "--quick", "--unpinned"].contains(&argument.as_str())
+        ["--bench", "--quick", "--free", "--pinned"].contains(&argument.as_str())
             || SECTIONS.iter().any(|(name, _)| name == argument)
     };
     if let Some(unknown) = arguments.iter().find(|argument| !known(argument)) {
         let names = SECTIONS.map(|(name, _)| name).join(", ");
-        eprintln!("{unknown:?} is neither --quick, --unpinned nor one of {names}");
+        eprintln!("{unknown:?} is none of --quick, --free, --pinned, {names}");
         return ExitCode::FAILURE;
     }
     // Without `--bench` it is `cargo test --benches` that runs this, to see whether it runs.
     let quick = has("--quick") || !has("--bench");
-    let setting = Setting { cores: if has("--unpinned") { Cores::shared() } else { Cores::split() }, quick };
-    let all = !SECTIONS.iter().any(|(name, _)| has(name));
-
     let load = machine::load();
-    let mut rows = Vec::new();
-    for (name, measure) in SECTIONS {
-        if all || has(name) {
-            eprintln!("{name} …");
-            rows.extend(measure(&setting));
+    let sections: Vec<Section> = match SECTIONS.into_iter().filter(|(name, _)| has(name)).collect::<Vec<_>>() {
+        named if named.is_empty() => SECTIONS.to_vec(),
+        named => named,
+    };
+    let both = has("--free") == has("--pinned");
+    if both || has("--free") {
+        print_table(&Setting { cores: Cores::free(), quick }, &sections);
+    }
+    if both || has("--pinned") {
+        match Cores::pinned() {
+            Some(cores) => print_table(&Setting { cores, quick }, &sections),
+            None => println!("Pinned: not to be had here, for lack of a second core or of a way to choose.\n"),
         }
     }
-    print!("{}", table::markdown(&rows));
-    println!("\n{}", machine::description(&setting.cores, &load));
+    println!("{}", machine::description(&load));
     if machine::is_busy(&load) {
         println!("The machine was busy with something else: rates and slow percentiles are unreliable.");
     }
@@ -124,4 +128,15 @@ fn main() -> ExitCode {
         println!("{failures} operations of the library failed, for lack of a quorum in time.");
     }
     ExitCode::SUCCESS
+}
+
+/// Measures the sections in one placement, and prints their table.
+fn print_table(setting: &Setting, sections: &[Section]) {
+    let placement = setting.cores.description();
+    let mut rows = Vec::new();
+    for (name, measure) in sections {
+        eprintln!("{placement}: {name} …");
+        rows.extend(measure(setting));
+    }
+    println!("{placement}\n\n{}", table::markdown(&rows));
 }
