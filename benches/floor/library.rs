@@ -50,6 +50,11 @@ pub(crate) fn pair(mutex: &Mutex) -> Pair {
     timed(|| lock(mutex), unlock)
 }
 
+/// Takes a lock and drops the guard, which waits for no answer.
+pub(crate) fn dropped_pair(mutex: &Mutex) -> Pair {
+    timed(|| lock(mutex), drop)
+}
+
 /// How often a quorum did not answer in time.
 pub(crate) fn failures() -> u64 {
     FAILURES.load(Ordering::Relaxed)

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo bench                       everything, about seven minutes; Markdown on standard output
-//! cargo bench -- latency handoff    these sections: latency, throughput, handoff, contention, cost, scaling, fenced
+//! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
+//!                                   cost, scaling, fenced
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -27,6 +28,9 @@ mod comparison;
 mod competitor;
 mod contention;
 mod cost;
+mod distant;
+mod dropped;
+mod durable;
 mod fenced;
 mod floor;
 mod handoff;
@@ -35,6 +39,7 @@ mod library;
 mod limit;
 mod machine;
 mod probe;
+mod proxy;
 mod scaling;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
@@ -56,9 +61,12 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 10] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
+    ("drop", dropped::measure),
+    ("durable", durable::measure),
+    ("distant", distant::measure),
     ("handoff", handoff::measure),
     ("contention", contention::measure),
     ("cost", cost::measure),

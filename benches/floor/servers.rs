@@ -1,10 +1,19 @@
-//! Real servers on their own cores.
+//! Real servers on the cores of their placement.
 
 use crate::Setting;
 use crate::server::{Answer, Server};
 use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::script;
 use std::net::SocketAddr;
+
+/// What happens to some of the nodes, in words, and to how many.
+pub(crate) type Disturbance = (&'static str, usize, fn(&mut Server));
+
+pub(crate) const DISTURBANCES: [Disturbance; 3] = [
+    ("one of 5 hung", 1, |server| server.pause().expect("a server to stop")),
+    ("two of 5 hung", 2, |server| server.pause().expect("a server to stop")),
+    ("one of 5 killed", 1, Server::kill),
+];
 
 /// Servers that end with this value.
 pub(crate) struct Servers {
@@ -13,8 +22,13 @@ pub(crate) struct Servers {
 
 impl Servers {
     pub(crate) fn start(setting: &Setting, count: usize) -> Servers {
-        let processes = setting.cores.for_servers(|| Server::several(count));
-        Servers { processes: processes.expect("servers to measure with") }
+        Servers::with(setting, count, &[])
+    }
+
+    /// Servers with arguments of their own.
+    pub(crate) fn with(setting: &Setting, count: usize, arguments: &[&str]) -> Servers {
+        let start = || (0..count).map(|_| Server::with(arguments)).collect::<std::io::Result<_>>();
+        Servers { processes: setting.cores.for_servers(start).expect("servers to measure with") }
     }
 
     /// The addresses of the first so many servers.

@@ -6,14 +6,14 @@
 //! threads could also have a client of the library each: what sharing one brings or costs.
 
 use crate::Setting;
-use crate::comparison::{Pair, Spread, Times, take_turns};
+use crate::comparison::{Spread, take_turns};
 use crate::floor::Floor;
 use crate::library;
 use crate::limit::Limit;
-use crate::servers::Servers;
+use crate::servers::{DISTURBANCES, Disturbance, Servers};
 use crate::strict::Strict;
 use crate::table::{Goal, Row};
-use crate::workers::{Work, measured, together};
+use crate::workers::{Work, measured, pairs, workers};
 use quorumlock::Mutex;
 use std::time::Duration;
 
@@ -26,63 +26,27 @@ const THREADS: [(usize, Option<f64>); 7] =
 const MOST_CLIENTS: usize = 8;
 /// With so many threads, the distribution of a pair's times is shown.
 const PERCENTILES_OF: usize = 4;
+/// With so many threads, nodes hang or are gone.
+const DISTURBED: usize = 16;
 /// With so many threads, context switches are shown.
 const SWITCHES_OF: [usize; 2] = [4, 64];
 
-/// One thread of a contender.
-struct Worker<L> {
-    lock: L,
-    times: Times,
-}
-
-/// What a contender did in one round.
-#[derive(Default)]
-struct Round {
-    work: Work,
-    times: Times,
-}
-
-impl Round {
-    fn rate(&self) -> f64 {
-        self.work.rate()
-    }
-
-    fn processor_micros(&self) -> f64 {
-        self.work.processor_micros()
-    }
-
-    fn switches_each(&self) -> f64 {
-        self.work.switches_each()
-    }
-
-    fn p99(&self) -> f64 {
-        self.times.quantile(0.99)
-    }
-}
-
-impl Extend<Round> for Round {
-    fn extend<I: IntoIterator<Item = Round>>(&mut self, more: I) {
-        for round in more {
-            self.work.extend([round.work]);
-            self.times.extend(round.times);
-        }
-    }
-}
-
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, NODES);
-    THREADS.into_iter().flat_map(|(threads, bound)| with(setting, &servers, threads, bound)).collect()
+    let healthy = THREADS.into_iter().flat_map(|(threads, bound)| with(setting, &servers, threads, bound));
+    let one = DISTURBANCES.into_iter().filter(|(_, count, _)| *count == 1);
+    healthy.chain(one.flat_map(|disturbance| disturbed(setting, &servers, disturbance))).collect()
 }
 
 /// The rounds of each contender.
 struct Contenders {
     threads: usize,
-    floor: Vec<Round>,
-    library: Vec<Round>,
-    limit: Vec<Round>,
-    strict: Vec<Round>,
+    floor: Vec<Work>,
+    library: Vec<Work>,
+    limit: Vec<Work>,
+    strict: Vec<Work>,
     /// Empty where it is not measured.
-    clients: Vec<Round>,
+    clients: Vec<Work>,
 }
 
 fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>) -> Vec<Row> {
@@ -99,10 +63,10 @@ fn with(setting: &Setting, servers: &Servers, threads: usize, bound: Option<f64>
         workers(of_clients, |thread| library::mutex(&library::client(&addresses), &name("clients", thread)));
     let mut limit = Limit::connect(&addresses, dialect, threads);
 
-    let contenders: &mut [&mut dyn FnMut() -> Round] = &mut [
+    let contenders: &mut [&mut dyn FnMut() -> Work] = &mut [
         &mut || pairs(&mut floors, time, Floor::pair),
         &mut || pairs(&mut library, time, |mutex| library::pair(mutex)),
-        &mut || Round { work: measured(|| limit.run(time)), times: Times::default() },
+        &mut || measured(|| limit.run(time)),
         &mut || pairs(&mut strict, time, Strict::pair),
         &mut || pairs(&mut clients, time, |mutex: &mut Mutex| library::pair(mutex)),
     ];
@@ -117,48 +81,66 @@ fn rows(all: &Contenders, bound: Option<f64>) -> Vec<Row> {
     let Contenders { threads, floor, library, limit, strict, clients } = all;
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("{threads} {}: {figure}", if *threads == 1 { "thread" } else { "threads" });
-    let of_strict = |figure: fn(&Round) -> f64| Spread::over(strict, figure).median;
+    let of_strict = |figure: fn(&Work) -> f64| Spread::over(strict, figure).median;
 
-    let mut rate = Row::ratio(name("pairs/s"), "", library, against, Round::rate);
+    let mut rate = Row::ratio(name("pairs/s"), "", library, against, Work::rate);
     if let Some(bound) = bound {
         rate = rate.goal(Goal::RatioAtLeast(bound));
     }
-    let processor = Row::ratio(name("client CPU a pair"), "µs", library, against, Round::processor_micros)
-        .note(format!("strict rounds {:.1}", of_strict(Round::processor_micros)));
-    let reached = Spread::ratio(limit, floor, Round::rate);
-    let of_limit = Row::ratio(name("pairs/s"), "", library, ("pipelined limit", limit), Round::rate);
+    let processor = Row::ratio(name("client CPU a pair"), "µs", library, against, Work::processor_micros)
+        .note(format!("strict rounds {:.1}", of_strict(Work::processor_micros)));
+    let reached = Spread::ratio(limit, floor, Work::rate);
+    let of_limit = Row::ratio(name("pairs/s"), "", library, ("pipelined limit", limit), Work::rate);
     let mut rows = vec![
         rate,
-        Row::ratio(name("pairs/s of strict rounds"), "", strict, against, Round::rate),
+        Row::ratio(name("pairs/s of strict rounds"), "", strict, against, Work::rate),
         of_limit.note(format!("the limit is {:.1} × the floor", reached.median)),
         if *threads == 64 { processor.goal(Goal::RatioAtMost(0.15)) } else { processor },
     ];
     if !clients.is_empty() {
-        let row = Row::ratio(name("pairs/s"), "", library, ("a client per thread", clients), Round::rate);
+        let row = Row::ratio(name("pairs/s"), "", library, ("a client per thread", clients), Work::rate);
         rows.push(if *threads < 4 { row.goal(Goal::RatioAtLeast(1.0)) } else { row });
     }
     if SWITCHES_OF.contains(threads) {
-        let row = Row::ratio(name("context switches a pair"), "", library, against, Round::switches_each);
-        rows.push(row.note(format!("strict rounds {:.1}", of_strict(Round::switches_each))));
+        let row = Row::ratio(name("context switches a pair"), "", library, against, Work::switches_each);
+        rows.push(row.note(format!("strict rounds {:.1}", of_strict(Work::switches_each))));
     }
     if *threads == PERCENTILES_OF {
-        let row = Row::ratio(name("pair p99"), "µs", library, against, Round::p99).goal(Goal::RatioAtMost(1.3));
-        rows.push(row.note(format!("strict rounds {:.0}", of_strict(Round::p99))));
+        let row = Row::ratio(name("pair p99"), "µs", library, against, Work::p99).goal(Goal::RatioAtMost(1.3));
+        rows.push(row.note(format!("strict rounds {:.0}", of_strict(Work::p99))));
     }
     rows
 }
 
-fn workers<L>(threads: usize, lock: impl FnMut(usize) -> L) -> Vec<Worker<L>> {
-    (0..threads).map(lock).map(|lock| Worker { lock, times: Times::default() }).collect()
-}
-
-/// Gives each worker a thread, and lets all repeat the pair until the time is up.
-fn pairs<L: Send>(workers: &mut [Worker<L>], time: Duration, pair: impl Fn(&mut L) -> Pair + Sync) -> Round {
-    let work = together(workers, time, |worker| {
-        let pair = pair(&mut worker.lock);
-        worker.times.push(pair.lock + pair.unlock);
-    });
-    let mut round = Round { work, times: Times::default() };
-    workers.iter_mut().for_each(|worker| round.times.extend(std::mem::take(&mut worker.times)));
-    round
+/// With nodes that hang or are gone: against the floor on the same nodes, and the library on healthy ones.
+fn disturbed(setting: &Setting, healthy: &Servers, (name, count, befall): Disturbance) -> Vec<Row> {
+    let mut servers = Servers::start(setting, NODES);
+    let (addresses, dialect) = (servers.addresses(NODES), servers.dialect());
+    let time = Duration::from_millis(setting.choose(300, 50));
+    let resource = |kind: &str, thread: usize| format!("throughput/{kind}/{thread}");
+    let clients = [library::client(&addresses), library::client(&healthy.addresses(NODES))];
+    let [mut library, mut undisturbed] = clients
+        .each_ref()
+        .map(|client| workers(DISTURBED, |thread| library::mutex(client, &resource("disturbed", thread))));
+    let mut floors = workers(DISTURBED, |thread| Floor::connect(&addresses, dialect, &resource("floor", thread), 1));
+    pairs(&mut library, time, |mutex| library::pair(mutex));
+    servers.processes[1..=count].iter_mut().for_each(befall);
+    // The turn for warming up lasts longer than the library takes to notice.
+    let rounds = take_turns(
+        setting.choose((5, 1), (2, 1)),
+        &mut [
+            &mut || pairs(&mut floors, time, Floor::pair),
+            &mut || pairs(&mut library, time, |mutex| library::pair(mutex)),
+            &mut || pairs(&mut undisturbed, time, |mutex| library::pair(mutex)),
+        ],
+    );
+    let [floor, library, undisturbed] = &rounds[..] else { return Vec::new() };
+    let (floor, healthy) = (("floor", &floor[..]), ("healthy", &undisturbed[..]));
+    let name = |figure: &str| format!("{DISTURBED} threads, {name}: {figure}");
+    vec![
+        Row::ratio(name("pairs/s"), "", library, floor, Work::rate),
+        Row::ratio(name("pairs/s"), "", library, healthy, Work::rate).goal(Goal::RatioAtLeast(0.9)),
+        Row::ratio(name("pair p50"), "µs", library, floor, Work::p50),
+        Row::ratio(name("pair p50"), "µs", library, healthy, Work::p50).goal(Goal::RatioAtMost(1.1)),
+    ]
 }

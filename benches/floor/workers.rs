@@ -1,5 +1,6 @@
 //! Threads that do the same thing over and over for a while, and what that took.
 
+use crate::comparison::{Pair, Times};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use std::sync::Barrier;
@@ -16,6 +17,8 @@ pub(crate) struct Work {
     pub(crate) processor_seconds: f64,
     /// How often the scheduler took a core from a thread of this process, or a thread gave it up.
     pub(crate) switches: f64,
+    /// How long each pair took, where pairs were done.
+    pub(crate) times: Times,
 }
 
 impl Work {
@@ -32,6 +35,14 @@ impl Work {
     pub(crate) fn switches_each(&self) -> f64 {
         self.switches / self.done
     }
+
+    pub(crate) fn p50(&self) -> f64 {
+        self.times.quantile(0.5)
+    }
+
+    pub(crate) fn p99(&self) -> f64 {
+        self.times.quantile(0.99)
+    }
 }
 
 impl Extend<Work> for Work {
@@ -41,6 +52,7 @@ impl Extend<Work> for Work {
             self.seconds += work.seconds;
             self.processor_seconds += work.processor_seconds;
             self.switches += work.switches;
+            self.times.extend(work.times);
         }
     }
 }
@@ -51,7 +63,7 @@ pub(crate) fn measured(call: impl FnOnce() -> u64) -> Work {
     let done = call() as f64;
     let (seconds, after) = (start.elapsed().as_secs_f64(), Usage::now());
     let processor_seconds = after.processor_seconds - before.processor_seconds;
-    Work { done, seconds, processor_seconds, switches: after.switches - before.switches }
+    Work { done, seconds, processor_seconds, switches: after.switches - before.switches, times: Times::default() }
 }
 
 /// Gives each worker a thread, and lets all repeat the task until the time is up.
@@ -76,6 +88,27 @@ pub(crate) fn together<W: Send, R>(workers: &mut [W], time: Duration, task: impl
             threads.into_iter().map(|thread| thread.join().expect("a worker that does not fail")).sum()
         })
     })
+}
+
+/// One thread of a contender, with a lock of its own.
+pub(crate) struct Worker<L> {
+    lock: L,
+    times: Times,
+}
+
+/// A worker for each of so many threads.
+pub(crate) fn workers<L>(threads: usize, lock: impl FnMut(usize) -> L) -> Vec<Worker<L>> {
+    (0..threads).map(lock).map(|lock| Worker { lock, times: Times::default() }).collect()
+}
+
+/// Gives each worker a thread, and lets all repeat the pair until the time is up.
+pub(crate) fn pairs<L: Send>(workers: &mut [Worker<L>], time: Duration, pair: impl Fn(&mut L) -> Pair + Sync) -> Work {
+    let mut work = together(workers, time, |worker| {
+        let pair = pair(&mut worker.lock);
+        worker.times.push(pair.lock + pair.unlock);
+    });
+    workers.iter_mut().for_each(|worker| work.times.extend(std::mem::take(&mut worker.times)));
+    work
 }
 
 /// What this process has used since it began.

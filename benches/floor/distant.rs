@@ -1,0 +1,51 @@
+//! Distant nodes: a pair through [proxies](crate::proxy) that delay all bytes.
+//!
+//! With a long round trip, a command that waits for another thread's to be answered waits for long. Both contenders use
+//! the same proxies.
+
+use crate::Setting;
+use crate::comparison::take_turns;
+use crate::floor::Floor;
+use crate::library;
+use crate::proxy::Proxies;
+use crate::servers::Servers;
+use crate::table::{Goal, Row};
+use crate::workers::{pairs, workers};
+use std::time::Duration;
+
+const NODES: usize = 5;
+/// In milliseconds, and the greatest ratio that is wanted.
+const ROUND_TRIPS: [(u64, f64); 2] = [(1, 1.05), (20, 1.02)];
+const THREADS: [usize; 2] = [1, 16];
+
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let servers = Servers::start(setting, NODES);
+    let mut rows = Vec::new();
+    for (round_trip, bound) in ROUND_TRIPS {
+        let proxies = Proxies::start(setting, &servers.addresses(NODES), Duration::from_millis(round_trip));
+        for threads in THREADS {
+            let row = pair(setting, &servers, &proxies, (round_trip, threads));
+            rows.extend(row.map(|row| row.goal(Goal::RatioAtMost(bound))));
+        }
+    }
+    rows
+}
+
+fn pair(setting: &Setting, servers: &Servers, proxies: &Proxies, (round_trip, threads): (u64, usize)) -> Option<Row> {
+    let (addresses, dialect) = (proxies.addresses(), servers.dialect());
+    let client = library::client(addresses);
+    let name = |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
+    let mut library = workers(threads, |thread| library::mutex(&client, &name("library", thread)));
+    let mut floors = workers(threads, |thread| Floor::connect(addresses, dialect, &name("floor", thread), 1));
+    let time = Duration::from_millis(setting.choose(400, 100));
+    let rounds = take_turns(
+        setting.choose((5, 1), (2, 1)),
+        &mut [&mut || pairs(&mut floors, time, Floor::pair), &mut || {
+            pairs(&mut library, time, |mutex| library::pair(mutex))
+        }],
+    );
+    let [floor, library] = &rounds[..] else { return None };
+    let threads = format!("{threads} {}", if threads == 1 { "thread" } else { "threads" });
+    let name = format!("round trip {round_trip} ms, {threads}: pair p50");
+    Some(Row::ratio(name, "ms", library, ("floor", floor), |work| work.p50() / 1000.0))
+}
