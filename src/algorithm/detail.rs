@@ -23,7 +23,7 @@ pub enum Detail {
     PasswordMissing,
     /// A password is given, and the server has none set.
     PasswordUnset,
-    /// The server knows the password or the user not.
+    /// The server does not know the user or the password.
     PasswordWrong,
     /// A user is given, and the server has passwords only: Redis before 6.
     UsersUnknown,

@@ -1,4 +1,4 @@
-//! The table of every failure message, as an operator reads it: rendered by the code, compared with the manual's page.
+//! The page of every message of an error or an event: rendered by the code, compared with the manual's page.
 //! `QUORUMLOCK_WRITE_MESSAGES=1 cargo test --all-features --lib messages` writes the page anew.
 
 use crate::algorithm::detail::Detail;
@@ -11,7 +11,7 @@ use crate::ffi::event_tests;
 use crate::os::fork::ForkEpoch;
 use crate::protocol::endpoint::EndpointError;
 use crate::protocol::server_info::ServerInfo;
-use crate::{CancelHandle, Lease, Mutex, NodeStatus, Redlock, Wait, Watchdog};
+use crate::{CancelHandle, FenceChecker, FencingToken, Lease, Mutex, NodeStatus, Redlock, Wait, Watchdog};
 use std::fmt::{Display, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (timed_out(Reply), "Check the node, or raise `node_timeout`. The command may still run later"),
         (
             fault(Reply, Cause::TimedOut).with(Detail::Limit(Duration::from_millis(40), None)),
-            "The attempt had less time than `node_timeout`: its time to live is short",
+            "The attempt had less time, by a short ttl or the limit of the call. With 30 s, the node hangs",
         ),
         (fault(Connect, Cause::TimedOut), "Check the node and the network"),
         (fault(Resolve, Cause::UnknownHost), "Correct the host name in the URL, or the DNS"),
@@ -44,9 +44,15 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Connect, Cause::Unreachable), "Check the network"),
         (fault(Connect, Cause::Closed), "Check the server's log, and the devices on the way to it"),
         (fault(Handshake, Cause::Closed), "Name a port without TLS, and a server instead of a proxy"),
-        (fault(Reply, Cause::Closed), "The server ended, or something between ended the connection; it is made again"),
-        (fault(Connect, Cause::System(24)), "Raise the limit that the operating system names"),
-        (fault(Handshake, Cause::Protocol(ProtocolError::UnknownType)), "Name a Redis or Valkey server"),
+        (
+            fault(Reply, Cause::Closed),
+            "The server ended, or a device on the way closed the connection; the next attempt connects again",
+        ),
+        (fault(Connect, Cause::System(24)), "By the error number; here, raise the limit of open files (`ulimit -n`)"),
+        (
+            fault(Handshake, Cause::Protocol(ProtocolError::UnknownType)),
+            "Name a Redis or Valkey server, and a port without TLS",
+        ),
         protocol(ProtocolError::ArrayTooLong),
         protocol(ProtocolError::BadNumber),
         protocol(ProtocolError::BulkTooLong),
@@ -62,7 +68,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (auth(Detail::PasswordUnset), "Take the password out of the URL, or set it on the server"),
         (auth(Detail::UsersUnknown), "Take the user out of the URL"),
         (auth(Detail::None), "Correct user and password in the URL"),
-        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: `docs::operations`"),
+        (denied(Detail::Command("SET")), "Allow the command in the user's ACL: [operations page], access control"),
         (
             denied(Detail::Command("EVAL with GET and DEL, DELIFEQ or DELEX")),
             "Allow one way of releasing in the user's ACL",
@@ -74,23 +80,36 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::None), "Check the user's ACL"),
-        (fault(Reply, Cause::NoScripts), "Allow `EVAL`, or name a node that has scripts"),
-        (fault(Reply, Cause::UnexpectedValue), "Find out what stands under the key, and delete it"),
-        (fault(Reply, Cause::NoExpiry), "Delete the key, unless a program that holds the lock will"),
-        (fault(Reply, Cause::FenceAhead), "Correct the clocks; delete the key only where no writer uses its fence"),
+        (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
+        (fault(Reply, Cause::UnexpectedValue), "Find out which program wrote the key of a fenced lock, and delete it"),
+        (
+            fault(Reply, Cause::NoExpiry),
+            "Delete the key, unless a program holds the lock: [operations page], other clients",
+        ),
+        (
+            fault(Reply, Cause::FenceAhead),
+            "On one node: set its clock right, and wait for the key's retention; delete the key there only where no \
+             writer uses its fence. On all nodes: set the clock of this machine right",
+        ),
         (fault(Handshake, Cause::Database), "Correct the number in the URL, or raise `databases` on the server"),
-        (fault(Handshake, Cause::NotMaster), "Name a master"),
+        (fault(Handshake, Cause::NotMaster), "Name a master: this is a replica, or became one"),
         (fault(Reply, Cause::ReadOnly), "Name a master: this is a replica, or became one"),
         (fault(Handshake, Cause::ClusterMode), "Name an independent master"),
         (fault(Handshake, Cause::Duplicate(NodeId::new(0))), "Two URLs lead to one server: name another server"),
         (
             fault(Reply, Cause::Quarantined).with(Detail::Left(Duration::from_millis(58_300))),
-            "Wait, or declare the node durable if it is: `docs::operations`",
+            "Wait for at most `max_ttl`, or declare the node durable if it is: [operations page], restarted nodes",
         ),
-        (fault(Reply, Cause::Loading), "Wait"),
+        (fault(Reply, Cause::Loading), "Wait until the node has loaded its data"),
         (fault(Reply, Cause::OutOfMemory), "Raise `maxmemory` or free memory"),
-        (fault(Handshake, Cause::TooManyClients), "Raise `maxclients`, or find what does not close connections"),
-        (fault(Reply, Cause::Backlog), "The node does not keep up, or hangs"),
+        (
+            fault(Handshake, Cause::TooManyClients),
+            "Raise `maxclients`, or find the program that leaves connections open",
+        ),
+        (
+            fault(Reply, Cause::Backlog),
+            "The node has not answered many requests, and gets no more until it does: check its load",
+        ),
         (fault(Reply, Cause::Server("BUSY")), "Wait for the script, or `SCRIPT KILL` it"),
         (
             fault(Handshake, Cause::Server("DENIED")),
@@ -189,6 +208,7 @@ fn unavailable() -> Vec<Error> {
     let other = |word: &str| vec![format!("10.0.0.3:6379: {word}")];
     let error = |what, causes, others| Error::unavailable(what, 3, MINUTE, causes, others);
     vec![
+        error("connect", vec![node(1, refused), node(2, slow)], other("answered")),
         error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("healthy, not asked")),
         error("lock \"orders/42\"", vec![node(1, refused), node(2, slow)], other("not asked")),
         error("lock \"orders/42\"", vec![node(1, restarted), node(2, restarted)], other("answered")),
@@ -225,7 +245,8 @@ fn looks() -> Vec<NodeStatus> {
 
 fn page() -> String {
     let mut page = String::from(
-        "Every failure message, as an operator reads it. A test renders this page and compares it with this text.\n",
+        "Every message of an error, an event and a node's status. A test renders this page and compares it with this \
+         text.\n",
     );
     let list = |page: &mut String, title: &str, lines: &[&dyn Display]| {
         let _ = write!(page, "\n# {title}\n\n```text\n");
@@ -235,12 +256,18 @@ fn page() -> String {
         page.push_str("```\n");
     };
     let (unavailable, errors, urls, looks) = (unavailable(), errors(), url_errors(), looks());
-    list(&mut page, "Too few nodes answered", &unavailable.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
+    list(
+        &mut page,
+        "A lock, a release or a `connect` that failed",
+        &unavailable.iter().map(|line| line as &dyn Display).collect::<Vec<_>>(),
+    );
     page.push_str("\n# One node\n\nEach stands behind the node's address, in an error, an event or a status.\n\n");
-    page.push_str("| Message | What to do |\n|---|---|\n");
+    page.push_str("| `Cause` | Message | What to do |\n|---|---|---|\n");
     for (fault, remedy) in node_faults() {
         let line = NodeFault::new("10.0.0.1:6379".into(), fault).to_string();
-        let _ = writeln!(page, "| {} | {remedy} |", line.strip_prefix("10.0.0.1:6379: ").unwrap());
+        let (cause, message) = (format!("{:?}", fault.cause), line.strip_prefix("10.0.0.1:6379: ").unwrap());
+        let variant = cause.split('(').next().unwrap_or_default();
+        let _ = writeln!(page, "| `{variant}` | {message} | {remedy} |");
     }
     list(
         &mut page,
@@ -258,7 +285,11 @@ fn page() -> String {
         let kind = kind.trim_start_matches("QUORUMLOCK_EVENT_");
         let _ = writeln!(page, "| `{variant}` | `{kind}` | {line} |");
     }
+    let checker = FenceChecker::new();
+    let [_, late] = [8, 7].map(|fence| checker.check("orders/42", FencingToken::from(fence)));
+    list(&mut page, "A write with an old fencing token", &[&late.unwrap_err()]);
     list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
+    page.push_str("\n[operations page]: operations.md\n");
     page
 }
 

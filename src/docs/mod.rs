@@ -3,7 +3,7 @@
 //! * [`rules`]: what the library does, rule by rule, with the tests that show each.
 //! * [`operations`]: nodes, access control, restarts, settings, sizing, errors.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
-//! * [`messages`]: every failure message, and what to do about it.
+//! * [`messages`]: every message of an error or an event, and what to do about it.
 //! * [`architecture`]: how the code is divided, and why.
 //! * [`testing`]: what was tested, how, and what was not.
 
@@ -14,6 +14,7 @@
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
 
+#[doc = "[operations page]: crate::docs::operations"]
 #[doc = include_str!("messages.md")]
 pub mod messages {}
 // The page shows the events of the C interface too.
@@ -23,6 +24,7 @@ mod messages_tests;
 
 #[doc = "[after a fork]: crate#after-a-fork"]
 #[doc = "[messages page]: crate::docs::messages"]
+#[doc = "[rules page]: crate::docs::rules"]
 #[doc = include_str!("operations.md")]
 pub mod operations {}
 
@@ -31,6 +33,7 @@ pub mod operations {}
 #[doc = "[`Lease`]: crate::Lease"]
 #[doc = "[`Observer`]: crate::Observer"]
 #[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
+#[doc = "[rules page]: crate::docs::rules"]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 

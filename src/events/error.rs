@@ -158,9 +158,9 @@ impl Error {
         let message = match times {
             None => format!("the lock of {resource:?} is lost"),
             Some((left, needed)) => {
-                let [left, needed] = [left, needed]
-                    .map(|time| Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)));
-                format!("the lock of {resource:?} lasts for {left:?}, and {needed:?} are needed")
+                // Rounded to fewer digits, the two could look alike.
+                let [left, needed] = [left, needed].map(|time| time.as_millis());
+                format!("the lock of {resource:?} lasts for {left} ms, and {needed} ms are needed")
             }
         };
         Error::new(ErrorKind::LeaseLost, message)

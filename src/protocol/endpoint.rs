@@ -40,7 +40,7 @@ pub enum EndpointError {
     BadEncoding,
     /// The database is not a number.
     BadDatabase,
-    /// `durable=` with something else than `true` or `false`.
+    /// `durable=` with something other than `true` or `false`.
     BadDurable,
     /// The host name or IPv6 address is malformed.
     BadHost,
