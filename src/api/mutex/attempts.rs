@@ -19,7 +19,7 @@ use crate::os::{clock, entropy};
 use getrandom::SysRng;
 use std::sync::Arc;
 
-/// The attempts of one call: the only one of its process for this lock, but for calls of `try_lock`.
+/// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
 pub(super) struct Attempts<'a> {
     call: LockCall<'a>,
     wait: &'a Wait,

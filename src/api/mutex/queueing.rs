@@ -1,4 +1,4 @@
-//! The wait in the queue of this process, before the servers are asked.
+//! The wait in the queue of this client, before the servers are asked.
 
 use super::call::LockCall;
 use crate::algorithm::acquire::WaitLimit;
@@ -10,13 +10,13 @@ use crate::events::error::Result;
 
 /// How the wait in the queue ended.
 pub(super) enum Queued {
-    /// The thread is the queue's head, and no guard of this process holds the lock.
+    /// The thread is the queue's head, and no guard of this client holds the lock.
     Head,
     /// With the reason why it is not known that the lock is held, if it is not.
     OutOfTime(Option<Unavailability>),
 }
 
-/// Waits to become the head of this process's queue, with no guard of this process in front. Permanent faults that
+/// Waits to become the head of this client's queue, with no guard of this client in front. Permanent faults that
 /// leave no quorum end this wait as they end that of the head.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
@@ -33,7 +33,7 @@ pub(super) fn wait_in_queue(
     loop {
         let until = match position {
             QueuePosition::Head(available_at) if now.steady < deadline => {
-                // While a guard of this process held the lock, no thread asked whether the nodes were there.
+                // While a guard of this client held the lock, no thread asked whether the nodes were there.
                 call.is_handed_on = was_held_here;
                 call.started = if was_held_here { now.steady } else { available_at };
                 return Ok(Queued::Head);

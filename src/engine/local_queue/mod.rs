@@ -1,11 +1,11 @@
-//! The queues of one process: of the threads that want one resource, only the first asks the servers.
+//! The queues of one client: of its threads that want one resource, only the first asks the servers.
 //!
 //! ```text
-//!   join ──► behind others ──► head, while a guard of this process holds the lock ──► head: ask the servers
+//!   join ──► behind others ──► head, while a guard of this client holds the lock ──► head: ask the servers
 //! ```
 //!
-//! Without a queue, the threads of one process would race each other over the network, unfairly and at the servers'
-//! expense. The queue also knows whether a guard of this process holds the lock, and until when. The head then waits
+//! Without a queue, the threads of one client would race each other over the network, unfairly and at the servers'
+//! expense. The queue also knows whether a guard of this client holds the lock, and until when. The head then waits
 //! for that guard instead of asking. It is notified when the guard's release has been queued on every connection, so
 //! that its own `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason,
 //! notifies the new head.
@@ -55,7 +55,7 @@ struct Waiters {
     waiting: VecDeque<QueuedThread>,
     /// When a quorum last answered one of them.
     available_at: Timestamp,
-    /// A guard of this process holds the lock, or an attempt has found it held.
+    /// A guard of this client holds the lock, or an attempt has found it held.
     was_held: bool,
     /// What the last attempt ran into, if too few nodes could answer it.
     unavailability: Option<Unavailability>,
@@ -89,16 +89,16 @@ pub(crate) struct Unavailability {
 /// A thread's place in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueuePosition {
-    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of this process keeps
+    /// Other threads are in front. The time: when a quorum last answered, or until when a guard of this client keeps
     /// all threads from asking.
     Behind(Timestamp),
-    /// The head, while a guard of this process holds the lock until then at the latest.
+    /// The head, while a guard of this client holds the lock until then at the latest.
     HeldHere(LeaseTime),
     /// The head. The time: when a quorum last answered.
     Head(Timestamp),
 }
 
-/// Names a guard as the holder of a key in this process. It is made of the guard's owner token, so that no guard has to
+/// Names a guard as the holder of a key in this client. It is made of the guard's owner token, so that no guard has to
 /// store it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HoldId(NonZeroU64);
@@ -127,7 +127,7 @@ impl Queues {
         (ticket, position)
     }
 
-    /// Enters a guard of this process as the holder of a key.
+    /// Enters a guard of this client as the holder of a key.
     pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, validity: Validity, now: Readings) {
         let mut table = lock(&self.table);
         table.queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
@@ -185,7 +185,7 @@ impl QueueTicket<'_> {
         lock(&self.queues.table).position(self, now)
     }
 
-    /// Leaves the queue, and enters a guard of this process as the holder of the key.
+    /// Leaves the queue, and enters a guard of this client as the holder of the key.
     pub(crate) fn hold(mut self, id: HoldId, validity: Validity, now: Readings) {
         self.has_left = true;
         let mut table = lock(&self.queues.table);
@@ -237,7 +237,7 @@ impl QueueTicket<'_> {
         self.with_waiters(found).flatten()
     }
 
-    /// When a quorum last answered that the lock is held, or a guard of this process last held it, if nothing else has
+    /// When a quorum last answered that the lock is held, or a guard of this client last held it, if nothing else has
     /// been found since.
     pub(crate) fn held_at(&self) -> Option<Timestamp> {
         let held_at = |waiters: &mut Waiters| waiters.is_known_held().then_some(waiters.available_at);
