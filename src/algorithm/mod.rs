@@ -1,4 +1,5 @@
-//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows neither Redis nor sockets.
+//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets, and of Redis only
+//! the first words of error replies ([`fault::Cause`]).
 //!
 //! Nothing here touches a socket, a clock, a thread, entropy or a file. A function that depends on time or chance takes
 //! both as arguments. So a test or a simulator can run all of it, on any clock. This module is public for tests,
@@ -6,7 +7,7 @@
 //!
 //! # The algorithm, step by step
 //!
-//! N independent nodes each hold one vote. Rule numbers are those of `docs/rules.md`.
+//! N independent nodes each hold one vote. Rule numbers are those of `src/docs/rules.md`.
 //!
 //! 1. **Quorum.** A decision needs `N / 2 + 1` nodes: [`Tally::quorum`](vote::Tally::quorum).
 //! 2. **Start.** An attempt draws a fresh [`OwnerToken`](lease::OwnerToken) and reads both clocks as `t0` before its
@@ -21,13 +22,14 @@
 //! 6. **Drift.** [`Ttl::new`](lease::Ttl::new) subtracts from the time to live what clocks may disagree by:
 //!    `ttl × drift_factor + 2 ms`.
 //! 7. **Validity.** The lease ends at [`Ttl::lease_from`](lease::Ttl::lease_from)`(t0)`: one addition.
-//!    [`Acquire::attempted`](acquire::Acquire::attempted) checks that a quorum granted and that the end is still to
-//!    come (rule 2.4).
+//!    [`Acquire::attempted`](acquire::Acquire::attempted), in `conclude`, checks that a quorum granted and that the end
+//!    is still to come (rule 2.4).
 //! 8. **Fence.** For a fenced lock, [`Fences::agreement`](fence::Fences::agreement) takes the greatest number of the
 //!    answers. Unless a quorum has it, [`Output::Raise`](acquire::Output::Raise) raises the others, and
 //!    [`Acquire::raised`](acquire::Acquire::raised) decides (rule 6.3).
 //! 9. **Undo.** A lost attempt is released on every node that it may have reached and that has not refused it (rule
-//!    2.7): [`Output::Undo`](acquire::Output::Undo).
+//!    2.7): [`Acquire::attempted`](acquire::Acquire::attempted) decides which, [`Output::Undo`](acquire::Output::Undo)
+//!    names them.
 //! 10. **Retry.** The next attempt follows after a random delay, [`Backoff::next_delay`](backoff::Backoff::next_delay),
 //!     or when a release was announced, [`Acquire::released`](acquire::Acquire::released) (rule 3.3). The order among
 //!     programs is a [`WakeOrder`](turns::WakeOrder). [`EarlyEnd`](early_end::EarlyEnd) ends waits that cannot succeed

@@ -18,6 +18,6 @@ pub enum Settled {
     Answered,
     /// None is left anywhere.
     Run,
-    /// None is on its way out.
+    /// Each was sent, or cannot be sent now.
     Sent,
 }

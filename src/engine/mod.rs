@@ -1,4 +1,5 @@
-//! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog and wake-ups.
+//! Shared connections, requests in flight, and the thread that polls; the local queue, the watchdog and release
+//! notifications.
 //!
 //! # The path of one attempt
 //!
@@ -26,13 +27,26 @@
 //! | 17 | The first reply belongs to the first request that is unanswered | `Session::next_event` | `protocol/session/mod.rs` |
 //! | 18 | A reply is a vote, unless its node is in quarantine or no master | `VoteFilter::filter_vote` | `engine/nodes/vote_filter.rs` |
 //! | 19 | The round notes the wait slot of its owner when the vote decides it | [`Rounds::vote`](rounds::Rounds::vote) | `engine/rounds/mod.rs` |
-//! | 20 | A quorum decides | `Tally::record` | `algorithm/vote/mod.rs` |
+//! | 20 | A quorum decides | `Tally::acquisition` | `algorithm/vote/mod.rs` |
 //! | 21 | The owner is notified, and takes the result | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |
-//! | 22 | Validity is checked, and whether the attempt needs an undo | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
-//! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired` | `api/mutex/attempts.rs` |
+//! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
+//! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/mutex/attempts.rs` |
 //!
-//! An undo, and the release of a lock, take the same path: [`Nodes::release`](nodes::Nodes::release) in
-//! `nodes/requests.rs` queues it behind its own `SET`. What a node has not run is sent again by `nodes/pending.rs`.
+//! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and `Engine::release`.
+//!
+//! # The path of a release that a node has not run
+//!
+//! | | What happens | Function | File |
+//! |---|---|---|---|
+//! | 1 | A release is queued on each connection, behind its own `SET`. For a node without a connection it is kept, if its key may be there | [`Nodes::release`](nodes::Nodes::release) | `engine/nodes/requests.rs` |
+//! | 2 | The key may be there if this client has written to the node since the attempt began | `NodeConnection::may_hold` | `engine/node_connection/mod.rs` |
+//! | 3 | A lost connection leaves releases unanswered: they are kept, if their keys may be there | `Nodes::defer_abandoned` | `engine/nodes/pending.rs` |
+//! | 4 | A node answers with an error that means "not run" ([`Cause`](crate::Cause)`::is_not_run`): the release is kept, and the node gets none for a pause | `Nodes::note_not_run` | `engine/nodes/pending.rs` |
+//! | 5 | The kept releases of a node, by the end of their keys; beyond a limit the first is dropped | `PendingReleases::insert` | `engine/node_connection/pending.rs` |
+//! | 6 | The driver makes connections again, drops what has ended and sends the rest, after each poll | `Nodes::serve_pending` | `engine/nodes/pending.rs` |
+//! | 7 | When the last thread leaves and releases are left, the helper drives | `start_helper` | `engine/driver/helper.rs` |
+//! | 8 | A call such as `close` waits until releases are sent, answered or run | `UnsettledReleases::notify` | `engine/nodes/unsettled.rs` |
+//! | 9 | The outcome of a release that no thread waits for is reported as an event | `BackgroundReleases::follow` | `engine/nodes/background.rs` |
 
 mod busy_poll;
 pub(crate) mod calls;

@@ -1,14 +1,17 @@
 //! What a node is asked about the key of a fenced lock, and what its reply means (rules, section 6).
 //!
 //! ```text
-//!    the key is              acquire    extend     raise, release     its reply is
-//!    free, or has ended      Fence      Absent     Refused            the fence; :0
-//!    ours                    Fence      Granted    Granted            the fence; :1, or more after publishing
-//!    another token's         Held       Refused    Refused            :-4 - n, for n milliseconds more; :-1
-//!    not a fenced lock       Foreign    Foreign    Foreign            :-2; what stands there is not touched
-//!    free, its fence ahead   FenceAhead -          -                  :-3; what stands there is not touched
-//!    ours, raised too far    -          -          FenceAhead         :-3; what stands there is not touched
+//!    the key is             acquire          extend           raise            release  its reply is
+//!    free, or has ended     Fence            Absent           Refused          Refused  the fence; :0
+//!    ours                   Fence            Granted          Granted          Granted  the fence; :1, or more
+//!    another token's        Held             Refused          Refused          Refused  :-4 - n; :-1
+//!    not a fenced lock      UnexpectedValue  UnexpectedValue  UnexpectedValue  Refused  :-2
+//!    free, its fence ahead  FenceAhead       -                -                -        :-3
+//!    ours, raised too far   -                -                FenceAhead       -        :-3
 //! ```
+//!
+//! `:1` or more counts the subscribers that a release was published to. `:-4 - n` says that the lock is held for n
+//! milliseconds more. At `:-2` and `:-3` the node does not touch what stands under the key.
 //!
 //! All is one script, [`FENCE`](super::script::FENCE), because no command does it. A server that has answered it once
 //! on a connection is called by the script's hash from then on, unless it keeps forgetting. A node without scripts, or

@@ -29,8 +29,8 @@
 //! - For an operation on a key: [`operation`], [`dialect`], and the two matches of
 //!   [`SentOperation`](session::SentOperation). For a question: one variant of the session's `Request` and of
 //!   `SessionEvent`.
-//! - What servers of every version answer to it: `error_texts.txt`, and `tests/it/alike.rs`, which compares the
-//!   embedded node.
+//! - What servers of every version answer to it: `error_texts.txt`, and `tests/it/embedded_vs_real.rs`, which
+//!   compares the embedded node.
 //!
 //! Nothing above the engine and nothing in `algorithm` changes with it.
 //!

@@ -1,7 +1,7 @@
 //! One node's ordered connection: made when needed, kept, made again when lost.
 //!
 //! ```text
-//!            admit                     address           writable
+//!          may_open, open              address           writable
 //!   Closed ─────────► Resolving ───────────► Connecting ─────────► Open
 //!     ▲   (back-off)     │ no address            │ refused           │ closed, protocol error,
 //!     └──────────────────┴───────────────────────┴───────────────────┘ silent or overfull

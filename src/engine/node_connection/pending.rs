@@ -21,7 +21,9 @@ pub(in crate::engine) struct PendingReleases {
     /// Refusals in a row.
     refusals: u32,
     paused_until: Timestamp,
-    /// Whether the connection that is being made, or was, carries a release whose key may be on the node.
+    /// Of the present connection, since it was begun: whether a release was queued on it whose key may be on the node.
+    /// While it is being made, such a release counts as unanswered
+    /// ([`awaits_release`](super::NodeConnection::awaits_release)).
     pub(in crate::engine) is_carried: bool,
 }
 

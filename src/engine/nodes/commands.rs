@@ -72,7 +72,7 @@ impl Commands {
         round: &Round,
         now: Timestamp,
     ) {
-        // A release does not send the fence.
+        // Only that there is a fence matters here: a release does not send its value.
         let fence = self.fence(round.is_fenced().then_some(FencingToken::GREATEST));
         let operation = Operation::Release { hint: None, fence };
         Command::new(ticket, round.key(), round.token(), operation).queue(connection, now);

@@ -1,15 +1,21 @@
 //! Releases that a node has not run: kept, sent again, and dropped when their keys have ended.
 //!
 //! ```text
-//!   sent ── run ───────────────────────────────────────► done
-//!    │ ▲
-//!    │ └──────────── sent again ───────────────┐
-//!    ├── connection lost, the key may be there ─┴─► pending ── the key has ended ──► dropped
-//!    └── error that means "not run" ────────────┘   (back-off, or a pause)
+//!   from      when                                                      to
+//!   new       there is a connection                                     sent
+//!   new       there is none, and the key may be on the node             pending
+//!   new       there is none, and the key cannot be on the node          done
+//!   sent      the node has run it                                       done
+//!   sent      the connection is lost, and the key may be on the node    pending
+//!   sent      the connection is lost, and the key cannot be there       done
+//!   sent      the node answers with an error that means "not run"       pending, and the node gets none for a pause
+//!   pending   there is a connection, and the pause is over              sent
+//!   pending   the key has ended                                         dropped
+//!   pending   too many are kept for the node, and its key ends first    dropped
 //! ```
 //!
-//! Every thread that drives does this on the way: it makes connections again when their back-off is over, and bounds
-//! its poll by the next such time.
+//! `Nodes::release` makes the first step. `Nodes::absorb` calls `Nodes::serve_pending` after each poll, and the poll ends
+//! no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
 
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};

@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(in crate::engine) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
     Everywhere,
-    /// To the nodes that the acquire may have reached, and no other: the undo of a lost attempt.
+    /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
     Reached,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     /// When the attempt began, read before its first byte was written.
     pub(crate) t0: Readings,
-    /// The nodes where the key may have been set.
+    /// The nodes where the key may have been set. Of an undo: less those that refused.
     pub(crate) reached: NodeSet,
     pub(crate) origin: KeyOrigin,
     /// Whether the lock was waited for, and other programs were waiting too.
