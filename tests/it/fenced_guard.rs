@@ -101,11 +101,15 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     guard.ensure(Duration::from_secs(8)).unwrap();
     let error = guard.ensure(Duration::from_secs(11)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LeaseLost);
-    assert!(error.to_string().starts_with("the lock of \"k\" lasts for 9."), "{error}");
+    assert!(
+        error.to_string().starts_with("the lock of \"k\" lasts for 9")
+            && error.to_string().ends_with(" ms, and 11000 ms are needed"),
+        "{error}"
+    );
     assert!(guard.ensure(Duration::MAX).is_err());
     assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), ExtendOutcome::Extended);
     guard.ensure(Duration::from_secs(11)).unwrap();
-    // PublishOutcome by the answer to an extension, when there is time left.
+    // Decided by the answer to an extension, when there is time left.
     servers.iter().for_each(|server| drop(server.command(&["DEL", "k"]).unwrap()));
     assert_eq!(guard.extend(Duration::from_secs(20)).unwrap(), ExtendOutcome::Lost);
     let error = guard.ensure(Duration::ZERO).unwrap_err();
