@@ -49,9 +49,9 @@ use std::time::Duration;
 /// What is done about nodes that were restarted, and may have forgotten locks: given to
 /// [`Builder::restart_policy`](crate::Builder::restart_policy).
 ///
-/// A node that forgets a lock while it is held may help to give it away a second time. Unless the policy is `Off`, the votes of a
-/// restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that the node can
-/// have forgotten. It is asked as before, gets its releases, and votes are the fault
+/// A node that forgets a lock while it is held may help to give it away a second time. Unless the policy is `Off`, the
+/// votes of a restarted node do not count until [`max_ttl`](crate::Builder::max_ttl) has passed, and with it all that
+/// the node can have forgotten. It is asked as before, gets its releases, and votes are the fault
 /// [`Quarantined`](crate::Cause::Quarantined) until then. Nodes that keep everything are declared
 /// [`durable`](crate::Node::durable), and need none of this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -14,8 +14,8 @@
 //!   pending   too many are kept for the node, and its key ends first    dropped
 //! ```
 //!
-//! `Nodes::release` makes the first step. `Nodes::absorb` calls `Nodes::serve_pending` after each poll, and the poll ends
-//! no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
+//! `Nodes::release` makes the first step. `Nodes::absorb` calls `Nodes::serve_pending` after each poll, and the poll
+//! ends no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
 
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
