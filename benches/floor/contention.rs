@@ -120,7 +120,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
             &mut [&mut || run(Means::WakeUps), &mut || run(Means::Delay), &mut || run(Means::Bare)];
         // There are exactly two bare programs.
         let contenders = if competitors == 2 { contenders } else { &mut contenders[..2] };
-        let done = take_turns(setting.choose((7, 1), (2, 1)), contenders);
+        let done = take_turns(setting.choose((5, 1), (2, 1)), contenders);
         let [with, without, bare @ ..] = &done[..] else { continue };
         rows.extend(rows_of((name, competitors), with, without, uncontended));
         for bare in bare {

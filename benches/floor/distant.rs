@@ -37,7 +37,7 @@ fn pair(setting: &Setting, servers: &Servers, proxies: &Proxies, (round_trip, th
     let name = |kind: &str, thread: usize| format!("distant/{kind}/{round_trip}/{threads}/{thread}");
     let mut library = workers(threads, |thread| library::mutex(&client, &name("library", thread)));
     let mut floors = workers(threads, |thread| Floor::connect(addresses, dialect, &name("floor", thread), 1));
-    let time = Duration::from_millis(setting.choose(400, 100));
+    let time = Duration::from_millis(setting.choose(300, 100));
     let rounds = take_turns(
         setting.choose((5, 1), (2, 1)),
         &mut [&mut || pairs(&mut floors, time, Floor::pair), &mut || {

@@ -79,7 +79,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         floor.release();
     };
     let rounds = take_turns(
-        setting.choose((7, 2), (2, 1)),
+        setting.choose((5, 2), (2, 1)),
         &mut [
             &mut || round(&servers, &mut floors, time, |thread| hold(thread, take_by_retrying, release)),
             &mut || {

@@ -44,7 +44,7 @@ impl Cores {
     /// A heading for the table.
     pub(crate) fn description(&self) -> String {
         if self.client == self.servers {
-            "Free placement: client and servers on any core".to_owned()
+            format!("Free: client and servers on any core of {:?}", self.client)
         } else {
             format!("Pinned: client on core {:?}, servers on {:?}", self.client, self.servers)
         }
