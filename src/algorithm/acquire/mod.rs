@@ -21,8 +21,8 @@
 //! 2. [`Output::Attempt`]: draw a fresh owner token, read both clocks as `t0`, send the `SET`s, and collect votes until
 //!    the tally is decided or [`attempt_deadline`](Acquire::attempt_deadline) has come, at which the undecided nodes
 //!    are timed out. Then read both clocks and call [`attempted`](Acquire::attempted); for a fenced lock, whose nodes
-//!    are asked as [`fenced`](crate::protocol::fenced) says, call [`fenced`](Acquire::fenced) with what the fences come
-//!    to.
+//!    are asked as [`fenced`](crate::protocol::fenced) says, call [`attempted_fenced`](Acquire::attempted_fenced) with
+//!    what the fences come to, if any node granted.
 //! 3. [`Output::Raise`]: only for a fenced lock. Send the raise to the nodes that are behind, and collect votes, with
 //!    those of the nodes that have the fence counted already, until [`raise_deadline`](Acquire::raise_deadline). Then
 //!    read the clock and call [`raised`](Acquire::raised).
@@ -102,7 +102,7 @@ pub enum Verdict {
 
 /// What the next wait goes by, besides the tally of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitHints {
+pub struct WaitBounds {
     /// When so many keys have expired that a quorum may be free; never, if that is not known.
     pub free_at: Timestamp,
     /// Whether every release by a quorum ends the wait.
@@ -111,9 +111,9 @@ pub struct WaitHints {
     pub is_endless: bool,
 }
 
-impl WaitHints {
+impl WaitBounds {
     /// Nothing is known.
-    pub const NONE: WaitHints = WaitHints { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
+    pub const NONE: WaitBounds = WaitBounds { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
 }
 
 /// The state machine of one call that takes the lock.
@@ -128,10 +128,10 @@ pub struct Acquire {
     /// Whether the last attempt that had its full time, of this call or of the one before it, found the lock held.
     held: bool,
     /// What the last attempt found out about the next wait.
-    hints: WaitHints,
-    /// Whether the present attempt follows a hint: a release was announced, or the holder's key has expired.
-    is_hinted: bool,
-    /// How many attempts in a row followed a hint and got some grants and no quorum.
+    bounds: WaitBounds,
+    /// Whether the present attempt follows the end of a lock: a release was announced, or the holder's key has expired.
+    follows_end: bool,
+    /// How many attempts in a row followed the end of a lock and got some grants and no quorum.
     splits: u32,
     /// Whether the last attempt found the lock held, and its release will be announced.
     hears_releases: bool,
@@ -166,8 +166,8 @@ impl Acquire {
             started: now,
             budget: config.node_timeout,
             held: false,
-            hints: WaitHints::NONE,
-            is_hinted: false,
+            bounds: WaitBounds::NONE,
+            follows_end: false,
             splits: 0,
             hears_releases: false,
             available_at: now,
@@ -216,8 +216,8 @@ impl Acquire {
     }
 
     /// Sets what the next wait goes by. To be called before [`attempted`](Acquire::attempted).
-    pub fn set_wait_hints(&mut self, hints: WaitHints) {
-        self.hints = hints;
+    pub fn set_wait_bounds(&mut self, bounds: WaitBounds) {
+        self.bounds = bounds;
     }
 
     /// Takes the count of an attempt that began at `t0` and may have written to the nodes `reached`. `now` is read
@@ -232,22 +232,20 @@ impl Acquire {
 
     /// [`attempted`](Acquire::attempted), for a fenced lock: with what the granted fences come to. When they differ,
     /// the attempt is not over yet.
-    pub fn fenced(
+    pub fn attempted_fenced(
         &mut self,
         t0: Readings,
         tally: &Tally,
-        agreement: Option<Agreement>,
+        agreement: Agreement,
         reached: NodeSet,
         now: Readings,
         random: u64,
     ) {
-        match agreement.filter(|_| tally.acquisition() == Outcome::Won) {
-            Some(agreement)
-                if !agreement.stands(tally.quorum()) && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) =>
-            {
-                self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.refused()) };
-            }
-            _ => self.attempted(t0, tally, reached, now, random),
+        let is_to_raise = tally.acquisition() == Outcome::Won && !agreement.stands(tally.quorum());
+        if is_to_raise && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) {
+            self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.refused()) };
+        } else {
+            self.attempted(t0, tally, reached, now, random);
         }
     }
 
@@ -289,22 +287,22 @@ impl Acquire {
     pub fn released(&mut self, order: WakeOrder, now: Timestamp, random: u64) {
         let AcquireState::Waiting { until, last } = self.state else { return };
         let Some(delay) = order.delay(random) else { return self.retry_now(now) };
-        self.is_hinted = order == WakeOrder::Due;
+        self.follows_end = order == WakeOrder::Due;
         self.state = AcquireState::Waiting { until: until.min(now.after(delay)), last };
     }
 
     /// Ends the wait before its time: the lock may be free.
     pub fn retry_now(&mut self, now: Timestamp) {
         self.config.backoff.reset();
-        self.is_hinted = true;
+        self.follows_end = true;
         self.woken(now);
     }
 
     /// The wait is over.
     pub fn woken(&mut self, now: Timestamp) {
-        if now >= self.hints.free_at {
+        if now >= self.bounds.free_at {
             self.config.backoff.reset();
-            self.is_hinted = true;
+            self.follows_end = true;
         }
         if let AcquireState::Waiting { last, .. } = self.state {
             self.state = match self.config.wait_limit {
@@ -369,14 +367,14 @@ impl Acquire {
         if self.held {
             self.available_at = now.steady;
         }
-        self.early_end.note_key(self.held && self.hints.is_endless, now.steady);
-        let was_hinted = std::mem::take(&mut self.is_hinted);
+        self.early_end.note_key(self.held && self.bounds.is_endless, now.steady);
+        let followed_end = std::mem::take(&mut self.follows_end);
         // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
-        self.splits = if is_split && was_hinted { self.splits + 1 } else { 0 };
+        self.splits = if is_split && followed_end { self.splits + 1 } else { 0 };
         if is_split {
             self.config.backoff.widen(now.steady.since(t0.steady));
         }
-        self.hears_releases = !is_split && self.hints.is_attentive && !was_hinted;
+        self.hears_releases = !is_split && self.bounds.is_attentive && !followed_end;
         self.state = AcquireState::Lost { undo, then: self.after_loss(lost, now.steady, random) };
     }
 
@@ -400,7 +398,7 @@ impl Acquire {
         if self.splits > 0 {
             // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
             delay = delay.min(short_delay(random) * self.splits.min(4));
-            self.is_hinted = self.splits < 4;
+            self.follows_end = self.splits < 4;
         }
         if self.config.wait_limit != WaitLimit::Once {
             if self.early_end.is_endless(now, self.config.node_timeout) {
@@ -430,8 +428,8 @@ impl Acquire {
             }
         }
         let mut until = now.after(delay);
-        if self.hints.free_at > now {
-            until = until.min(self.hints.free_at);
+        if self.bounds.free_at > now {
+            until = until.min(self.bounds.free_at);
         }
         After::Wait { until, last: lost }
     }

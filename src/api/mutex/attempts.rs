@@ -114,9 +114,13 @@ impl<'a> Attempts<'a> {
         let random = random_unless_won(&result);
         self.now = engine.readings();
         if let Some(waiter) = &self.waiter {
-            self.machine.set_wait_hints(waiter.hints(&result));
+            self.machine.set_wait_bounds(waiter.bounds(&result));
         }
-        self.machine.fenced(record.t0, &result.tally, result.agreement, record.reached, self.now, random);
+        let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
+        match result.agreement {
+            Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
+            None => self.machine.attempted(t0, tally, reached, self.now, random),
+        }
         self.counted(record, result, 1);
         Ok(())
     }

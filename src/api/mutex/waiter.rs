@@ -4,7 +4,7 @@
 //! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no
 //! release is missed between a lost attempt and the sleep.
 
-use crate::algorithm::acquire::WaitHints;
+use crate::algorithm::acquire::WaitBounds;
 use crate::algorithm::time::Timestamp;
 use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::{Engine, Listener, RoundResult, WakeReason};
@@ -39,9 +39,9 @@ impl<'w> ReleaseWaiter<'w> {
     }
 
     /// What the result of an attempt says about the next wait.
-    pub(super) fn hints(&self, result: &RoundResult) -> WaitHints {
+    pub(super) fn bounds(&self, result: &RoundResult) -> WaitBounds {
         let is_endless = result.endless.len() >= result.tally.quorum();
-        WaitHints { free_at: result.free_at, is_attentive: self.listener.is_attentive(), is_endless }
+        WaitBounds { free_at: result.free_at, is_attentive: self.listener.is_attentive(), is_endless }
     }
 
     /// Waits until then at the latest.

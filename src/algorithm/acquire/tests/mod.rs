@@ -60,7 +60,7 @@ fn nodes(indices: &[usize]) -> NodeSet {
 fn ends(wait_limit: WaitLimit, is_endless: bool, row: impl Fn(u64) -> &'static str) -> (u64, Verdict) {
     let mut machine = acquire(wait_limit);
     for time in (0..100_000).step_by(100) {
-        machine.set_wait_hints(WaitHints { is_endless, ..WaitHints::NONE });
+        machine.set_wait_bounds(WaitBounds { is_endless, ..WaitBounds::NONE });
         let mut output = attempt(&mut machine, row(time), time, time + 1);
         while let Output::Undo(_) = output {
             output = machine.poll();
@@ -222,7 +222,7 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 /// An attempt that is refused while no release can escape us.
 fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.set_wait_hints(WaitHints { free_at, is_attentive: true, is_endless: false });
+    machine.set_wait_bounds(WaitBounds { free_at, is_attentive: true, is_endless: false });
     attempt(machine, "rrr", t0, t0 + 1)
 }
 
@@ -305,7 +305,7 @@ fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
     for (index, &fence) in answers.iter().enumerate() {
         fences.record(NodeId::new(index), fence.into());
     }
-    machine.fenced(clocks(0), &tally, fences.agreement(), reached, clocks(1), 0);
+    machine.attempted_fenced(clocks(0), &tally, fences.agreement().unwrap(), reached, clocks(1), 0);
     machine.poll()
 }
 
@@ -362,7 +362,7 @@ fn a_fenced_attempt_is_lost_as_any_other() {
     for (node, fence) in [(0, 6), (1, 7)] {
         fences.record(NodeId::new(node), fence.into());
     }
-    machine.fenced(clocks(0), &tally("gg_").0, fences.agreement(), nodes(&[0, 1]), clocks(988), 0);
+    machine.attempted_fenced(clocks(0), &tally("gg_").0, fences.agreement().unwrap(), nodes(&[0, 1]), clocks(988), 0);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "too late to raise");
     assert_eq!(machine.poll(), Output::Done(Verdict::TooLate));
 }
