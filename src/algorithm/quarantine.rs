@@ -85,7 +85,7 @@ pub struct ServerProcess {
 /// One node's record, over all its connections.
 #[derive(Clone, Debug)]
 pub struct Quarantine {
-    guard: RestartPolicy,
+    policy: RestartPolicy,
     term: Duration,
     is_declared_durable: bool,
     met: Met,
@@ -105,8 +105,8 @@ enum Met {
 
 impl Quarantine {
     /// The record of a node that was never met. `term` is the longest that a lock may last.
-    pub fn new(guard: RestartPolicy, term: Duration) -> Quarantine {
-        Quarantine { guard, term, is_declared_durable: false, met: Met::Never, replication: None, end: None }
+    pub fn new(policy: RestartPolicy, term: Duration) -> Quarantine {
+        Quarantine { policy, term, is_declared_durable: false, met: Met::Never, replication: None, end: None }
     }
 
     /// The same record of a node that is declared durable.
@@ -126,7 +126,7 @@ impl Quarantine {
         let id = process.run_id;
         let was_replica = self.was_replica(process);
         let is_durable = self.is_declared_durable && !self.is_contradicted_by(process);
-        let wait = match (self.guard, self.met) {
+        let wait = match (self.policy, self.met) {
             (RestartPolicy::Off, _) => Duration::ZERO,
             // Declared to be without fail-over too; a restart from an append-only file changes the history's names.
             (_, Met::Never | Met::Process(_, true) | Met::Replica) if is_durable => Duration::ZERO,
@@ -145,7 +145,7 @@ impl Quarantine {
     /// quarantine if that begins now.
     pub fn recheck(&mut self, process: &ServerProcess, now: Timestamp) -> Option<Duration> {
         let is_durable = matches!(self.met, Met::Process(_, true));
-        let begins = self.guard != RestartPolicy::Off && !is_durable && self.was_replica(process);
+        let begins = self.policy != RestartPolicy::Off && !is_durable && self.was_replica(process);
         self.replication = process.replication;
         self.begin(if begins { self.term } else { Duration::ZERO }, now)
     }
@@ -221,8 +221,8 @@ mod tests {
 
     /// What happens to a node, a word each: how often the clock has moved on by ten seconds, and as what it is met then
     /// (`r` a replica, any other letter a master). Gives how many seconds of quarantine are left after each.
-    fn left(guard: RestartPolicy, story: &str) -> Vec<u64> {
-        let mut quarantine = Quarantine::new(guard, TERM);
+    fn left(policy: RestartPolicy, story: &str) -> Vec<u64> {
+        let mut quarantine = Quarantine::new(policy, TERM);
         let meet = |word: &str| {
             let (tens, name) = word.split_at(word.len() - 1);
             let now = at(1000 + 10 * tens.parse::<u64>().unwrap());
@@ -265,8 +265,8 @@ mod tests {
             ("0- 1a 2a", Strict, &[60, 60, 50]),
             ("0r 1a", Strict, &[0, 60]),
         ];
-        for (story, guard, expected) in table {
-            assert_eq!(left(guard, story), expected, "{guard:?} {story}");
+        for (story, policy, expected) in table {
+            assert_eq!(left(policy, story), expected, "{policy:?} {story}");
         }
     }
 
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn in_strict_mode_a_stranger_must_have_been_up_for_the_whole_term() {
         for (uptime, wait) in [(0, 60), (1, 59), (59, 1), (60, 0), (61, 0)] {
-            let meet = |guard| Quarantine::new(guard, TERM).meet(&process('a', uptime), at(0));
+            let meet = |policy| Quarantine::new(policy, TERM).meet(&process('a', uptime), at(0));
             assert_eq!(meet(RestartPolicy::Strict), (wait > 0).then(|| Duration::from_secs(wait)), "{uptime:?}");
             assert_eq!((meet(RestartPolicy::Observed), meet(RestartPolicy::Off)), (None, None));
         }
@@ -337,8 +337,8 @@ mod tests {
             ("pa0 +ba pcb", Off, &[0, 0, 0]),
             ("pa0 +ba pba", Strict, &[0, 60, 50]),
         ];
-        for (story, guard, expected) in table {
-            let mut quarantine = Quarantine::new(guard, TERM);
+        for (story, policy, expected) in table {
+            let mut quarantine = Quarantine::new(policy, TERM);
             let mut now = at(1000);
             let left = story.split(' ').map(|word| {
                 let [name, current, former] = <[char; 3]>::try_from(word.chars().collect::<Vec<_>>()).unwrap();
@@ -350,7 +350,7 @@ mod tests {
                 now = now.after(Duration::from_secs(10));
                 left
             });
-            assert_eq!(left.collect::<Vec<_>>(), expected, "{guard:?} {story}");
+            assert_eq!(left.collect::<Vec<_>>(), expected, "{policy:?} {story}");
         }
     }
 

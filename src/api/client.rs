@@ -28,7 +28,7 @@ struct SharedClient {
     created_in: ForkEpoch,
     engine: Arc<Engine>,
     queues: Arc<Queues>,
-    keeper: WatchdogThread,
+    watchdog_thread: WatchdogThread,
     report: Reporter,
     settings: Settings,
 }
@@ -50,8 +50,8 @@ impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
-        let keeper = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
-        Client { shared: Arc::new(SharedClient { created_in, engine, queues, keeper, report, settings }) }
+        let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
+        Client { shared: Arc::new(SharedClient { created_in, engine, queues, watchdog_thread, report, settings }) }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
@@ -73,7 +73,7 @@ impl Client {
     }
 
     pub(crate) fn watchdog_thread(&self) -> &WatchdogThread {
-        &self.shared.keeper
+        &self.shared.watchdog_thread
     }
 
     /// The reporter to the observers. To be called with no mutex held.

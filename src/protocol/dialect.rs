@@ -59,7 +59,7 @@ pub enum Answer {
 
 /// The dialects that an operation has been sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Attempted {
+pub(super) struct TriedDialects {
     last: Dialect,
     /// A bit for each.
     set: u8,
@@ -67,10 +67,10 @@ pub(super) struct Attempted {
     denied: bool,
 }
 
-impl Attempted {
+impl TriedDialects {
     /// An operation that is sent for the first time.
-    pub(super) fn first(dialect: Dialect) -> Attempted {
-        Attempted { last: dialect, set: 1 << dialect as u8, denied: false }
+    pub(super) fn first(dialect: Dialect) -> TriedDialects {
+        TriedDialects { last: dialect, set: 1 << dialect as u8, denied: false }
     }
 
     /// The dialect that it was sent in last.
@@ -79,9 +79,9 @@ impl Attempted {
     }
 
     /// The same operation, to be sent in a dialect that it has not been sent in: `preferred`, or else the likeliest.
-    pub(super) fn again(self, preferred: Dialect, dialects: &[Dialect]) -> Attempted {
+    pub(super) fn again(self, preferred: Dialect, dialects: &[Dialect]) -> TriedDialects {
         let last = self.next(preferred, dialects).unwrap_or(preferred);
-        Attempted { last, set: self.set | 1 << last as u8, ..self }
+        TriedDialects { last, set: self.set | 1 << last as u8, ..self }
     }
 
     /// The answer, or `None` when it is worth another dialect. `commands` is what the user needs for one of them.
@@ -113,18 +113,18 @@ mod tests {
 
     /// The dialects that a node is asked in when it answers this, and the answer that comes of it.
     fn asked(first: Dialect, preferred: &mut Dialect, answers: &[Answer]) -> (Vec<Dialect>, Option<Answer>) {
-        let (mut tried, mut ways) = (Attempted::first(first), vec![first]);
+        let (mut tried, mut dialects) = (TriedDialects::first(first), vec![first]);
         for (turn, &answer) in answers.iter().enumerate() {
             if turn > 0 {
                 tried = tried.again(*preferred, &Dialect::FOR_RELEASE);
                 *preferred = tried.last();
-                ways.push(tried.last());
+                dialects.push(tried.last());
             }
             if let Some(answer) = tried.take(answer, &Dialect::FOR_RELEASE, "THIS or THAT") {
-                return (ways, Some(answer));
+                return (dialects, Some(answer));
             }
         }
-        (ways, None)
+        (dialects, None)
     }
 
     #[test]
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn requests_under_way_together_settle_on_one_dialect() {
-        let [mut first, mut second] = [Attempted::first(Eval); 2];
-        let take = |tried: &mut Attempted| tried.take(UNKNOWN, &Dialect::FOR_RELEASE, "");
+        let [mut first, mut second] = [TriedDialects::first(Eval); 2];
+        let take = |tried: &mut TriedDialects| tried.take(UNKNOWN, &Dialect::FOR_RELEASE, "");
         assert_eq!((take(&mut first), take(&mut second)), (None, None));
         let preferred = first.again(Eval, &Dialect::FOR_RELEASE).last();
         assert_eq!(preferred, Delifeq);

@@ -25,14 +25,22 @@
 //! # What a new command may touch
 //!
 //! - A file of its own beside [`command`]: a function that writes it, one that parses its reply, a table of replies as
-//!   a test.
-//! - For an operation on a key: [`operation`], [`dialect`], and the two matches of
-//!   [`SentOperation`](session::SentOperation). For a question: one variant of the session's `Request` and of
-//!   `SessionEvent`.
-//! - What servers of every version answer to it: `error_texts.txt`, and `tests/it/embedded_vs_real.rs`, which
-//!   compares the embedded node.
+//!   a test. For a fenced lock: `fenced::ask` and `fenced::reply`.
+//! - For an operation on a key: [`Operation`](operation::Operation) with `fence`, `dialects`, `commands` and
+//!   `cached_script`; [`dialect`]; in `sent_operation.rs`, the two matches of
+//!   [`SentOperation`](session::SentOperation), and `From<Operation> for Abandoned`; in `session/operations.rs`,
+//!   `Session::preferred` and [`Session::ask_again`](session::Session::ask_again).
+//! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a branch
+//!   of `Session::next_event` and `Session::abandon`.
+//! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has
+//!   a branch of `Nodes::dispatch` in `src/engine/nodes/dispatch.rs`.
+//! - What servers of every version answer to it: `error_texts.txt`, the embedded node (`src/embedded/command.rs`), and
+//!   `tests/it/embedded_vs_real.rs`, which compares the two. The fuzz target is `fuzz/bodies/session.rs`.
+//! - What users must be permitted: the table of access control in `src/docs/operations.md`, and the texts of
+//!   [`Detail::Command`](crate::algorithm::detail::Detail::Command) in `src/docs/messages_tests.rs`.
 //!
-//! Nothing above the engine and nothing in `algorithm` changes with it.
+//! Nothing in `api` changes with it. `algorithm` changes only for an error reply with a meaning of its own:
+//! `Cause::is_permanent` and `Cause::is_not_run` name first words of error replies.
 //!
 //! This module is public for tests, simulators and fuzzers, and is not part of the stable interface.
 
@@ -45,10 +53,10 @@ pub mod fenced;
 pub mod handshake;
 pub mod operation;
 pub mod publish;
-mod request;
 pub mod resp;
 pub mod script;
 mod script_error;
+mod sent_operation;
 pub mod server_info;
 pub mod session;
 pub mod subscription;

@@ -57,7 +57,7 @@ mod tests {
     /// What a reply is taken for.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Meaning {
-        AnotherWay(Cause),
+        WrongDialect(Cause),
         Fault(Cause),
         Refused,
     }
@@ -73,7 +73,7 @@ mod tests {
     fn of_answer(answer: Answer) -> Meaning {
         match answer {
             Answer::Vote(vote) => of_vote(vote),
-            Answer::WrongDialect(cause) => Meaning::AnotherWay(cause),
+            Answer::WrongDialect(cause) => Meaning::WrongDialect(cause),
             answer => panic!("{answer:?}"),
         }
     }
@@ -104,9 +104,9 @@ mod tests {
     }
 
     fn expected(condition: &str, request: &str) -> Vec<Meaning> {
-        use Meaning::{AnotherWay, Fault, Refused};
+        use Meaning::{Fault, Refused, WrongDialect};
         const ERR: Cause = Cause::Server("ERR");
-        let denied = AnotherWay(Cause::NoPermission);
+        let denied = WrongDialect(Cause::NoPermission);
         let meaning = match (condition, request) {
             ("busy", _) => Fault(Cause::Server("BUSY")),
             ("denied" | "key", "acquire" | "fenced") => Fault(Cause::NoPermission),
@@ -117,12 +117,12 @@ mod tests {
             ("noeval", "eval") => return vec![denied, denied, Fault(Cause::NoScripts)],
             ("noeval", "evalsha") => return vec![denied; 2],
             ("noreplicas", _) => Fault(Cause::Server("NOREPLICAS")),
-            ("norun", "eval") => return vec![AnotherWay(ERR), AnotherWay(ERR), Fault(Cause::NoScripts)],
-            ("noscript", "evalsha") => return vec![AnotherWay(Cause::Server("NOSCRIPT")); 2],
+            ("norun", "eval") => return vec![WrongDialect(ERR), WrongDialect(ERR), Fault(Cause::NoScripts)],
+            ("noscript", "evalsha") => return vec![WrongDialect(Cause::Server("NOSCRIPT")); 2],
             ("oom", _) => Fault(Cause::OutOfMemory),
             ("readonly", _) => Fault(Cause::ReadOnly),
             ("renamed", "fenced") => Fault(ERR),
-            ("renamed" | "unknown", _) => AnotherWay(ERR),
+            ("renamed" | "unknown", _) => WrongDialect(ERR),
             ("wrongtype", _) => Refused,
             other => panic!("{other:?}"),
         };

@@ -1,6 +1,7 @@
-//! What the requests on a connection are known by: the round that each belongs to, its kind, and whether votes count.
+//! An operation that was sent, and what a session says of its requests: the round that each belongs to, its kind, and
+//! whether votes count.
 
-use super::dialect::{Answer, Attempted};
+use super::dialect::{Answer, TriedDialects};
 use super::operation::Operation;
 use super::resp::Reply;
 use super::{command, extension, fenced};
@@ -23,7 +24,7 @@ pub struct Ticket {
 pub struct SentOperation {
     pub(super) ticket: Ticket,
     pub(super) operation: Operation,
-    pub(super) tried: Attempted,
+    pub(super) tried: TriedDialects,
 }
 
 impl SentOperation {

@@ -223,8 +223,8 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn restart_policy(mut self, guard: RestartPolicy) -> Builder {
-        self.restart_policy = guard;
+    pub fn restart_policy(mut self, policy: RestartPolicy) -> Builder {
+        self.restart_policy = policy;
         self
     }
 

@@ -403,7 +403,7 @@ impl NodeConnection {
         }
         if worked {
             // The server may have forgotten its scripts by then.
-            self.dialect = Some(self.session.dialect());
+            self.dialect = Some(self.session.release_dialect());
         } else if self.is_open() {
             self.race.skip_first();
         } else {

@@ -29,8 +29,8 @@ use super::command::{self, Lifetime};
 use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
 use super::publish::{self, Publisher};
-pub use super::request::{Abandoned, HandshakeState, SentOperation, Ticket};
 use super::script::ScriptCache;
+pub use super::sent_operation::{Abandoned, HandshakeState, SentOperation, Ticket};
 use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use crate::algorithm::fault::{Fault, Phase};
@@ -83,8 +83,7 @@ pub struct Session {
     unanswered_releases: usize,
     standing: HandshakeState,
     identity: ServerInfo,
-    /// Of releases.
-    dialect: Dialect,
+    release_dialect: Dialect,
     extension_dialect: Dialect,
     scripts: ScriptCache,
     /// What is known about publishing on this connection.
@@ -124,7 +123,7 @@ impl Session {
             unanswered_releases: 0,
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
-            dialect: dialect.unwrap_or(Dialect::Eval),
+            release_dialect: dialect.unwrap_or(Dialect::Eval),
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: Dialect::Eval,
             scripts: ScriptCache::default(),
@@ -164,8 +163,8 @@ impl Session {
     }
 
     /// The dialect that releases are sent in here, as far as is known.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    pub fn release_dialect(&self) -> Dialect {
+        self.release_dialect
     }
 
     /// The next thing that the received bytes mean, or `None` until more are received.
@@ -245,7 +244,7 @@ impl Session {
         }
         if part.is_last() && refused.is_none() {
             if let Some(known) = self.identity.dialect() {
-                self.dialect = known;
+                self.release_dialect = known;
             }
             refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         }

@@ -5,7 +5,7 @@ use super::{HandshakeState, Request, SentOperation, Session, SessionEvent, Ticke
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
-use crate::protocol::dialect::{Answer, Attempted, Dialect};
+use crate::protocol::dialect::{Answer, Dialect, TriedDialects};
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::PublishOutcome;
 
@@ -16,7 +16,7 @@ impl Session {
         // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
         let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
         let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
-        let tried = Attempted::first(if by_hash { Dialect::Evalsha } else { preferred });
+        let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
         self.send(SentOperation { ticket, operation, tried }, key, token, now);
     }
 
@@ -26,7 +26,7 @@ impl Session {
         let tried = again.tried.again(self.preferred(operation), operation.dialects());
         match operation {
             Operation::Extend { fence: None, .. } => self.extension_dialect = tried.last(),
-            Operation::Release { fence: None, .. } => self.dialect = tried.last(),
+            Operation::Release { fence: None, .. } => self.release_dialect = tried.last(),
             _ => {}
         }
         self.send(SentOperation { tried, ..again }, key, token, now);
@@ -51,7 +51,7 @@ impl Session {
         match operation {
             Operation::Acquire { fence: None, .. } => Dialect::Set,
             Operation::Extend { fence: None, .. } => self.extension_dialect,
-            Operation::Release { fence: None, .. } => self.dialect,
+            Operation::Release { fence: None, .. } => self.release_dialect,
             _ => Dialect::Eval,
         }
     }

@@ -392,7 +392,7 @@ fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
     let valkey = || member("valkey_version:9.1.0\r\nserver_mode:standalone\r\nrun_id:0");
     let mut session = valkey();
     let released = Event::Answered(ticket(1), Vote::Granted);
-    assert_eq!(session.dialect(), Dialect::Delifeq);
+    assert_eq!(session.release_dialect(), Dialect::Delifeq);
     assert_eq!(reported(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
     assert_eq!(reported(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 2)], 0));
     assert_eq!(reported(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
