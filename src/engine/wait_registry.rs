@@ -36,7 +36,7 @@ pub(crate) struct WaitRegistry {
     pub(crate) is_on: bool,
     nodes: usize,
     /// In order, so that a simulated run can be repeated.
-    pub(crate) topics: BTreeMap<Key, KeyWaiters>,
+    pub(crate) waiters_by_key: BTreeMap<Key, KeyWaiters>,
     /// How many threads sleep.
     sleepers: usize,
     contention: Contention,
@@ -63,13 +63,13 @@ pub(crate) struct KeyWaiters {
 /// One thread that sleeps.
 pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
-    pub(crate) alarm: Arc<Interrupt>,
+    pub(crate) interrupt: Arc<Interrupt>,
     reason: Option<WakeReason>,
 }
 
 impl Waiter {
-    pub(crate) fn new(ticket: Ticket, alarm: &Arc<Interrupt>) -> Waiter {
-        Waiter { ticket, alarm: Arc::clone(alarm), reason: None }
+    pub(crate) fn new(ticket: Ticket, interrupt: &Arc<Interrupt>) -> Waiter {
+        Waiter { ticket, interrupt: Arc::clone(interrupt), reason: None }
     }
 }
 
@@ -78,7 +78,7 @@ impl WaitRegistry {
         WaitRegistry {
             is_on,
             nodes,
-            topics: BTreeMap::new(),
+            waiters_by_key: BTreeMap::new(),
             sleepers: 0,
             contention: Contention::default(),
             is_crowded: Arc::default(),
@@ -93,79 +93,79 @@ impl WaitRegistry {
     /// Registers a thread that is about to wait for a key; true when it is the first.
     pub(crate) fn enter(&mut self, key: &Key) -> bool {
         self.contention.note_wait(key);
-        let topic = self.topics.entry(Arc::clone(key)).or_default();
-        topic.listeners += 1;
-        topic.listeners == 1
+        let waiters = self.waiters_by_key.entry(Arc::clone(key)).or_default();
+        waiters.listeners += 1;
+        waiters.listeners == 1
     }
 
     /// Unregisters a thread; true when it was the last.
     pub(crate) fn leave(&mut self, key: &Key) -> bool {
-        let Some(topic) = self.topics.get_mut(key) else { return false };
-        topic.listeners -= 1;
-        let is_last = topic.listeners == 0;
+        let Some(waiters) = self.waiters_by_key.get_mut(key) else { return false };
+        waiters.listeners -= 1;
+        let is_last = waiters.listeners == 0;
         if is_last {
-            self.topics.remove(key);
+            self.waiters_by_key.remove(key);
         }
         is_last
     }
 
     /// A registered thread goes to sleep; false when there is a reason to wake already.
     pub(crate) fn sleep(&mut self, key: &Key, mut waiter: Waiter) -> bool {
-        let Some(topic) = self.topics.get_mut(key) else { return false };
-        waiter.reason = topic.reason.take();
-        let is_quiet = waiter.reason.is_none() && !waiter.alarm.is_set();
-        topic.sleepers.push(waiter);
+        let Some(waiters) = self.waiters_by_key.get_mut(key) else { return false };
+        waiter.reason = waiters.reason.take();
+        let is_quiet = waiter.reason.is_none() && !waiter.interrupt.is_set();
+        waiters.sleepers.push(waiter);
         self.sleepers += 1;
         is_quiet
     }
 
     /// A thread is awake. Gives the reason, if it was not its deadline.
     pub(crate) fn wake(&mut self, key: &Key, ticket: Ticket) -> Option<WakeReason> {
-        let topic = self.topics.get_mut(key)?;
-        let index = topic.sleepers.iter().position(|waiter| waiter.ticket == ticket)?;
-        let waiter = topic.sleepers.swap_remove(index);
+        let waiters = self.waiters_by_key.get_mut(key)?;
+        let index = waiters.sleepers.iter().position(|waiter| waiter.ticket == ticket)?;
+        let waiter = waiters.sleepers.swap_remove(index);
         self.sleepers -= 1;
-        let was_interrupted = waiter.alarm.take();
+        let was_interrupted = waiter.interrupt.take();
         waiter.reason.or(was_interrupted.then_some(WakeReason::Interrupted))
     }
 
     /// A registered thread begins an attempt: it finds out about all that was announced so far.
     pub(crate) fn look_into(&mut self, key: &Key) {
-        if let Some(topic) = self.topics.get_mut(key) {
-            topic.reason = None;
+        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
+            waiters.reason = None;
         }
     }
 
     /// A node has confirmed a subscription. Gives the waiters to wake, if any.
     pub(crate) fn confirmed(&mut self, key: &Key, node: NodeId) -> Option<&KeyWaiters> {
         let enough = self.enough();
-        let topic = self.topics.get_mut(key)?;
-        let was_missed = topic.missed.contains(node);
-        topic.missed = topic.missed.without(NodeSet::from_iter([node]));
-        let is_reason = topic.live.insert(node) && (was_missed || topic.live.len() == enough);
-        is_reason.then(|| topic.note(WakeReason::Subscribed))
+        let waiters = self.waiters_by_key.get_mut(key)?;
+        let was_missed = waiters.missed.contains(node);
+        waiters.missed = waiters.missed.without(NodeSet::from_iter([node]));
+        let is_reason = waiters.live.insert(node) && (was_missed || waiters.live.len() == enough);
+        is_reason.then(|| waiters.note(WakeReason::Subscribed))
     }
 
     /// A node has announced a release. Gives the waiters to wake, if any.
     pub(crate) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
         self.contention.note_release(key);
-        let topic = self.topics.get_mut(key)?;
-        let order = topic.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?;
-        Some(topic.note(WakeReason::Released(order)))
+        let waiters = self.waiters_by_key.get_mut(key)?;
+        let order = waiters.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?;
+        Some(waiters.note(WakeReason::Released(order)))
     }
 
     /// The subscriptions at a node are lost.
     pub(crate) fn lost(&mut self, node: NodeId) {
-        for topic in self.topics.values_mut().filter(|topic| topic.live.contains(node)) {
-            topic.live = topic.live.without(NodeSet::from_iter([node]));
-            topic.missed.insert(node);
+        for waiters in self.waiters_by_key.values_mut().filter(|waiters| waiters.live.contains(node)) {
+            waiters.live = waiters.live.without(NodeSet::from_iter([node]));
+            waiters.missed.insert(node);
         }
     }
 
     /// Whether no release of the key by a quorum can escape.
     pub(crate) fn is_attentive(&self, key: &Key) -> bool {
-        self.topics.get(key).is_some_and(|topic| topic.live.len() >= self.enough())
+        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.live.len() >= self.enough())
     }
 
     /// Notes how many programs received the announcement of a release by this client.
@@ -229,7 +229,7 @@ mod tests {
         for &node in nodes {
             registry.heard(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
         }
-        registry.topics.get_mut(&key()).and_then(|topic| topic.reason.take())
+        registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
     }
 
     fn of(nodes: usize) -> WaitRegistry {

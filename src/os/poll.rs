@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Watch {
     /// Waits until something is ready or the time is up.
     pub(crate) fn poll(&mut self, patience: Duration) {
-        match self.streams.len() + self.ears.len() {
+        match self.streams.len() + self.subscribers.len() {
             ..=7 => self.poll_some::<8>(patience),
             8..=15 => self.poll_some::<16>(patience),
             _ => self.poll_some::<{ 2 * MAX_NODES + 1 }>(patience),
@@ -22,12 +22,12 @@ impl Watch {
     /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
     fn poll_some<const SIZE: usize>(&mut self, patience: Duration) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
-        self.attentive = NodeSet::EMPTY;
+        self.readable_subscribers = NodeSet::EMPTY;
         let woken = PollFd::new(self.waker.source(), PollFlags::IN);
         let mut descriptors: [PollFd<'_>; SIZE] = std::array::from_fn(|_| woken.clone());
         let mut nodes = [0; SIZE];
         let mut size = 1;
-        for (index, interest) in self.streams.iter().chain(&self.ears).enumerate() {
+        for (index, interest) in self.streams.iter().chain(&self.subscribers).enumerate() {
             let Some(interest) = interest else { continue };
             let flags = if interest.writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             descriptors[size] = PollFd::new(interest.stream.source(), flags);
@@ -48,9 +48,9 @@ impl Watch {
         self.woken = !descriptors[0].revents().is_empty();
         for (descriptor, &node) in descriptors[1..].iter().zip(&nodes[1..]) {
             let found = descriptor.revents();
-            if let Some(ear) = node.checked_sub(self.streams.len()) {
+            if let Some(subscriber) = node.checked_sub(self.streams.len()) {
                 if !found.is_empty() {
-                    self.attentive.insert(NodeId::new(ear));
+                    self.readable_subscribers.insert(NodeId::new(subscriber));
                 }
                 continue;
             }
@@ -79,8 +79,8 @@ impl Watch {
                 self.writable.insert(NodeId::new(index));
             }
         }
-        for index in (0..self.ears.len()).filter(|&index| self.ears[index].is_some()) {
-            self.attentive.insert(NodeId::new(index));
+        for index in (0..self.subscribers.len()).filter(|&index| self.subscribers[index].is_some()) {
+            self.readable_subscribers.insert(NodeId::new(index));
         }
     }
 }

@@ -22,9 +22,9 @@ pub(crate) struct Watch {
     /// By node.
     pub(crate) streams: Box<[Option<Interest>]>,
     /// The subscriber connections, by node; none while no caller waits.
-    pub(crate) ears: Vec<Option<Interest>>,
+    pub(crate) subscribers: Vec<Option<Interest>>,
     /// The nodes whose subscriber connection is ready for something.
-    pub(crate) attentive: NodeSet,
+    pub(crate) readable_subscribers: NodeSet,
     pub(crate) readable: NodeSet,
     pub(crate) writable: NodeSet,
     pub(crate) woken: bool,
@@ -40,8 +40,8 @@ impl Watch {
         Watch {
             waker: Arc::clone(waker),
             streams: (0..nodes).map(|_| None).collect(),
-            ears: Vec::new(),
-            attentive: NodeSet::EMPTY,
+            subscribers: Vec::new(),
+            readable_subscribers: NodeSet::EMPTY,
             readable: NodeSet::EMPTY,
             writable: NodeSet::EMPTY,
             woken: false,

@@ -128,21 +128,21 @@ impl Reactor for Nodes {
 
     fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         if watch.woken {
-            for sleeper in self.listening.topics.values().flat_map(|topic| &topic.sleepers) {
-                if sleeper.alarm.is_set() {
+            for sleeper in self.listening.waiters_by_key.values().flat_map(|waiters| &waiters.sleepers) {
+                if sleeper.interrupt.is_set() {
                     self.rounds.end_wait(sleeper.ticket, bells);
                 }
             }
         }
         let said = std::mem::take(&mut lock(&self.wire.state).said);
         for said in said {
-            let topic = match said {
+            let waiters = match said {
                 Said::Confirmed(lock, node) => self.listening.confirmed(&key(lock), NodeId::new(node)),
                 Said::Released(lock, node) => {
                     self.listening.heard(&key(lock), NodeId::new(node), HINT, Timestamp::ORIGIN)
                 }
             };
-            ring(&mut self.rounds, topic, bells);
+            ring(&mut self.rounds, waiters, bells);
         }
     }
 
@@ -171,8 +171,8 @@ impl Reactor for Nodes {
     fn interrupt_releases(&mut self, _bells: &mut WaitSlots) {}
 }
 
-fn ring(rounds: &mut Rounds, topic: Option<&KeyWaiters>, bells: &mut WaitSlots) {
-    for sleeper in topic.into_iter().flat_map(|topic| &topic.sleepers) {
+fn ring(rounds: &mut Rounds, waiters: Option<&KeyWaiters>, bells: &mut WaitSlots) {
+    for sleeper in waiters.into_iter().flat_map(|waiters| &waiters.sleepers) {
         rounds.end_wait(sleeper.ticket, bells);
     }
 }
@@ -199,7 +199,7 @@ fn wait(
     relay: &Driver<Nodes>,
     wire: &Arc<Wire>,
     number: usize,
-    alarm: &Arc<Interrupt>,
+    interrupt: &Arc<Interrupt>,
     is_cancelled: &AtomicBool,
 ) -> bool {
     if attempt(relay, number) {
@@ -221,7 +221,7 @@ fn wait(
                 let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
                 let ticket = nodes.rounds.open(Purpose::Wait, &key(number), &token);
                 nodes.rounds.set_soft_deadline(ticket, true);
-                if !nodes.listening.sleep(&key(number), Waiter::new(ticket, alarm)) {
+                if !nodes.listening.sleep(&key(number), Waiter::new(ticket, interrupt)) {
                     nodes.rounds.end_wait(ticket, bells);
                 }
                 (ticket, Timestamp::NEVER)
@@ -307,10 +307,10 @@ fn scene(locks: usize, cancels: bool) {
     let waiting: Vec<_> = alarms
         .iter()
         .enumerate()
-        .map(|(number, alarm)| {
+        .map(|(number, interrupt)| {
             let (relay, wire) = (Arc::clone(&relay), Arc::clone(&wire));
-            let (alarm, is_cancelled) = (Arc::clone(alarm), Arc::clone(&is_cancelled[number]));
-            shuttle::thread::spawn(move || wait(&relay, &wire, number, &alarm, &is_cancelled))
+            let (interrupt, is_cancelled) = (Arc::clone(interrupt), Arc::clone(&is_cancelled[number]));
+            shuttle::thread::spawn(move || wait(&relay, &wire, number, &interrupt, &is_cancelled))
         })
         .collect();
     let mut waiting = waiting.into_iter().enumerate();
@@ -325,7 +325,7 @@ fn scene(locks: usize, cancels: bool) {
         release(&wire, number);
         assert!(thread.join().unwrap());
     }
-    relay.enter(|nodes, _, _| assert!(nodes.listening.topics.is_empty() && !nodes.listening.has_sleepers()));
+    relay.enter(|nodes, _, _| assert!(nodes.listening.waiters_by_key.is_empty() && !nodes.listening.has_sleepers()));
     lock(&wire.state).closed = true;
     wire.to_nodes.notify_all();
     server.join().unwrap();

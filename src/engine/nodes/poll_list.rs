@@ -78,7 +78,7 @@ impl PollList {
     /// Drops the streams of all subscriber connections.
     pub(super) fn forget_subscribers(&mut self) {
         match &mut self.watch {
-            Some(watch) => watch.ears = Vec::new(),
+            Some(watch) => watch.subscribers = Vec::new(),
             // The driver holds the streams, and drops them when it reads the list again.
             None => self.is_changed = true,
         }

@@ -119,7 +119,7 @@ impl Subscribers {
     /// Closes connections that have had no subscription for a moment.
     pub(super) fn close_idle(&mut self, poll: &mut PollList, now: Timestamp) {
         let is_recent = self.idle_since > Timestamp::ORIGIN && now.since(self.idle_since) < LINGER;
-        let is_idle = self.registry.topics.is_empty() && !is_recent;
+        let is_idle = self.registry.waiters_by_key.is_empty() && !is_recent;
         if is_idle && !self.connections.iter().all(Subscriber::is_closed) {
             self.connections.iter_mut().for_each(Subscriber::close);
             poll.forget_subscribers();
@@ -141,8 +141,8 @@ impl Subscribers {
             None | Some(Timestamp::NEVER) => Duration::MAX,
             Some(due) => due.since(now).max(SHORTEST_RETRY),
         };
-        watch.ears.resize_with(connections.len(), || None);
-        for (subscriber, interest) in connections.iter().zip(&mut watch.ears) {
+        watch.subscribers.resize_with(connections.len(), || None);
+        for (subscriber, interest) in connections.iter().zip(&mut watch.subscribers) {
             if !subscriber.is_interested_in(interest.as_ref()) {
                 *interest = subscriber.interest();
             }
@@ -160,24 +160,24 @@ impl Subscribers {
         notify: &mut WaitSlots,
     ) -> bool {
         if watch.woken {
-            for waiter in self.registry.topics.values().flat_map(|waiters| &waiters.sleepers) {
-                if waiter.alarm.is_set() {
+            for waiter in self.registry.waiters_by_key.values().flat_map(|waiters| &waiters.sleepers) {
+                if waiter.interrupt.is_set() {
                     rounds.end_wait(waiter.ticket, notify);
                 }
             }
         }
         if self.connections.is_empty() {
-            watch.ears.clear();
+            watch.subscribers.clear();
             return false;
         }
-        for node in watch.attentive.iter() {
-            let interest = watch.ears.get(node.index()).and_then(Option::as_ref);
+        for node in watch.readable_subscribers.iter() {
+            let interest = watch.subscribers.get(node.index()).and_then(Option::as_ref);
             if interest.is_some_and(|interest| self.connections[node.index()].is_on(&interest.stream)) {
                 self.read(node, rounds, now, notify);
             }
         }
-        let is_changed = !self.registry.topics.is_empty() && self.connect(nodes, now);
-        for (subscriber, interest) in self.connections.iter().zip(&mut watch.ears) {
+        let is_changed = !self.registry.waiters_by_key.is_empty() && self.connect(nodes, now);
+        for (subscriber, interest) in self.connections.iter().zip(&mut watch.subscribers) {
             if interest.as_ref().is_some_and(|interest| !subscriber.is_on(&interest.stream)) {
                 *interest = None;
             }
@@ -216,7 +216,7 @@ impl Subscribers {
         let mut is_begun = false;
         for (index, (subscriber, node)) in self.connections.iter_mut().zip(nodes).enumerate() {
             let was_closed = subscriber.is_closed();
-            if subscriber.maintain(node, self.registry.topics.keys(), now) {
+            if subscriber.maintain(node, self.registry.waiters_by_key.keys(), now) {
                 lost.insert(NodeId::new(index));
             }
             is_begun |= was_closed && !subscriber.is_closed();

@@ -9,14 +9,14 @@ impl Watch {
     pub(crate) fn poll(&mut self, patience: Duration) {
         kernel::may_be_interrupted();
         self.look();
-        let is_ready = !self.readable.union(self.writable).union(self.attentive).is_empty();
+        let is_ready = !self.readable.union(self.writable).union(self.readable_subscribers).is_empty();
         if self.woken || is_ready || patience.is_zero() {
             return;
         }
         let list = self
             .streams
             .iter()
-            .chain(&self.ears)
+            .chain(&self.subscribers)
             .flatten()
             .map(|interest| (interest.stream.connection(), interest.writable));
         // The timeout goes to the system in whole nanoseconds, and is rounded up.
@@ -26,13 +26,13 @@ impl Watch {
 
     fn look(&mut self) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, self.waker.is_woken());
-        self.attentive = NodeSet::EMPTY;
+        self.readable_subscribers = NodeSet::EMPTY;
         kernel::with(|world| {
-            for (index, interest) in self.ears.iter().enumerate() {
+            for (index, interest) in self.subscribers.iter().enumerate() {
                 let Some(interest) = interest else { continue };
                 let (readable, writable) = world.readiness(interest.stream.connection());
                 if readable || (writable && interest.writable) {
-                    self.attentive.insert(NodeId::new(index));
+                    self.readable_subscribers.insert(NodeId::new(index));
                 }
             }
             for (index, interest) in self.streams.iter().enumerate() {
