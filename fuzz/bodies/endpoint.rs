@@ -22,7 +22,7 @@ fn check_url(url: &str) {
     assert_eq!(shown(&parsed), shown(&disguised), "what is shown of {url:?} depends on a secret");
     let Ok(endpoint) = parsed else { return };
 
-    let password = endpoint.greeting().password.as_deref();
+    let password = endpoint.handshake().password.as_deref();
     assert_eq!(Endpoint::parse(&written(&endpoint, password)).as_ref(), Ok(&endpoint), "{url:?} is read in two ways");
     let other = Endpoint::parse(&written(&endpoint, Some("quite another")));
     if password.is_some() {
@@ -42,7 +42,7 @@ fn check_url(url: &str) {
 fn check_encoding(bytes: &[u8]) {
     let text = str::from_utf8(bytes).map_err(|_| EndpointError::BadEncoding);
     let login = Endpoint::parse(&format!("redis://:{}@host", encoded(bytes)));
-    let password = login.as_ref().map(|endpoint| endpoint.greeting().password.as_deref().unwrap_or_default());
+    let password = login.as_ref().map(|endpoint| endpoint.handshake().password.as_deref().unwrap_or_default());
     assert_eq!(password.map_err(|error| *error), text, "as a password");
     if cfg!(unix) {
         let socket = Endpoint::parse(&format!("unix://{}", encoded(bytes)));
@@ -59,7 +59,7 @@ fn check_encoding(bytes: &[u8]) {
 /// Everything that can be shown.
 fn shown(parsed: &Result<Endpoint, EndpointError>) -> String {
     match parsed {
-        Ok(endpoint) => format!("{endpoint} {endpoint:?} {:?} {:?}", endpoint.address(), endpoint.greeting()),
+        Ok(endpoint) => format!("{endpoint} {endpoint:?} {:?} {:?}", endpoint.address(), endpoint.handshake()),
         Err(error) => format!("{error} {error:?}"),
     }
 }
@@ -80,21 +80,21 @@ fn disguised(url: &str) -> String {
 
 /// A URL that says the same, but perhaps with another password.
 fn written(endpoint: &Endpoint, password: Option<&str>) -> String {
-    let greeting = endpoint.greeting();
+    let handshake = endpoint.handshake();
     let login = password.map_or_else(String::new, |password| {
         format!(
             "{}:{}@",
-            encoded(greeting.user.as_deref().unwrap_or_default().as_bytes()),
+            encoded(handshake.user.as_deref().unwrap_or_default().as_bytes()),
             encoded(password.as_bytes())
         )
     });
     match endpoint.address() {
         Address::Tcp(host, port) if host.contains(':') => {
-            format!("redis://{login}[{host}]:{port}/{}", greeting.database)
+            format!("redis://{login}[{host}]:{port}/{}", handshake.database)
         }
-        Address::Tcp(host, port) => format!("redis://{login}{host}:{port}/{}", greeting.database),
+        Address::Tcp(host, port) => format!("redis://{login}{host}:{port}/{}", handshake.database),
         Address::Unix(path) => {
-            format!("unix://{login}{}?db={}", encoded(path.to_string_lossy().as_bytes()), greeting.database)
+            format!("unix://{login}{}?db={}", encoded(path.to_string_lossy().as_bytes()), handshake.database)
         }
     }
 }

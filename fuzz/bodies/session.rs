@@ -1,6 +1,6 @@
 //! One connection's conversation with a server that may say anything, at any time, in any pieces.
 //!
-//! Input: the greeting, then steps until the bytes are used up; the low half of a byte says which, the high half how.
+//! Input: the handshake, then steps until the bytes are used up; the low half of a byte says which, the high half how.
 //! Beside the session runs a model: the requests in the order in which they were made, and all bytes received, decoded
 //! afresh. Rules:
 //! 1. A reply answers the oldest unanswered request, once, and means what that request makes of it. Nothing else is
@@ -116,7 +116,7 @@ struct Run {
 impl Run {
     fn begin(choice: u8) -> Run {
         let set = |bit: u8| choice >> bit & 1 == 1;
-        let greeting = Handshake {
+        let handshake = Handshake {
             user: set(0).then(|| USER.to_owned()),
             password: set(1).then(|| PASSWORD.to_owned()),
             database: if set(2) { 3 } else { 0 },
@@ -124,7 +124,7 @@ impl Run {
         };
         let dialect = Dialect::FOR_RELEASE.get(usize::from(choice >> 4)).copied();
         let mut run = Run {
-            session: Session::open(&greeting, dialect, Timestamp::ORIGIN),
+            session: Session::open(&handshake, dialect, Timestamp::ORIGIN),
             asked: Vec::new(),
             answered: 0,
             misunderstood: VecDeque::new(),
@@ -140,7 +140,7 @@ impl Run {
             peak: 0,
             failed: false,
         };
-        let greeted = [
+        let handshake = [
             (Request::Auth, set(1)),
             (Request::Select, set(2)),
             (Request::InfoServer, true),
@@ -148,7 +148,7 @@ impl Run {
             (Request::InfoPersistence, set(3)),
             (Request::InfoReplication, true),
         ];
-        for request in greeted.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
+        for request in handshake.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
             run.asked.push(Asked { request, at: Timestamp::ORIGIN });
         }
         run
@@ -322,8 +322,8 @@ impl Run {
 
     /// What a reply means to a request, or `None` when it does not fit.
     fn meaning(&mut self, request: Request, reply: &Tree) -> Option<Meaning> {
-        let is_greeting = self.standing == HandshakeState::Pending;
-        let refused = if is_greeting { Meaning::Rejected } else { Meaning::Nothing };
+        let is_pending = self.standing == HandshakeState::Pending;
+        let refused = if is_pending { Meaning::Rejected } else { Meaning::Nothing };
         Some(match (request, reply) {
             (Request::Acquire(ticket), Tree::Simple(_) | Tree::Bulk(None) | Tree::Error(_)) => {
                 let vote = match (self.standing, reply) {
@@ -349,11 +349,11 @@ impl Run {
                     self.identity.learn(section);
                 }
                 match self.identity.objection() {
-                    _ if request == Request::InfoServer || !is_greeting => Meaning::Nothing,
+                    _ if request == Request::InfoServer || !is_pending => Meaning::Nothing,
                     Some(_) => Meaning::Rejected,
                     None => {
                         self.standing = HandshakeState::Accepted;
-                        Meaning::Event(SessionEvent::Greeted)
+                        Meaning::Event(SessionEvent::Accepted)
                     }
                 }
             }

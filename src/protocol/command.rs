@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn greetings_are_accepted_refused_or_withheld() {
+    fn handshakes_are_accepted_refused_or_withheld() {
         assert_eq!(handshake_reply(Reply::Simple(b"OK"), Cause::Auth), Ok(None));
         assert_eq!(handshake_reply(Reply::Error(b"ERR invalid password"), Cause::Auth), Ok(Some(Cause::Auth)));
         assert_eq!(

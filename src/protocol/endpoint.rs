@@ -19,7 +19,7 @@ const DEFAULT_PORT: u16 = 6379;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     address: Address,
-    greeting: Handshake,
+    handshake: Handshake,
     durable: Option<bool>,
 }
 
@@ -100,8 +100,8 @@ impl Endpoint {
     }
 
     /// What to send first.
-    pub fn greeting(&self) -> &Handshake {
-        &self.greeting
+    pub fn handshake(&self) -> &Handshake {
+        &self.handshake
     }
 
     /// What the URL declares about durability.
@@ -112,7 +112,7 @@ impl Endpoint {
     /// Declares the node durable, so that the handshake looks for a contradiction.
     #[must_use]
     pub fn check_durability(mut self) -> Endpoint {
-        self.greeting.checks_durability = true;
+        self.handshake.checks_durability = true;
         self
     }
 }
@@ -181,26 +181,26 @@ impl std::error::Error for EndpointError {}
 fn parse_tcp(rest: &str) -> Result<Endpoint, EndpointError> {
     let (rest, query) = split_query(rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (mut greeting, location) = parse_login(authority)?;
+    let (mut handshake, location) = parse_login(authority)?;
     let (host, port) = parse_location(location)?;
-    greeting.database = parse_database(path)?;
+    handshake.database = parse_database(path)?;
     let (database, durable) = parse_query(query)?;
     if database.is_some() {
         return Err(EndpointError::UnknownParameter);
     }
-    Ok(Endpoint { address: Address::Tcp(host, port), greeting, durable })
+    Ok(Endpoint { address: Address::Tcp(host, port), handshake, durable })
 }
 
 fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     let (location, query) = split_query(rest);
-    let (mut greeting, path) = parse_login(location)?;
+    let (mut handshake, path) = parse_login(location)?;
     let (database, durable) = parse_query(query)?;
-    greeting.database = database.unwrap_or(0);
+    handshake.database = database.unwrap_or(0);
     let path = percent_decoded(path)?;
     if path.is_empty() || path.contains('\0') {
         return Err(EndpointError::NoPath);
     }
-    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), greeting, durable })
+    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), handshake, durable })
 }
 
 /// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
@@ -315,15 +315,15 @@ mod tests {
     use super::*;
 
     fn shown(url: &str) -> String {
-        let Endpoint { address, greeting, durable } = Endpoint::parse(url).unwrap();
-        let Handshake { user, password, database, checks_durability } = greeting;
+        let Endpoint { address, handshake, durable } = Endpoint::parse(url).unwrap();
+        let Handshake { user, password, database, checks_durability } = handshake;
         assert!(!checks_durability, "the builder says so");
         let login = match (user, password) {
             (None, None) => String::new(),
             (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),
         };
         let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
-        format!("{login}{}/{database}{durable}", Endpoint { address, greeting: Handshake::default(), durable: None })
+        format!("{login}{}/{database}{durable}", Endpoint { address, handshake: Handshake::default(), durable: None })
     }
 
     #[test]

@@ -125,9 +125,9 @@ impl fmt::Debug for Handshake {
 mod tests {
     use super::*;
 
-    fn parts(greeting: &Handshake) -> (String, Vec<Part>) {
+    fn parts(handshake: &Handshake) -> (String, Vec<Part>) {
         let mut flight = Vec::new();
-        let parts = greeting.write(&mut flight);
+        let parts = handshake.write(&mut flight);
         (String::from_utf8(flight).unwrap(), parts)
     }
 

@@ -30,8 +30,8 @@
 //!   `cached_script`; [`dialect`]; in `sent_operation.rs`, the two matches of
 //!   [`SentOperation`](session::SentOperation), and `From<Operation> for Abandoned`; in `session/operations.rs`,
 //!   `Session::preferred` and [`Session::ask_again`](session::Session::ask_again).
-//! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a branch
-//!   of `Session::next_event` and `Session::abandon`.
+//! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
+//!   branch of `Session::next_event` and `Session::abandon`.
 //! - In the engine: `src/engine/nodes/requests.rs` queues it, `src/engine/calls.rs` offers it to `api`. A new event has
 //!   a branch of `Nodes::dispatch` in `src/engine/nodes/dispatch.rs`.
 //! - What servers of every version answer to it: `error_texts.txt`, the embedded node (`src/embedded/command.rs`), and

@@ -76,11 +76,11 @@ struct Channel {
 
 impl Subscription {
     /// Begins a conversation by queueing what logs us in.
-    pub fn open(greeting: &Handshake, now: Timestamp) -> Subscription {
+    pub fn open(handshake: &Handshake, now: Timestamp) -> Subscription {
         let mut subscription =
             Subscription { traffic: Traffic::new(MESSAGE_BUFFER), expected: VecDeque::new(), channels: HashMap::new() };
-        if let Some(password) = &greeting.password {
-            command::auth(subscription.traffic.end(), greeting.user.as_deref(), password);
+        if let Some(password) = &handshake.password {
+            command::auth(subscription.traffic.end(), handshake.user.as_deref(), password);
             subscription.await_reply(SubscriptionRequest::Auth, now);
         }
         subscription

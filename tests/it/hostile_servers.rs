@@ -52,7 +52,7 @@ fn a_node_that_speaks_resp3() {
     let error = failure(&mutex);
     let unknown = Cause::Protocol(ProtocolError::UnknownType);
     let [(_, phase, cause)] = causes(&error)[..] else { panic!("{error}") };
-    // All of the greeting's answers and the strange one may come at once.
+    // All of the handshake's answers and the strange one may come at once.
     assert!([Phase::Handshake, Phase::Reply].contains(&phase) && cause == unknown, "{error}");
     among_three(&fake.url());
 }
@@ -167,7 +167,7 @@ fn errors_that_repeat_what_they_were_sent_are_not_repeated() {
     let fake = Fake::echoing();
     is_named(&format!("redis://:hunter2@127.0.0.1:{}", fake.port()), Phase::Handshake, Cause::Auth);
     is_named(&fake.url(), Phase::Handshake, Cause::Server("ERR"));
-    // Behind a greeting that went well, the owner token is what is repeated.
+    // Behind a handshake that went well, the owner token is what is repeated.
     let fake = Fake::on_command(|command| match command[0].as_str() {
         "SET" | "EVAL" | "DELIFEQ" | "DELEX" => vec![say(&format!("-{} is no good\r\n", command.join(" ")))],
         _ => vec![Act::Say(healthy(command))],

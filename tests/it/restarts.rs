@@ -293,7 +293,7 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
 }
 
 #[test]
-fn what_was_asked_in_one_flight_with_the_greeting_is_judged_by_it() {
+fn what_was_asked_in_one_flight_with_the_handshake_is_judged_by_it() {
     // The first connection ends with a release. On the second, everything is answered at once, by another process.
     let info = |process: char| {
         let section = format!("role:master\r\nrun_id:{}\r\n", process.to_string().repeat(40));

@@ -42,7 +42,7 @@ impl NodeConnection {
 
     /// The handshake of connections to the node.
     pub(in crate::engine) fn handshake(&self) -> &Handshake {
-        self.endpoint.greeting()
+        self.endpoint.handshake()
     }
 
     /// Whether a release is unanswered whose key may be on the node.

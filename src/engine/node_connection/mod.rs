@@ -101,7 +101,7 @@ impl NodeConnection {
         waker: Arc<Waker>,
     ) -> NodeConnection {
         NodeConnection {
-            session: Session::open(endpoint.greeting(), None, Timestamp::ORIGIN),
+            session: Session::open(endpoint.handshake(), None, Timestamp::ORIGIN),
             quarantine,
             server_info: ServerInfo::default(),
             node,
@@ -126,7 +126,7 @@ impl NodeConnection {
     }
 
     /// Whether the handshake is over, however it ended.
-    pub(super) fn has_greeted(&self) -> bool {
+    pub(super) fn is_handshake_answered(&self) -> bool {
         self.session.standing() != HandshakeState::Pending
     }
 
@@ -255,7 +255,7 @@ impl NodeConnection {
     /// # Errors
     /// It failed at once. The connection must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
-        self.session = Session::open(self.endpoint.greeting(), self.dialect, now);
+        self.session = Session::open(self.endpoint.handshake(), self.dialect, now);
         self.opened_at = now;
         self.checked_at = now;
         self.pending.reconnected();

@@ -76,7 +76,7 @@ impl Nodes {
                     self.note_not_run(node, ticket, fault, now, notify);
                 }
                 SessionEvent::Published(ticket, count) => self.note_subscriber_count(ticket, count, now),
-                SessionEvent::Greeted => {
+                SessionEvent::Accepted => {
                     self.filter(node).on_handshake();
                     self.reject_duplicate(node, now);
                 }

@@ -241,7 +241,8 @@ impl Nodes {
     /// answer without them.
     pub(in crate::engine) fn has_to_connect(&self, now: Timestamp) -> bool {
         let ready = self.connections.iter().filter(|connection| connection.is_responsive(now)).count();
-        let is_connecting = |connection: &NodeConnection| !connection.is_closed() && !connection.has_greeted();
+        let is_connecting =
+            |connection: &NodeConnection| !connection.is_closed() && !connection.is_handshake_answered();
         ready <= self.connections.len() / 2 && self.connections.iter().any(is_connecting)
     }
 

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   AUTH, SELECT, INFO server, memory, replication, then whatever is asked
-//!     all accepted ──► Greeted: votes count
+//!     all accepted ──► Accepted: votes count
 //!     any refused ───► Rejected: every vote on this connection is that fault; releases are still served
 //! ```
 //!
@@ -63,7 +63,7 @@ pub enum SessionEvent {
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
     /// The handshake was accepted: the server's [`identity`](Session::identity) is known as far as the server says it.
-    Greeted,
+    Accepted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
     Rechecked,
     /// The handshake was refused, or the server has become a replica; no vote on this connection counts.
@@ -116,7 +116,7 @@ impl Request {
 
 impl Session {
     /// Begins a conversation by queueing the handshake. `dialect` is what the node spoke last time, if there was one.
-    pub fn open(greeting: &Handshake, dialect: Option<Dialect>, now: Timestamp) -> Session {
+    pub fn open(handshake: &Handshake, dialect: Option<Dialect>, now: Timestamp) -> Session {
         let mut session = Session {
             traffic: Traffic::new(RECEIVE_BUFFER),
             expected: VecDeque::new(),
@@ -130,7 +130,7 @@ impl Session {
             publisher: Publisher::default(),
             checked_at: now,
         };
-        let parts = greeting.write(session.traffic.end());
+        let parts = handshake.write(session.traffic.end());
         parts.into_iter().for_each(|part| session.await_reply(Request::Handshake(part), now));
         session
     }
@@ -224,7 +224,7 @@ impl Session {
     fn informed(&mut self, request: Request, refused: Option<Fault>) -> Option<SessionEvent> {
         match request {
             Request::Check(ticket) => Some(SessionEvent::Answered(ticket, self.checked(refused))),
-            Request::Handshake(part) => self.greeted(part, refused),
+            Request::Handshake(part) => self.handshake_answered(part, refused),
             _ => self.rechecked(refused.is_none()),
         }
     }
@@ -238,7 +238,7 @@ impl Session {
 
     /// A part of the handshake is answered, and refused if so. Only the first refusal is reported. When all is
     /// answered: is this a node that may vote?
-    fn greeted(&mut self, part: Part, mut refused: Option<Fault>) -> Option<SessionEvent> {
+    fn handshake_answered(&mut self, part: Part, mut refused: Option<Fault>) -> Option<SessionEvent> {
         if self.standing != HandshakeState::Pending {
             return None;
         }
@@ -254,7 +254,7 @@ impl Session {
         }
         if part.is_last() {
             self.standing = HandshakeState::Accepted;
-            return Some(SessionEvent::Greeted);
+            return Some(SessionEvent::Accepted);
         }
         None
     }

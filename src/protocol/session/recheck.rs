@@ -73,10 +73,10 @@ mod tests {
         std::iter::from_fn(|| session.next_event().unwrap()).collect()
     }
 
-    /// A session that was greeted at the origin of time, by a server that said this of its replication.
+    /// A session that was accepted at the origin of time, by a server that said this of its replication.
     fn member(replication: &str) -> Session {
         let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
-        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [SessionEvent::Greeted]);
+        assert_eq!(events(&mut session, &format!("$0\r\n\r\n$0\r\n\r\n{replication}")), [SessionEvent::Accepted]);
         session.traffic.sent(session.traffic.unsent().len());
         session
     }

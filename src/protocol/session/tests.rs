@@ -60,8 +60,8 @@ fn events(session: &mut Session, text: &str) -> Vec<Event> {
 /// A session whose handshake was accepted by a server that says this of itself.
 fn member(info: &str) -> Session {
     let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
-    let greeted = events(&mut session, &introduction(info, "role:master"));
-    assert_eq!(greeted, [Event::Greeted]);
+    let accepted = events(&mut session, &introduction(info, "role:master"));
+    assert_eq!(accepted, [Event::Accepted]);
     session.traffic.sent(session.traffic.unsent().len());
     session
 }
@@ -76,9 +76,9 @@ const NOW: Timestamp = Timestamp::ORIGIN;
 
 #[test]
 fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
-    let greeting =
+    let handshake =
         Handshake { user: Some("me".into()), password: Some("pw".into()), database: 3, checks_durability: false };
-    let mut session = Session::open(&greeting, None, NOW);
+    let mut session = Session::open(&handshake, None, NOW);
     acquire(&mut session, ticket(0), b"k", &token(1));
     let flight = sent(&mut session);
     let order: Vec<usize> = ["AUTH", "SELECT", "server", "memory", "replication", "SET"]
@@ -87,7 +87,7 @@ fn the_handshake_goes_out_in_one_flight_with_the_first_command() {
         .collect();
     assert!(order.is_sorted(), "{flight}");
     let replies = format!("+OK\r\n+OK\r\n{}+OK\r\n", introduction(INFO, "role:master"));
-    assert_eq!(events(&mut session, &replies), [Event::Greeted, Event::Answered(ticket(0), Vote::Granted)]);
+    assert_eq!(events(&mut session, &replies), [Event::Accepted, Event::Answered(ticket(0), Vote::Granted)]);
     assert_eq!((session.traffic.backlog(), session.traffic.waiting_since()), (0, None));
 }
 
@@ -106,10 +106,10 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
         (&plain, introduction("redis_mode:cluster", "role:master"), Cause::ClusterMode),
         (&plain, "-ERR max number of clients reached\r\n-x\r\n-x\r\n".into(), Cause::TooManyClients),
     ];
-    for (greeting, replies, cause) in table {
+    for (handshake, replies, cause) in table {
         let fault = Fault::new(Phase::Handshake, cause);
         for reply in ["+OK\r\n", "$-1\r\n", "-NOAUTH x\r\n"] {
-            let mut session = Session::open(greeting, None, NOW);
+            let mut session = Session::open(handshake, None, NOW);
             acquire(&mut session, ticket(0), b"k", &token(1));
             let reported = events(&mut session, &format!("{replies}{reply}"));
             assert_eq!(reported, [Event::Rejected(fault), Event::Answered(ticket(0), Vote::Fault(fault))], "{replies}");
@@ -124,7 +124,7 @@ fn a_refused_handshake_spoils_every_vote_and_is_reported_once() {
 #[test]
 fn a_server_that_withholds_its_identity_may_still_vote() {
     let mut session = Session::open(&Handshake::default(), None, NOW);
-    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Greeted]);
+    assert_eq!(events(&mut session, &"-NOPERM no\r\n".repeat(3)), [Event::Accepted]);
     assert_eq!(session.identity(), &ServerInfo::default());
 }
 
@@ -133,12 +133,12 @@ fn what_is_said_of_the_memory_decides_nothing() {
     for said in ["-NOPERM no\r\n", "-ERR syntax error\r\n", "-BUSY x\r\n", "$0\r\n\r\n"] {
         let mut session = Session::open(&Handshake::default(), None, NOW);
         let replies = format!("{}{said}{}", bulk(INFO), bulk("role:master"));
-        assert_eq!(events(&mut session, &replies), [Event::Greeted], "{said}");
+        assert_eq!(events(&mut session, &replies), [Event::Accepted], "{said}");
         assert_eq!(session.identity().eviction(), None);
     }
     let mut session = Session::open(&Handshake::default(), None, NOW);
     let memory = bulk("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru");
-    assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Greeted]);
+    assert_eq!(events(&mut session, &format!("{}{memory}{}", bulk(INFO), bulk("role:master"))), [Event::Accepted]);
     assert_eq!(session.identity().eviction(), Some("allkeys-lru"));
 }
 
@@ -217,7 +217,7 @@ fn a_wrong_guess_falls_back_and_is_remembered() {
     sent(&mut session);
     let again =
         events(&mut session, "-NOPERM info\r\n-NOPERM info\r\n-NOPERM info\r\n-NOPERM eval\r\n-NOPERM eval\r\n");
-    let [Event::Greeted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
+    let [Event::Accepted, Event::WrongDialect(first), Event::WrongDialect(second)] = again[..] else {
         panic!("{again:?}")
     };
     for (again, byte) in [(first, 1), (second, 2)] {
@@ -298,20 +298,20 @@ fn the_receive_buffer_grows_for_one_long_reply_and_shrinks_again() {
     let long = bulk(&format!("{}run_id:{}", "x:y\r\n".repeat(20_000), "a".repeat(40)));
     assert!(events(&mut session, &long).is_empty());
     assert!(session.identity().run_id().is_some());
-    assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Greeted]);
+    assert_eq!(events(&mut session, &format!("{}{}", bulk(""), bulk("role:master"))), [Event::Accepted]);
     assert_eq!(session.traffic.space().len(), RECEIVE_BUFFER);
 }
 
 #[test]
 fn secrets_do_not_show() {
-    let greeting = Handshake {
+    let handshake = Handshake {
         user: Some("alice".into()),
         password: Some("hunter2".into()),
         database: 0,
         checks_durability: false,
     };
-    let session = Session::open(&greeting, None, NOW);
-    let shown = format!("{greeting:?} {session:?}");
+    let session = Session::open(&handshake, None, NOW);
+    let shown = format!("{handshake:?} {session:?}");
     assert!(!shown.contains("hunter2") && !shown.contains("alice"), "{shown}");
 }
 
