@@ -3,7 +3,7 @@
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
-//! floors, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, and
+//! layers, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, and
 //! [`rules`] which tests show which rule of the manual.
 
 mod layers;
@@ -16,13 +16,13 @@ mod source;
 use std::fs;
 use std::path::Path;
 
-use layers::{Floor, Tree};
+use layers::{Layer, Tree};
 use source::{code, imports, tokens, without_tests};
 
 /// A file that is longer has more than one subject.
 const LONGEST_FILE: usize = 450;
 
-/// What the pure floor must not name: clocks, sockets, threads, entropy and files.
+/// What the pure layers must not name: clocks, sockets, threads, entropy and files.
 const IMPURE: [&str; 11] = [
     "Instant::now",
     "SystemTime::now",
@@ -57,7 +57,7 @@ fn modules_import_downward_only() {
 }
 
 #[test]
-fn modules_do_not_import_in_circles() {
+fn imports_form_no_cycle() {
     none(Tree::read(&files("src", "rs")).cycles());
 }
 
@@ -116,7 +116,7 @@ fn too_long(file: &str, text: &str) -> Vec<String> {
 }
 
 fn impure(file: &str, text: &str) -> Vec<String> {
-    if !matches!(Floor::of(file), Some(Floor::Algorithm | Floor::Protocol)) {
+    if !matches!(Layer::of(file), Some(Layer::Algorithm | Layer::Protocol)) {
         return Vec::new();
     }
     let (code, _) = without_tests(&code(text));
@@ -132,7 +132,7 @@ fn impure(file: &str, text: &str) -> Vec<String> {
 }
 
 fn misplaced_unsafe(file: &str, text: &str) -> Vec<String> {
-    if Floor::of(file) == Some(Floor::Foreign) || UNSAFE.contains(&file) {
+    if Layer::of(file) == Some(Layer::Ffi) || UNSAFE.contains(&file) {
         return Vec::new();
     }
     lines_with(file, &code(text), |line| line.contains(&"unsafe"), "unsafe code outside ffi/ and os/fork.rs")

@@ -1,12 +1,12 @@
-//! The rule of src/docs/architecture.md: a module imports only from the floors below its own, and no modules import in
-//! a circle.
+//! The rule of src/docs/architecture.md: a module imports only from the layers below its own, and imports form no
+//! cycle.
 //!
 //! [`Tree`] takes the files of `src/`, finds for every path that they name the file that it leads to, and keeps the
-//! result as arrows between files. A path to something that is re-exported leads to the file that the re-export names,
-//! so that `crate::Error` counts as `error.rs` and not as `lib.rs`.
+//! result as imports from file to file. A path to something that is re-exported leads to the file that the re-export
+//! names, so that `crate::Error` counts as `error.rs` and not as `lib.rs`.
 //!
-//! Unit tests are left out: they may use the in-process node wherever they stand. A `mod` line is no arrow: a parent
-//! has its children without needing them. `lib.rs` may name everything, as it is the table of contents.
+//! Unit tests are left out: they may use the embedded node wherever they stand. A `mod` line is no import: a parent has
+//! its children without needing them. `lib.rs` may name everything, as it is the table of contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,61 +14,59 @@ use super::source::{Named, code, paths, test_modules, without_tests};
 
 /// A part of the tree within which imports are free of cycles, and which knows what it may import from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Floor {
+pub(crate) enum Layer {
     Algorithm,
     Api,
-    Binary,
     /// `lib.rs`: names everything, as it is the table of contents.
     Contents,
     Docs,
     Embedded,
     Engine,
     Events,
-    Foreign,
+    Ffi,
     Os,
     Protocol,
 }
 
-impl Floor {
-    /// The floor of a file, by its path below `src/`; none for a file that stands in no layer.
-    pub(crate) fn of(file: &str) -> Option<Floor> {
+impl Layer {
+    /// The layer of a file, by its path below `src/`; none for a file that stands in no layer.
+    pub(crate) fn of(file: &str) -> Option<Layer> {
         let top = file.split_once('/').map_or(file.trim_end_matches(".rs"), |(folder, _)| folder);
         Some(match top {
-            "algorithm" => Floor::Algorithm,
-            "api" => Floor::Api,
-            "bin" => Floor::Binary,
-            "docs" => Floor::Docs,
-            "embedded" => Floor::Embedded,
-            "engine" => Floor::Engine,
-            "events" => Floor::Events,
-            "ffi" => Floor::Foreign,
-            "lib" => Floor::Contents,
-            "os" => Floor::Os,
-            "protocol" => Floor::Protocol,
+            "algorithm" => Layer::Algorithm,
+            "api" => Layer::Api,
+            "docs" => Layer::Docs,
+            "embedded" => Layer::Embedded,
+            "engine" => Layer::Engine,
+            "events" => Layer::Events,
+            "ffi" => Layer::Ffi,
+            "lib" => Layer::Contents,
+            "os" => Layer::Os,
+            "protocol" => Layer::Protocol,
             _ => return None,
         })
     }
 
-    /// Where the files of this floor may import from, besides the floor itself.
-    fn below(self) -> &'static [Floor] {
-        use Floor::{Algorithm, Api, Docs, Embedded, Engine, Events, Foreign, Os, Protocol};
+    /// Where the files of this layer may import from, besides the layer itself.
+    fn below(self) -> &'static [Layer] {
+        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol};
         match self {
-            Floor::Algorithm | Floor::Binary | Floor::Docs => &[],
-            Floor::Api => &[Algorithm, Engine, Events, Os, Protocol],
-            Floor::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Foreign, Os, Protocol],
-            Floor::Embedded => &[Algorithm, Os, Protocol],
-            Floor::Engine => &[Algorithm, Events, Os, Protocol],
-            Floor::Events => &[Algorithm, Os, Protocol],
+            Layer::Algorithm | Layer::Docs => &[],
+            Layer::Api => &[Algorithm, Engine, Events, Os, Protocol],
+            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol],
+            Layer::Embedded => &[Algorithm, Os, Protocol],
+            Layer::Engine => &[Algorithm, Events, Os, Protocol],
+            Layer::Events => &[Algorithm, Os, Protocol],
             // And what the crate root offers to every program.
-            Floor::Foreign => &[Os],
-            Floor::Os | Floor::Protocol => &[Algorithm],
+            Layer::Ffi => &[Os],
+            Layer::Os | Layer::Protocol => &[Algorithm],
         }
     }
 }
 
-/// The files of `src/` and the arrows between them.
+/// The files of `src/` and the imports between them.
 pub(crate) struct Tree {
-    arrows: BTreeMap<String, BTreeSet<String>>,
+    imports: BTreeMap<String, BTreeSet<String>>,
     /// Module path, joined by `::`, to file. The root is the empty path.
     modules: BTreeMap<String, String>,
     named: BTreeMap<String, Vec<Named>>,
@@ -77,9 +75,8 @@ pub(crate) struct Tree {
 impl Tree {
     /// Reads files, given as pairs of path below `src/` and text.
     pub(crate) fn read(files: &[(String, String)]) -> Tree {
-        // A program in `bin/` is a crate of its own and sees of this one what every user sees.
         let tests = test_files(files);
-        let files = || files.iter().filter(|(file, _)| Floor::of(file) != Some(Floor::Binary) && !tests.contains(file));
+        let files = || files.iter().filter(|(file, _)| !tests.contains(file));
         let modules: BTreeMap<String, String> =
             files().map(|(file, _)| (module_of(file).join("::"), file.clone())).collect();
         let named = files()
@@ -89,66 +86,65 @@ impl Tree {
                 (file.clone(), paths(&code, &module, &children(&module, &modules)))
             })
             .collect();
-        let mut tree = Tree { arrows: BTreeMap::new(), modules, named };
+        let mut tree = Tree { imports: BTreeMap::new(), modules, named };
         for (file, named) in &tree.named {
             // What the crate root offers is public, wherever it comes from.
             let is_public = |path: &[String]| path.first().is_some_and(|name| !tree.modules.contains_key(name));
-            let inside =
-                named.iter().filter(|named| Floor::of(file) != Some(Floor::Foreign) || !is_public(&named.path));
+            let inside = named.iter().filter(|named| Layer::of(file) != Some(Layer::Ffi) || !is_public(&named.path));
             let targets = inside.filter_map(|named| tree.target(&named.path, 8));
             let targets = targets.filter(|target| target != file).collect();
-            tree.arrows.insert(file.clone(), targets);
+            tree.imports.insert(file.clone(), targets);
         }
         tree
     }
 
-    /// Every import from a floor that is not below, as a sentence.
+    /// Every import from a layer that is not below, as a sentence.
     pub(crate) fn upward(&self) -> Vec<String> {
         let mut findings = Vec::new();
-        for (file, targets) in &self.arrows {
-            let Some(floor) = Floor::of(file) else {
+        for (file, targets) in &self.imports {
+            let Some(layer) = Layer::of(file) else {
                 findings.push(format!("{file} stands in no layer"));
                 continue;
             };
-            let floors = targets.iter().filter_map(|target| Some((target, Floor::of(target)?)));
-            for (target, other) in floors {
-                if other != floor && !floor.below().contains(&other) {
-                    findings.push(format!("{file} imports from {target}: {floor:?} must not know {other:?}"));
+            let layers = targets.iter().filter_map(|target| Some((target, Layer::of(target)?)));
+            for (target, other) in layers {
+                if other != layer && !layer.below().contains(&other) {
+                    findings.push(format!("{file} imports from {target}: {layer:?} must not know {other:?}"));
                 }
             }
         }
         findings
     }
 
-    /// One circle of imports per file that is on one, as a sentence.
+    /// One cycle of imports per file that is on one, as a sentence.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let mut findings: Vec<String> = Vec::new();
         let mut found: BTreeSet<&str> = BTreeSet::new();
-        for file in self.arrows.keys() {
-            if found.contains(file.as_str()) || Floor::of(file) == Some(Floor::Contents) {
+        for file in self.imports.keys() {
+            if found.contains(file.as_str()) || Layer::of(file) == Some(Layer::Contents) {
                 continue;
             }
-            if let Some(circle) = self.way_back(file) {
-                findings.push(format!("{file} imports itself: {}", circle.join(" → ")));
-                found.extend(circle);
+            if let Some(cycle) = self.way_back(file) {
+                findings.push(format!("{file} imports itself: {}", cycle.join(" → ")));
+                found.extend(cycle);
             }
         }
         findings
     }
 
-    /// The shortest way from a file along the arrows back to it.
+    /// The shortest way from a file along the imports back to it.
     fn way_back<'a>(&'a self, file: &'a str) -> Option<Vec<&'a str>> {
         let mut ways = vec![vec![file]];
         let mut seen = BTreeSet::new();
         while !ways.is_empty() {
             let mut longer = Vec::new();
             for way in ways {
-                for target in self.arrows.get(*way.last()?).into_iter().flatten() {
+                for target in self.imports.get(*way.last()?).into_iter().flatten() {
                     let further: Vec<&str> = way.iter().copied().chain([target.as_str()]).collect();
                     if target == file {
                         return Some(further);
                     }
-                    if Floor::of(target) != Some(Floor::Contents) && seen.insert(target) {
+                    if Layer::of(target) != Some(Layer::Contents) && seen.insert(target) {
                         longer.push(further);
                     }
                 }
@@ -172,7 +168,8 @@ impl Tree {
     }
 }
 
-/// The module that a file is: `proto/mod.rs` is `proto`, `proto/resp.rs` is `proto, resp`, `lib.rs` the root.
+/// The module that a file is: `protocol/mod.rs` is `protocol`, `protocol/resp.rs` is `protocol, resp`, `lib.rs` the
+/// root.
 pub(crate) fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs");
     let path = path.strip_suffix("/mod").unwrap_or(path);
@@ -238,7 +235,6 @@ fn a_planted_upward_import_is_found() {
         ("os/poll.rs", "use crate::algorithm::vote; #[cfg(test)] mod tests { use crate::embedded::Node; }"),
         ("embedded/store.rs", "use crate::protocol::resp; use crate::os::clock;"),
         ("ffi/mod.rs", "use crate::{Error, os::clock}; fn f() -> crate::Error { todo!() }"),
-        ("bin/quorumlock.rs", "use quorumlock::engine; use crate::engine::calls;"),
         ("protocol/session.rs", "use super::resp; use std::fmt; const TEXT: &str = \"crate::engine::calls\";"),
     ];
     for (file, text) in allowed {
@@ -301,7 +297,7 @@ fn a_planted_cycle_is_found() {
     );
     // A parent that needs its child, which needs its parent.
     assert!(!cycles(&[("net/mod.rs", "mod link; use link::Link;"), ("net/link.rs", "use super::Limits;")]).is_empty());
-    // No circle: what the parent only passes on, what only tests need, and diamonds.
+    // No cycle: what the parent only passes on, what only tests need, and diamonds.
     assert_eq!(
         cycles(&[
             ("net/mod.rs", "mod a; mod b; pub use a::A; pub use b::B;"),

@@ -1,14 +1,20 @@
-//! What the pages of the repository point to exists: the files and headings that they link to, and the paths that they
-//! name. And the page on operations has every setting.
+//! What pages and comments point to exists: the files and headings that pages link to, and the paths that pages and
+//! comments name. And the page on operations has every setting.
 //!
 //! rustdoc checks the links to items of the crate.
 
-use super::{name_below, none};
+use super::{files, name_below, none};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders whose paths a page may name in backticks.
 const TOP: [&str; 6] = [".ci/", "benches/", "examples/", "fuzz/", "src/", "tests/"];
+
+/// How a path in a comment may begin. That of a page below `src/` is named from the top as well.
+const NAMED: [&str; 8] = [".ci/", ".github/", "benches/", "docs/", "examples/", "fuzz/", "src/", "tests/"];
+
+/// How a path in a comment ends.
+const KINDS: [&str; 7] = [".h", ".lua", ".md", ".py", ".rs", ".toml", ".txt"];
 
 #[test]
 fn every_link_and_path_of_a_page_leads_somewhere() {
@@ -20,6 +26,16 @@ fn every_link_and_path_of_a_page_leads_somewhere() {
     pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
     assert!(pages.len() > 6, "pages are no longer found");
     none(pages.iter().flat_map(|page| findings(root, page, &fs::read_to_string(page).unwrap())).collect());
+}
+
+#[test]
+fn every_path_in_a_comment_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["benches", "examples", "fuzz", "src", "tests"];
+    let files = || folders.iter().flat_map(|folder| files(folder, "rs").into_iter().map(move |file| (folder, file)));
+    let named: usize = files().map(|(_, (_, text))| paths_in_comments(&text).len()).sum();
+    assert!(named > 20, "{named} paths: no longer recognised");
+    none(files().flat_map(|(folder, (file, text))| gone(root, &format!("{folder}/{file}"), &text)).collect());
 }
 
 #[test]
@@ -47,6 +63,22 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
     let gone = paths.filter(|path| !path.contains([' ', '*', '<']) && !root.join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
     findings
+}
+
+/// The paths that comments name and that do not exist.
+fn gone(root: &Path, file: &str, text: &str) -> Vec<String> {
+    let gone = paths_in_comments(text).into_iter().filter(|path| !root.join(path).exists());
+    gone.map(|path| format!("{file}: names {path}, which does not exist")).collect()
+}
+
+/// The words of comments that look like paths in this repository.
+fn paths_in_comments(text: &str) -> Vec<&str> {
+    let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+    let is_of_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+    let words = comments.flat_map(|line| line.split(move |letter| !is_of_path(letter)));
+    let is_path =
+        |word: &&str| NAMED.iter().any(|top| word.starts_with(top)) && KINDS.iter().any(|kind| word.ends_with(kind));
+    words.map(|word| word.trim_end_matches('.')).filter(is_path).collect()
 }
 
 /// The targets of links within the repository, by `](target)` and by `[label]: target`.
@@ -90,5 +122,16 @@ fn a_link_that_leads_nowhere_is_found() {
         ["[a](#heading)", "[a](absent.md)", "[a](rules.md#absent)", "[a]\n\n[a]: absent.md", "see `src/absent.rs`"]
     {
         assert!(found(text).contains("made-up.md: "), "{text}");
+    }
+}
+
+#[test]
+fn a_path_in_a_comment_that_leads_nowhere_is_found() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sound = "//! See `src/lib.rs`, (tests/it/main.rs) and src/docs/rules.md.\nlet path = \"src/absent.rs\";\n\
+                 // `net/link.rs`, https://host/src/absent.rs";
+    assert_eq!(gone(root, "a.rs", sound), [""; 0]);
+    for text in ["//! As tests/it/absent.rs says.", "    /// `docs/rules.md`", "    // src/docs/absent.txt."] {
+        assert!(gone(root, "a.rs", text).join("; ").starts_with("a.rs: names "), "{text}");
     }
 }

@@ -138,7 +138,7 @@ fn has_test(name: &str, text: &str) -> bool {
 #[test]
 fn a_rule_without_a_test_is_found() {
     let tests = [
-        ("src/proto/vote.rs", "    #[test]\n    fn votes_count() {}\n    fn helper() {}"),
+        ("src/algorithm/vote.rs", "    #[test]\n    fn votes_count() {}\n    fn helper() {}"),
         ("tests/it/waiting.rs", "#[test]\nfn waits_end() {}"),
         ("tests/sim/main.rs", ""),
     ];
