@@ -147,7 +147,7 @@ impl WaitRegistry {
     }
 
     /// A node has announced a release. Gives the waiters to wake, if any.
-    pub(crate) fn heard(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
+    pub(crate) fn announced(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
         self.contention.note_release(key);
         let waiters = self.waiters_by_key.get_mut(key)?;
@@ -227,7 +227,7 @@ mod tests {
     /// The reason to wake after a release that these nodes announce.
     fn reason(registry: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
         for &node in nodes {
-            registry.heard(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
+            registry.announced(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
         }
         registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn an_attempt_finds_out_about_what_was_announced_before_it() {
         let mut registry = of(3);
-        registry.heard(&key(), NodeId::new(0), HINT, Timestamp::ORIGIN);
+        registry.announced(&key(), NodeId::new(0), HINT, Timestamp::ORIGIN);
         registry.look_into(&key());
         assert_eq!(reason(&mut registry, &[]), None);
         assert_eq!(reason(&mut registry, &[0]), RELEASED);

@@ -11,16 +11,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 impl Watch {
     /// Waits until something is ready or the time is up.
-    pub(crate) fn poll(&mut self, patience: Duration) {
+    pub(crate) fn poll(&mut self, timeout: Duration) {
         match self.streams.len() + self.subscribers.len() {
-            ..=7 => self.poll_some::<8>(patience),
-            8..=15 => self.poll_some::<16>(patience),
-            _ => self.poll_some::<{ 2 * MAX_NODES + 1 }>(patience),
+            ..=7 => self.poll_some::<8>(timeout),
+            8..=15 => self.poll_some::<16>(timeout),
+            _ => self.poll_some::<{ 2 * MAX_NODES + 1 }>(timeout),
         }
     }
 
     /// Polls the waker and up to `SIZE - 1` streams. The list of descriptors stands on the stack.
-    fn poll_some<const SIZE: usize>(&mut self, patience: Duration) {
+    fn poll_some<const SIZE: usize>(&mut self, timeout: Duration) {
         (self.readable, self.writable, self.woken) = (NodeSet::EMPTY, NodeSet::EMPTY, false);
         self.readable_subscribers = NodeSet::EMPTY;
         let woken = PollFd::new(self.waker.source(), PollFlags::IN);
@@ -35,7 +35,7 @@ impl Watch {
             size += 1;
         }
         let descriptors = &mut descriptors[..size];
-        let (spun, left) = spin(descriptors, self.spin.min(patience), patience);
+        let (spun, left) = spin(descriptors, self.spin.min(timeout), timeout);
         self.spun = spun;
         if !self.spun {
             match poll(descriptors, Timespec::try_from(left).ok().as_ref()) {
@@ -85,10 +85,10 @@ impl Watch {
     }
 }
 
-/// Polls without sleeping, for this long at most; true when something is ready, and what is left of all the patience.
-fn spin(descriptors: &mut [PollFd<'_>], time: Duration, patience: Duration) -> (bool, Duration) {
+/// Polls without sleeping, for this long at most; true when something is ready, and what is left of the timeout.
+fn spin(descriptors: &mut [PollFd<'_>], time: Duration, timeout: Duration) -> (bool, Duration) {
     if time.is_zero() {
-        return (false, patience);
+        return (false, timeout);
     }
     let began = Instant::now();
     loop {
@@ -96,7 +96,7 @@ fn spin(descriptors: &mut [PollFd<'_>], time: Duration, patience: Duration) -> (
         let passed = began.elapsed();
         match ready {
             Ok(0) if passed < time => std::hint::spin_loop(),
-            ready => return (ready.is_ok_and(|ready| ready > 0), patience.saturating_sub(passed)),
+            ready => return (ready.is_ok_and(|ready| ready > 0), timeout.saturating_sub(passed)),
         }
     }
 }

@@ -40,10 +40,10 @@ pub type Key = Arc<[u8]>;
 /// What the bytes received so far amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscriptionEvent {
-    /// From now on every hint on this key is heard.
+    /// From now on every hint on this key is received.
     Confirmed(Key),
     /// A lock on this key was released, here at least.
-    Heard(Key, Hint),
+    Received(Key, Hint),
     /// We may not listen here. The connection cannot be used.
     Refused(Fault),
 }
@@ -108,7 +108,7 @@ impl Subscription {
         }
     }
 
-    /// Whether every hint on this key is heard.
+    /// Whether every hint on this key is received.
     pub fn is_live(&self, key: &[u8]) -> bool {
         self.channels.get(key).is_some_and(|channel| channel.is_live && channel.is_wanted)
     }
@@ -141,7 +141,7 @@ impl Subscription {
                     Some((key, channel)) if channel.is_live => {
                         // While an answer is to come, no waiter relies on this channel. It is confirmed again when that
                         // is certain.
-                        (channel.pending == 0).then(|| SubscriptionEvent::Heard(Arc::clone(key), hint))
+                        (channel.pending == 0).then(|| SubscriptionEvent::Received(Arc::clone(key), hint))
                     }
                     _ => return Err(ProtocolError::Unrequested),
                 },
@@ -264,7 +264,7 @@ mod tests {
         said("message", name, "$2\r\n7w")
     }
 
-    fn hear(subscription: &mut Subscription, text: &str) -> Result<Vec<SubscriptionEvent>, ProtocolError> {
+    fn receive(subscription: &mut Subscription, text: &str) -> Result<Vec<SubscriptionEvent>, ProtocolError> {
         let mut events = Vec::new();
         // Byte by byte: what is split by the network means the same.
         for byte in text.bytes() {
@@ -281,7 +281,7 @@ mod tests {
         let mut subscription = Subscription::open(&Handshake::default(), NOW);
         for name in names {
             subscription.subscribe(&key(name), NOW);
-            let events = hear(&mut subscription, &said("subscribe", name, ":1")).unwrap();
+            let events = receive(&mut subscription, &said("subscribe", name, ":1")).unwrap();
             assert_eq!(events, [SubscriptionEvent::Confirmed(key(name))]);
         }
         let length = subscription.traffic.unsent().len();
@@ -290,60 +290,60 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_heard_between_answers_and_told_by_key() {
-        let mut ear = listening(&["a"]);
-        ear.subscribe(&key("b"), NOW);
-        ear.subscribe(&key("b"), NOW);
-        assert_eq!(ear.traffic.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$12\r\nquorumlock:b\r\n");
+    fn hints_arrive_between_answers_and_name_their_keys() {
+        let mut subscription = listening(&["a"]);
+        subscription.subscribe(&key("b"), NOW);
+        subscription.subscribe(&key("b"), NOW);
+        assert_eq!(subscription.traffic.unsent(), b"*2\r\n$9\r\nSUBSCRIBE\r\n$12\r\nquorumlock:b\r\n");
         let text = hint("a") + &said("subscribe", "b", ":2") + &hint("a") + &hint("b");
         let [a, b] = ["a", "b"].map(key);
-        let heard = [
-            SubscriptionEvent::Heard(a.clone(), HINT),
+        let received = [
+            SubscriptionEvent::Received(a.clone(), HINT),
             SubscriptionEvent::Confirmed(b.clone()),
-            SubscriptionEvent::Heard(a, HINT),
-            SubscriptionEvent::Heard(b, HINT),
+            SubscriptionEvent::Received(a, HINT),
+            SubscriptionEvent::Received(b, HINT),
         ];
-        assert_eq!(hear(&mut ear, &text).unwrap(), heard);
-        assert!(ear.is_live(b"a") && ear.is_live(b"b") && !ear.is_live(b"c"));
+        assert_eq!(receive(&mut subscription, &text).unwrap(), received);
+        assert!(subscription.is_live(b"a") && subscription.is_live(b"b") && !subscription.is_live(b"c"));
     }
 
     #[test]
-    fn what_is_left_is_heard_no_more_and_forgotten() {
-        let mut ear = listening(&["a"]);
-        ear.unsubscribe(b"a", NOW);
-        ear.unsubscribe(b"a", NOW);
-        assert!(!ear.is_live(b"a") && !ear.is_empty());
-        assert!(hear(&mut ear, &(hint("a") + &said("unsubscribe", "a", ":0"))).unwrap().is_empty());
-        assert!(ear.is_empty() && ear.traffic.waiting_since().is_none());
-        assert_eq!(hear(&mut ear, "*"), Err(ProtocolError::Unrequested), "no channel is left");
+    fn a_channel_that_is_left_gives_no_hint_and_is_forgotten() {
+        let mut subscription = listening(&["a"]);
+        subscription.unsubscribe(b"a", NOW);
+        subscription.unsubscribe(b"a", NOW);
+        assert!(!subscription.is_live(b"a") && !subscription.is_empty());
+        assert!(receive(&mut subscription, &(hint("a") + &said("unsubscribe", "a", ":0"))).unwrap().is_empty());
+        assert!(subscription.is_empty() && subscription.traffic.waiting_since().is_none());
+        assert_eq!(receive(&mut subscription, "*"), Err(ProtocolError::Unrequested), "no channel is left");
     }
 
     #[test]
     fn a_channel_that_is_wanted_again_is_confirmed_when_that_is_certain() {
-        let mut ear = listening(&["a"]);
-        ear.unsubscribe(b"a", NOW);
-        ear.subscribe(&key("a"), NOW);
-        ear.unsubscribe(b"a", NOW);
-        ear.subscribe(&key("a"), NOW);
+        let mut subscription = listening(&["a"]);
+        subscription.unsubscribe(b"a", NOW);
+        subscription.subscribe(&key("a"), NOW);
+        subscription.unsubscribe(b"a", NOW);
+        subscription.subscribe(&key("a"), NOW);
         let [left, back] = [said("unsubscribe", "a", ":0"), said("subscribe", "a", ":1")];
         // A hint on what the server still counts us in on: it cannot be used before we are confirmed.
-        assert!(hear(&mut ear, &hint("a")).unwrap().is_empty());
-        assert!(hear(&mut ear, &(left.clone() + &back + &left)).unwrap().is_empty());
-        assert_eq!(hear(&mut ear, &back).unwrap(), [SubscriptionEvent::Confirmed(key("a"))]);
+        assert!(receive(&mut subscription, &hint("a")).unwrap().is_empty());
+        assert!(receive(&mut subscription, &(left.clone() + &back + &left)).unwrap().is_empty());
+        assert_eq!(receive(&mut subscription, &back).unwrap(), [SubscriptionEvent::Confirmed(key("a"))]);
     }
 
     #[test]
     fn a_refused_subscription_says_why() {
-        let mut ear = Subscription::open(&Handshake::default(), NOW);
-        ear.subscribe(&key("a"), NOW);
+        let mut subscription = Subscription::open(&Handshake::default(), NOW);
+        subscription.subscribe(&key("a"), NOW);
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Reply, Cause::NoPermission));
-        assert_eq!(hear(&mut ear, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
+        assert_eq!(receive(&mut subscription, "-NOPERM this user has no permissions\r\n").unwrap(), [denied]);
         let password = Handshake { password: Some("wrong".into()), ..Handshake::default() };
-        let mut ear = Subscription::open(&password, NOW);
-        assert_eq!(ear.traffic.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
+        let mut subscription = Subscription::open(&password, NOW);
+        assert_eq!(subscription.traffic.unsent(), b"*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
         let denied = SubscriptionEvent::Refused(Fault::new(Phase::Handshake, Cause::Auth));
-        assert_eq!(hear(&mut ear, "-WRONGPASS no\r\n").unwrap(), [denied]);
-        assert!(!format!("{ear:?}").contains("wrong"));
+        assert_eq!(receive(&mut subscription, "-WRONGPASS no\r\n").unwrap(), [denied]);
+        assert!(!format!("{subscription:?}").contains("wrong"));
     }
 
     #[test]
@@ -361,13 +361,13 @@ mod tests {
             (">".to_owned(), UnknownType),
         ];
         for (text, error) in table {
-            assert_eq!(hear(&mut listening(&["a"]), &text), Err(error), "{text:?}");
+            assert_eq!(receive(&mut listening(&["a"]), &text), Err(error), "{text:?}");
         }
         // An answer about another channel, or to another request.
         for text in [said("subscribe", "c", ":2"), said("unsubscribe", "b", ":1"), "+OK\r\n".to_owned()] {
-            let mut ear = listening(&["a"]);
-            ear.subscribe(&key("b"), NOW);
-            assert_eq!(hear(&mut ear, &text), Err(UnexpectedReply), "{text:?}");
+            let mut subscription = listening(&["a"]);
+            subscription.subscribe(&key("b"), NOW);
+            assert_eq!(receive(&mut subscription, &text), Err(UnexpectedReply), "{text:?}");
         }
     }
 }

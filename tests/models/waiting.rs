@@ -139,7 +139,7 @@ impl Reactor for Nodes {
             let waiters = match said {
                 Said::Confirmed(lock, node) => self.listening.confirmed(&key(lock), NodeId::new(node)),
                 Said::Released(lock, node) => {
-                    self.listening.heard(&key(lock), NodeId::new(node), HINT, Timestamp::ORIGIN)
+                    self.listening.announced(&key(lock), NodeId::new(node), HINT, Timestamp::ORIGIN)
                 }
             };
             ring(&mut self.rounds, waiters, bells);

@@ -81,7 +81,7 @@ impl<'a> Attempts<'a> {
     pub(super) fn run(mut self) -> Result<Option<MutexGuard>> {
         loop {
             let output = self.machine.poll();
-            // An observer that hears of a lost attempt can rely on its undo having been queued.
+            // An observer that gets the event of a lost attempt can rely on its undo having been queued.
             if !matches!(output, Output::Undo(_)) {
                 self.report_loss();
             }

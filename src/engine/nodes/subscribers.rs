@@ -197,7 +197,9 @@ impl Subscribers {
         let mut refusal = None;
         let is_open = self.connections[node.index()].ready(now, |event| match event {
             SubscriptionEvent::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
-            SubscriptionEvent::Heard(key, hint) => end_waits(rounds, registry.heard(&key, node, hint, now), notify),
+            SubscriptionEvent::Received(key, hint) => {
+                end_waits(rounds, registry.announced(&key, node, hint, now), notify)
+            }
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
         if !is_open {

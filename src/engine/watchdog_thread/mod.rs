@@ -155,10 +155,10 @@ impl WatchdogThread {
         let deadline = self.engine.now().after(self.engine.node_timeout() * 2);
         schedule.unregistering += 1;
         while schedule.renewals.is_in_flight(watched.id)
-            && let patience = deadline.since(self.engine.now())
-            && !patience.is_zero()
+            && let timeout = deadline.since(self.engine.now())
+            && !timeout.is_zero()
         {
-            schedule = self.shared.noted.wait_timeout(schedule, patience).unwrap_or_else(PoisonError::into_inner).0;
+            schedule = self.shared.noted.wait_timeout(schedule, timeout).unwrap_or_else(PoisonError::into_inner).0;
         }
         schedule.unregistering -= 1;
         let is_held = schedule.remove(watched.id);

@@ -6,11 +6,11 @@ use crate::os::watch::Watch;
 use std::time::Duration;
 
 impl Watch {
-    pub(crate) fn poll(&mut self, patience: Duration) {
+    pub(crate) fn poll(&mut self, timeout: Duration) {
         kernel::may_be_interrupted();
         self.look();
         let is_ready = !self.readable.union(self.writable).union(self.readable_subscribers).is_empty();
-        if self.woken || is_ready || patience.is_zero() {
+        if self.woken || is_ready || timeout.is_zero() {
             return;
         }
         let list = self
@@ -20,7 +20,7 @@ impl Watch {
             .flatten()
             .map(|interest| (interest.stream.connection(), interest.writable));
         // The timeout goes to the system in whole nanoseconds, and is rounded up.
-        kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, patience);
+        kernel::wait_for(Reason::Poll { list: list.collect(), waker: self.waker.place() }, timeout);
         self.look();
     }
 
