@@ -110,8 +110,8 @@
 //!
 //! # Features
 //!
-//! * `embedded`, off by default: the module of that name, an in-process node for first runs and tests. It brings no
-//!   further dependency. It is not for production.
+//! * `embedded`, off by default: the module of that name, a node inside the process for first runs and tests. It brings
+//!   no further dependency. It is not for production.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
 
