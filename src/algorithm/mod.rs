@@ -1,5 +1,6 @@
-//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets, and of Redis only
-//! the first words of error replies ([`fault::Cause`]).
+//! Redlock itself: attempts, tallies, leases, renewals, fences and quarantine. It knows no sockets and no commands. Of
+//! Redis it knows how a node can fail ([`fault::Cause`], with the first words of error replies) and what shows a
+//! restart ([`quarantine::ServerProcess`]).
 //!
 //! Nothing here touches a socket, a clock, a thread, entropy or a file. A function that depends on time or chance takes
 //! both as arguments. So a test or a simulator can run all of it, on any clock. This module is public for tests,
