@@ -28,7 +28,9 @@ use quorumlock::protocol::operation::Operation;
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::session::{Abandoned, HandshakeState, SentOperation, Session, SessionEvent, Ticket};
+use quorumlock::protocol::session::{
+    Abandoned, EncodedOperation, HandshakeState, SentOperation, Session, SessionEvent, Ticket,
+};
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
@@ -231,7 +233,7 @@ impl Run {
     /// Queues an operation. Gives the bytes of it.
     fn queue(&mut self, ticket: Ticket, operation: Operation, now: Timestamp) -> Vec<u8> {
         let before = self.session.traffic.unsent().len();
-        self.session.queue(ticket, operation, KEY, &token(ticket), now);
+        self.session.queue(ticket, operation, (KEY, &token(ticket)), now, &mut EncodedOperation::default());
         self.session.traffic.unsent()[before..].to_vec()
     }
 

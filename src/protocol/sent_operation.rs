@@ -64,6 +64,33 @@ impl SentOperation {
     }
 }
 
+/// The bytes of an operation that is sent to several nodes: written once, and copied where it is sent in the same
+/// dialect.
+#[derive(Default)]
+pub struct EncodedOperation {
+    /// What the bytes are of. Its ticket names one key and token.
+    sent: Option<SentOperation>,
+    bytes: Vec<u8>,
+}
+
+impl EncodedOperation {
+    /// Nothing is encoded. The memory is kept.
+    pub fn clear(&mut self) {
+        self.sent = None;
+        self.bytes.clear();
+    }
+
+    /// Writes the command.
+    pub(super) fn write(&mut self, sent: SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+        if self.sent != Some(sent) {
+            self.clear();
+            sent.write(&mut self.bytes, key, token);
+            self.sent = Some(sent);
+        }
+        out.extend_from_slice(&self.bytes);
+    }
+}
+
 /// What kind of request a lost connection left unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abandoned {

@@ -105,8 +105,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/operations.rs",
         edits: &[(
-            "        sent.write(self.traffic.end(), key, token);\n",
-            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        sent.write(self.traffic.end(), key, token);\n",
+            "        encoded.write(sent, self.traffic.end(), key, token);\n",
+            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(sent, self.traffic.end(), key, token);\n",
         )],
     },
     Mutant {

@@ -7,7 +7,7 @@ use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::Round;
 use crate::protocol::operation::{FenceRequest, Operation};
-use crate::protocol::session::{SentOperation, Ticket};
+use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
 /// An operation on one key, for one round.
 #[derive(Clone, Copy)]
@@ -27,12 +27,12 @@ impl<'c> Command<'c> {
     }
 
     /// Queues the command on one connection.
-    pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp) {
+    pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
         let &Command { ticket, key, token, operation, asks_remaining } = self;
         if !operation.is_release() {
             connection.note_request(now);
         }
-        connection.session.queue(ticket, operation, key, token, now);
+        connection.session.queue(ticket, operation, (key, token), now, encoded);
         // The voter says how long the key lives: one key ends once. The script of a fenced lock says it in any case.
         if asks_remaining && operation.fence().is_none() && !connection.is_duplicate() {
             connection.session.remaining(ticket, key, now);
@@ -47,11 +47,33 @@ pub(super) struct Commands {
     unsent: NodeSet,
     /// When the latest of those commands was queued.
     queued_at: Timestamp,
+    /// Of the latest command; kept for its memory.
+    encoded: EncodedOperation,
 }
 
 impl Commands {
     pub(super) fn new(retention_millis: u64) -> Commands {
-        Commands { retention_millis, unsent: NodeSet::EMPTY, queued_at: Timestamp::ORIGIN }
+        Commands {
+            retention_millis,
+            unsent: NodeSet::EMPTY,
+            queued_at: Timestamp::ORIGIN,
+            encoded: EncodedOperation::default(),
+        }
+    }
+
+    /// Queues a command on these connections.
+    pub(super) fn queue(
+        &mut self,
+        command: Command<'_>,
+        connections: &mut [NodeConnection],
+        nodes: NodeSet,
+        now: Timestamp,
+    ) {
+        self.encoded.clear();
+        for node in nodes.iter() {
+            command.queue(&mut connections[node.index()], now, &mut self.encoded);
+        }
+        self.note_queued(nodes, now);
     }
 
     /// What makes an operation one on a fenced lock, if the lock has a fence.
@@ -75,7 +97,11 @@ impl Commands {
         // Only that there is a fence matters here: a release does not send its value.
         let fence = self.fence(round.is_fenced().then_some(FencingToken::GREATEST));
         let operation = Operation::Release { hint: None, fence };
-        Command::new(ticket, round.key(), round.token(), operation).queue(connection, now);
+        Command::new(ticket, round.key(), round.token(), operation).queue(
+            connection,
+            now,
+            &mut EncodedOperation::default(),
+        );
     }
 
     /// Notes that something was queued for these nodes.

@@ -264,11 +264,8 @@ impl Nodes {
 
     /// Queues a command for these nodes, and lets its round wait for their replies.
     fn queue(&mut self, command: Command<'_>, nodes: NodeSet, now: Timestamp) {
-        for node in nodes.iter() {
-            command.queue(&mut self.connections[node.index()], now);
-        }
+        self.commands.queue(command, &mut self.connections, nodes, now);
         self.rounds.refer(command.ticket, nodes);
-        self.commands.note_queued(nodes, now);
     }
 
     /// Does what was left for the next operation.

@@ -30,7 +30,7 @@ use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
 use super::publish::{self, Publisher};
 use super::script::ScriptCache;
-pub use super::sent_operation::{Abandoned, HandshakeState, SentOperation, Ticket};
+pub use super::sent_operation::{Abandoned, EncodedOperation, HandshakeState, SentOperation, Ticket};
 use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use crate::algorithm::fault::{Fault, Phase};

@@ -1,7 +1,7 @@
 //! The one path of an operation, plain or fenced: queued, sent in a dialect, and its event made. [`SentOperation`]
 //! writes it and parses its reply.
 
-use super::{HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
+use super::{EncodedOperation, HandshakeState, Request, SentOperation, Session, SessionEvent, Ticket};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
@@ -10,14 +10,21 @@ use crate::protocol::operation::Operation;
 use crate::protocol::publish::PublishOutcome;
 
 impl Session {
-    /// Queues an operation.
-    pub fn queue(&mut self, ticket: Ticket, operation: Operation, key: &[u8], token: &OwnerToken, now: Timestamp) {
+    /// Queues an operation. `encoded` is kept from one node to the next.
+    pub fn queue(
+        &mut self,
+        ticket: Ticket,
+        operation: Operation,
+        about: (&[u8], &OwnerToken),
+        now: Timestamp,
+        encoded: &mut EncodedOperation,
+    ) {
         let preferred = self.preferred(operation);
         // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
         let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
         let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
         let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
-        self.send(SentOperation { ticket, operation, tried }, key, token, now);
+        self.send(SentOperation { ticket, operation, tried }, about, now, encoded);
     }
 
     /// Queues an operation once more, in a dialect it has not been sent in.
@@ -29,17 +36,23 @@ impl Session {
             Operation::Release { fence: None, .. } => self.release_dialect = tried.last(),
             _ => {}
         }
-        self.send(SentOperation { tried, ..again }, key, token, now);
+        self.send(SentOperation { tried, ..again }, (key, token), now, &mut EncodedOperation::default());
     }
 
-    fn send(&mut self, mut sent: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
+    fn send(
+        &mut self,
+        mut sent: SentOperation,
+        (key, token): (&[u8], &OwnerToken),
+        now: Timestamp,
+        encoded: &mut EncodedOperation,
+    ) {
         if !sent.operation.is_release() {
             self.recheck(now);
         }
         if !self.publisher.is_permitted() {
             sent.operation = sent.operation.unpublished();
         }
-        sent.write(self.traffic.end(), key, token);
+        encoded.write(sent, self.traffic.end(), key, token);
         self.await_reply(Request::Operation(sent), now);
         if sent.operation.publishes() && sent.tried.last().publishes_apart() {
             self.await_reply(Request::Publish(sent.ticket), now);

@@ -17,16 +17,20 @@ fn token(byte: u8) -> OwnerToken {
     OwnerToken::from_entropy([byte; 20])
 }
 
+fn queue(session: &mut Session, ticket: Ticket, operation: Operation, about: (&[u8], &OwnerToken)) {
+    session.queue(ticket, operation, about, NOW, &mut EncodedOperation::default());
+}
+
 fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
-    session.queue(ticket, Operation::Acquire { ttl_millis: 1000, fence: None }, key, token, NOW);
+    queue(session, ticket, Operation::Acquire { ttl_millis: 1000, fence: None }, (key, token));
 }
 
 fn extend(session: &mut Session, ticket: Ticket, token: &OwnerToken, ttl_millis: u64) {
-    session.queue(ticket, Operation::Extend { ttl_millis, fence: None }, b"k", token, NOW);
+    queue(session, ticket, Operation::Extend { ttl_millis, fence: None }, (b"k", token));
 }
 
 fn release(session: &mut Session, ticket: Ticket, token: &OwnerToken) {
-    session.queue(ticket, Operation::Release { hint: None, fence: None }, b"k", token, NOW);
+    queue(session, ticket, Operation::Release { hint: None, fence: None }, (b"k", token));
 }
 
 fn bulk(text: &str) -> String {
@@ -385,7 +389,7 @@ fn an_extension_counts_only_where_the_node_may_vote() {
 fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
     let reported = |session: &mut Session, pieces: &[&str]| {
         let release = Operation::Release { hint: Some(Hint::default()), fence: None };
-        session.queue(ticket(1), release, b"k", &token(1), NOW);
+        queue(session, ticket(1), release, (b"k", &token(1)));
         let events: Vec<Event> = pieces.iter().flat_map(|piece| events(session, piece)).collect();
         (events, session.publisher.take_subscriber_count())
     };
@@ -398,11 +402,7 @@ fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
     assert_eq!(reported(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
     assert_eq!(reported(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
     assert!(session.publisher.take_refusal().is_some());
-    assert_eq!(
-        (reported(&mut session, &[":1\r\n"]).0, session.traffic.backlog()),
-        (vec![released], 0),
-        "no hint is sent any more"
-    );
+    assert_eq!((reported(&mut session, &[":1\r\n"]).0, session.traffic.backlog()), (vec![released], 0), "no hint");
     // What is no reply to a PUBLISH is found by the next call.
     let mut session = valkey();
     assert_eq!(reported(&mut session, &[":1\r\n"]).0, [released]);
@@ -414,7 +414,7 @@ fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
 fn an_extension_of_a_fenced_lock_always_goes_by_text() {
     let mut session = member(INFO);
     let mut asked = |operation, reply: &str| {
-        session.queue(ticket(1), operation, b"k", &token(1), NOW);
+        queue(&mut session, ticket(1), operation, (b"k", &token(1)));
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
