@@ -14,6 +14,8 @@ use crate::{kernel, machine, plan};
 use std::time::Duration;
 
 /// A command that a thread leaves to another thread to send, it sends itself after less than this.
+/// A thread that polls so often without sleeping, while nothing is ready, would go on for ever.
+const MOST_IDLE_POLLS: u32 = 10_000;
 const MOMENT: Duration = Duration::from_millis(6);
 
 /// One guard.
@@ -328,6 +330,20 @@ impl World {
         if took < least && !client.is_gone && self.plan.bounds != Bounds::WildClocks {
             let (took, patience) = (plan::seconds(took), plan::seconds(patience));
             self.violate("patient", format!("{what} gave up after {took} and had {patience}"));
+        }
+    }
+
+    /// The present thread polls. `is_idle`: nothing is ready, and it does not sleep until something is.
+    pub(crate) fn note_poll(&mut self, is_idle: bool) {
+        self.idle_polls = if is_idle { self.idle_polls + 1 } else { 0 };
+        if self.idle_polls == MOST_IDLE_POLLS {
+            self.violate("restful", format!("polled {MOST_IDLE_POLLS} times in vain without sleeping"));
+            // Its deadlines would never come.
+            self.finish();
+        }
+        let client = self.current_client();
+        if is_idle && self.clients[client].is_gone {
+            self.clients[client].pass(Duration::from_millis(1));
         }
     }
 

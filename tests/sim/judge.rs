@@ -19,6 +19,7 @@
 //! | progress | when the network has healed, every client gets the lock in time |
 //! | reported once | an observer gets each loss and the outcome of each release, once, and as it was |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
+//! | restful | no thread polls without end and without sleeping, while nothing happens |
 //! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
 //!

@@ -75,6 +75,8 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) random: Random,
     pub(crate) clients: Vec<Client>,
+    /// How many polls in a row found nothing and did not sleep.
+    pub(crate) idle_polls: u32,
     pub(crate) nodes: Vec<Node>,
     pub(crate) paths: Vec<Path>,
     pub(crate) connections: Vec<Connection>,
@@ -102,6 +104,7 @@ impl World {
             phase: Phase::Stormy,
             random,
             clients,
+            idle_polls: 0,
             nodes,
             paths,
             connections: Vec::new(),

@@ -10,6 +10,8 @@ impl Watch {
         kernel::may_be_interrupted();
         self.look();
         let is_ready = !self.readable.union(self.writable).union(self.readable_subscribers).is_empty();
+        let is_idle = timeout.is_zero() && !self.woken && !is_ready;
+        kernel::with(|world| world.note_poll(is_idle));
         if self.woken || is_ready || timeout.is_zero() {
             return;
         }
