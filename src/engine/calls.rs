@@ -8,10 +8,9 @@ use super::interrupt::Interrupt;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
-pub(crate) use super::nodes::requests::KeyOrigin;
-pub(crate) use super::nodes::requests::{AttemptRecord, LeaseRequest};
-use super::nodes::requests::{ReleaseRequest, ReleaseScope};
 use super::nodes::status::NodeStatusSnapshot;
+pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest};
+use super::nodes::submission::{Posting, ReleaseScope, Submission};
 pub(crate) use super::rounds::RoundResult;
 pub(crate) use super::wait_registry::WakeReason;
 use crate::algorithm::fault::Fault;
@@ -119,35 +118,32 @@ impl Engine {
     /// before.
     pub(crate) fn acquire(
         &self,
-        request: &LeaseRequest<'_>,
+        key: &Arc<str>,
+        (token, ttl_millis, fence): (OwnerToken, u64, Option<FencingToken>),
         listener: Option<&Listener<'_>>,
-        deadline: impl FnOnce(Timestamp, bool) -> Timestamp,
+        mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
-        let mut attempt = AttemptRecord {
-            token: *request.token,
-            t0: Readings { steady: Timestamp::ORIGIN, lease: LeaseTime::ORIGIN },
-            reached: NodeSet::EMPTY,
-            origin: KeyOrigin::Here,
-            has_waited: listener.is_some(),
-            fence: request.fence,
-        };
-        let result = self.driver.run(
-            |nodes, t0, notify| {
-                attempt.t0 = self.readings_at(t0);
-                if let Some(listener) = listener {
+        let t0 = self.readings();
+        let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
+        let result = match listener {
+            None => {
+                let key = Arc::clone(key);
+                let submission = Submission::Acquire { key, token, ttl_millis, fence };
+                self.driver.submit(submission, t0.steady, deadline, || ())
+            }
+            Some(listener) => self.driver.run(
+                |nodes, now, notify| {
                     nodes.look_into(&listener.key);
-                }
-                let asks_remaining = listener.is_some_and(|listener| listener.asks_remaining);
-                let ticket = nodes.acquire(request, asks_remaining, t0, notify);
-                (ticket, deadline(t0, nodes.has_to_connect(t0)))
-            },
-            |nodes, ticket| nodes.rounds().conclude(ticket),
-        );
-        attempt.reached = result.reached;
-        if let Some(agreement) = &result.agreement {
-            attempt.fence = Some(agreement.fence());
-        }
-        (attempt, result)
+                    let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, fence };
+                    let ticket = nodes.acquire(&request, listener.asks_remaining, now, notify);
+                    (ticket, deadline(nodes.has_to_connect(now)))
+                },
+                |nodes, ticket| nodes.rounds().conclude(ticket),
+            ),
+        };
+        let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
+        let fence = result.agreement.as_ref().map(Agreement::fence).or(fence);
+        (AttemptRecord { token, t0, reached, origin, has_waited, fence }, result)
     }
 
     /// Registers a waiter for releases of a lock.
@@ -189,24 +185,17 @@ impl Engine {
     }
 
     /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at
-    /// most. `queued` is called with the time when the release has been queued on every connection: later requests go
-    /// behind it.
+    /// most. `queued` is called when the release has its place: later requests go behind it, on every connection.
     pub(crate) fn release(
         &self,
-        key: &[u8],
+        key: &Arc<str>,
         attempt: &AttemptRecord,
         key_lasts: Duration,
-        queued: impl FnOnce(Readings),
+        now: Timestamp,
+        queued: impl FnOnce(),
     ) -> RoundResult {
-        let releasing = ReleaseRequest { key, attempt, scope: ReleaseScope::Everywhere, key_lasts };
-        self.driver.run(
-            |nodes, now, notify| {
-                let ticket = nodes.release(&releasing, now, notify);
-                queued(self.readings_at(now));
-                (ticket, now.after(self.node_timeout))
-            },
-            |nodes, ticket| nodes.rounds().conclude(ticket),
-        )
+        let submission = Submission::Release { key: Arc::clone(key), attempt: *attempt, key_lasts };
+        self.driver.submit(submission, now, |_| now.after(self.node_timeout), queued)
     }
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before
@@ -308,21 +297,33 @@ impl Engine {
         self.node_timeout
     }
 
-    /// Releases a key on all nodes in the background. `queued` as in [`release`](Engine::release); the outcome is
-    /// reported if it gives a context.
+    /// Releases a key on all nodes in the background. Later requests go behind it, on every connection. The outcome is
+    /// reported with the context, if there is one.
     pub(crate) fn post_release(
         &self,
-        key: &[u8],
+        key: &Arc<str>,
         attempt: &AttemptRecord,
         key_lasts: Duration,
-        queued: impl FnOnce(Readings) -> Option<ReleaseContext>,
+        now: Timestamp,
+        context: Option<ReleaseContext>,
     ) {
-        self.post(&ReleaseRequest { key, attempt, scope: ReleaseScope::Everywhere, key_lasts }, queued);
+        let report = context.map(|context| (context, now.after(self.node_timeout)));
+        self.post(key, attempt, (ReleaseScope::Everywhere, key_lasts), report);
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    pub(crate) fn undo(&self, key: &[u8], attempt: &AttemptRecord, key_lasts: Duration) {
-        self.post(&ReleaseRequest { key, attempt, scope: ReleaseScope::Reached, key_lasts }, |_| None);
+    pub(crate) fn undo(&self, key: &Arc<str>, attempt: &AttemptRecord, key_lasts: Duration) {
+        self.post(key, attempt, (ReleaseScope::Reached, key_lasts), None);
+    }
+
+    fn post(
+        &self,
+        key: &Arc<str>,
+        attempt: &AttemptRecord,
+        (scope, key_lasts): (ReleaseScope, Duration),
+        report: Option<(ReleaseContext, Timestamp)>,
+    ) {
+        self.driver.post(Posting { key: Arc::clone(key), attempt: *attempt, scope, key_lasts, report });
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what
@@ -341,16 +342,6 @@ impl Engine {
     /// child made by `fork`: the parent and the nodes notice nothing.
     pub(crate) fn close_inherited(&self) {
         self.driver.try_enter(Nodes::close_inherited);
-    }
-
-    fn post(&self, releasing: &ReleaseRequest<'_>, queued: impl FnOnce(Readings) -> Option<ReleaseContext>) {
-        self.driver.enter(|nodes, now, notify| {
-            let ticket = nodes.release(releasing, now, notify);
-            match queued(self.readings_at(now)) {
-                Some(context) => nodes.follow(ticket, context, now.after(self.node_timeout)),
-                None => nodes.rounds().unrefer(ticket),
-            }
-        });
     }
 }
 

@@ -13,7 +13,7 @@
 //! | 3 | The state machine says: make an attempt | `Acquire::poll` | `algorithm/acquire/mod.rs` |
 //! | 4 | The attempt draws a token, and for a fenced lock the floor of its fence | `Attempts::attempt` | `api/mutex/attempts.rs` |
 //! | 5 | The lease counts from a time that is read before the first byte is written | [`Engine::acquire`](calls::Engine::acquire) | `engine/calls.rs` |
-//! | 6 | The thread takes the mutex of the connections, begins the attempt, and drives or sleeps until it is decided | [`Driver::run`](driver::Driver::run) | `engine/driver/mod.rs` |
+//! | 6 | The thread begins the attempt, and drives or sleeps until it is decided; or leaves it in the queue of a thread that begins it with others | [`Driver::submit`](driver::Driver::submit) | `engine/driver/mod.rs` |
 //! | 7 | A node that cannot be asked votes with its fault at once; the others are asked | [`Nodes::acquire`](nodes::Nodes::acquire) | `engine/nodes/requests.rs` |
 //! | 8 | The attempt gets a round: a tally, and a ticket that names it | [`Rounds::open_command`](rounds::Rounds::open_command) | `engine/rounds/mod.rs` |
 //! | 9 | The command is queued on each connection | `Command::queue` | `engine/nodes/commands.rs` |
@@ -28,7 +28,7 @@
 //! | 18 | A reply is a vote, unless its node is in quarantine or no master | `VoteFilter::filter_vote` | `engine/nodes/vote_filter.rs` |
 //! | 19 | The round notes the wait slot of its owner when the vote decides it | [`Rounds::vote`](rounds::Rounds::vote) | `engine/rounds/mod.rs` |
 //! | 20 | A quorum decides | `Tally::acquisition` | `algorithm/vote/mod.rs` |
-//! | 21 | The owner is notified, and takes the result | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |
+//! | 21 | The result is stored for the owner, which is woken | [`Rounds::conclude`](rounds::Rounds::conclude) | `engine/rounds/mod.rs` |
 //! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
 //! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/mutex/attempts.rs` |
 //!

@@ -349,8 +349,8 @@ quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config 
  * never less than the longest time to live and two minutes more. Must be the same in all clients. */
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
-/* How long a thread that is alone with its client polls before it sleeps, in microseconds; 0 turns it off, which is
- * right where all processors are busy. Default: 100, and 0 on a single processor. At most 10000. */
+/* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0
+ * turns it off, which is right where all processors are busy. Default: 100. At most 10000. */
 quorumlock_result quorumlock_config_set_spin_us(quorumlock_config *config, uint64_t time_us);
 
 /* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */

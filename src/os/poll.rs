@@ -36,8 +36,7 @@ impl Watch {
         }
         let descriptors = &mut descriptors[..size];
         let (spun, left) = spin(descriptors, self.spin.min(timeout), timeout);
-        self.spun = spun;
-        if !self.spun {
+        if !spun {
             match poll(descriptors, Timespec::try_from(left).ok().as_ref()) {
                 Ok(_) => {}
                 // A signal. Nothing is ready, and the caller looks at its deadline.

@@ -7,9 +7,10 @@ use crate::os::fork::ForkEpoch;
 use std::cell::Cell;
 use std::io;
 use std::sync::PoisonError;
-pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-pub(crate) use std::thread::{JoinHandle, yield_now};
+pub(crate) use std::thread::JoinHandle;
+use std::thread::yield_now;
 
 thread_local! {
     /// Whether this thread is in a callback of the program's, of whichever client.

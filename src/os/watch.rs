@@ -30,9 +30,8 @@ pub(crate) struct Watch {
     pub(crate) woken: bool,
     /// When to look in any case, from now on.
     pub(crate) limit: Duration,
-    /// For how long to poll without sleeping, and whether that was enough.
+    /// For how long to poll without sleeping.
     pub(crate) spin: Duration,
-    pub(crate) spun: bool,
 }
 
 impl Watch {
@@ -47,7 +46,6 @@ impl Watch {
             woken: false,
             limit: Duration::MAX,
             spin: Duration::ZERO,
-            spun: false,
         }
     }
 }

@@ -5,11 +5,13 @@
 //! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
 //! shows as a wrong verdict, because each key says what its verdict must be.
 //!
-//! Faults that were planted in the library to see this test fail, and belong to it: no hand-over on leaving (`appoint`
-//! returns none), notifying before the decision is stored, a slot used again while replies for it are under way and no
-//! comparison of generations, no `interrupt` of a poll that began before a connection was opened, an appointed driver
-//! that never counts as having come, a thread that enters, parks, drives or leaves without sending what was begun, and
-//! releases that the wire does not take at once when no thread starts another one to drive for them.
+//! Faults that were planted in the library to see this test fail, and belong to it: no thread is named to drive when
+//! the driver leaves; a named thread that goes away, because it is decided, is not forgotten; a verdict that is
+//! stored without waking its thread; a submission that is begun before those that were queued; a slot that is
+//! unregistered by number alone; what was begun is not sent by the thread that leaves, drives or sleeps; a hold that
+//! the driver does not end; a round's slot used again while replies for it are under way and no comparison of
+//! generations; no `interrupt` of a poll that began before a connection was opened; and releases that the wire does
+//! not take at once when no thread starts another one to drive for them.
 
 #![allow(
     missing_docs,
@@ -33,14 +35,20 @@ use algorithm::node::{NodeId, NodeSet};
 use algorithm::time::Timestamp;
 use algorithm::vote::{Outcome, Vote};
 use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
-use engine::rounds::{Purpose, Rounds};
+use engine::rounds::{Purpose, RoundResult, Rounds};
 use os::sync::{Condvar, Mutex, lock};
 use protocol::session::Ticket;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const NODES: usize = 3;
+/// Most threads, and most rounds of each.
+const THREADS: usize = 4;
+const ROUNDS: u8 = 4;
+/// How often a poll with a time limit looks before the time is up.
+const LOOKS: usize = 4;
 /// A key whose requests the wire does not take at once: it does when a thread drives.
 const STUCK_KEY: u8 = 252;
 /// A key that the nodes answer only when all other threads are done: the thread that waits for it drives for all of
@@ -87,12 +95,18 @@ struct Nodes {
     /// Waits for those.
     settling: Vec<Ticket>,
     changed: bool,
+    /// In microseconds. Whenever a thread looks, some time has passed.
+    time: AtomicUsize,
+    /// The latest key of each thread. Keys of one thread are begun in their order.
+    latest: [Option<u8>; THREADS],
 }
 
 struct Watch {
     wire: Arc<Wire>,
     lines: [usize; NODES],
     is_writable: bool,
+    /// For how long it has waited in vain.
+    waited: Duration,
 }
 
 impl Watch {
@@ -103,25 +117,39 @@ impl Watch {
 
 impl Reactor for Nodes {
     type Ticket = Ticket;
+    /// A key.
+    type Submission = u8;
+    type Verdict = RoundResult;
+    type Posting = u8;
     type Watch = Watch;
 
     fn now(&self) -> Timestamp {
-        Timestamp::ORIGIN
+        let micros = self.time.fetch_add(5, Ordering::SeqCst);
+        Timestamp::ORIGIN.after(Duration::from_micros(micros as u64))
+    }
+
+    fn begin(&mut self, key: u8, _notify: &mut WaitSlots) -> (Ticket, bool) {
+        (self.send(key), false)
+    }
+
+    fn begin_posted(&mut self, key: u8, _notify: &mut WaitSlots) {
+        let ticket = self.send(key);
+        self.rounds.unrefer(ticket);
+    }
+
+    fn conclude(&mut self, ticket: Ticket) -> RoundResult {
+        self.rounds.conclude(ticket)
     }
 
     fn is_decided(&self, ticket: Ticket) -> bool {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
-        self.rounds.assign(ticket, bell);
+    fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
+        self.rounds.assign(ticket, slot);
     }
 
     fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
-
-    fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
-    }
 
     fn flush(&mut self, _bells: &mut WaitSlots) {
         let mut state = lock(&self.wire.state);
@@ -141,23 +169,33 @@ impl Reactor for Nodes {
 
     fn watch(&mut self, _alone: bool) -> Watch {
         self.changed = false;
-        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable: !self.stuck.is_empty() }
+        let is_writable = !self.stuck.is_empty();
+        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable, waited: Duration::ZERO }
     }
 
-    fn poll(watch: &mut Watch, patience: Duration) {
-        let wire = &watch.wire;
+    fn poll(watch: &mut Watch, timeout: Duration) {
+        let wire = Arc::clone(&watch.wire);
         let mut state = lock(&wire.state);
-        while !patience.is_zero()
-            && !watch.is_writable
-            && !state.woken
-            && !state.replies.iter().any(|&(line, ..)| watch.sees(line))
-        {
-            state = wire.to_driver.wait(state).unwrap();
+        let mut looks = 0;
+        while !watch.is_writable && !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
+            // A hold comes to its end at any time; a deadline never does.
+            if timeout >= Duration::from_secs(1) {
+                state = wire.to_driver.wait(state).unwrap();
+            } else if looks == LOOKS {
+                watch.waited = timeout;
+                return;
+            } else {
+                looks += 1;
+                drop(state);
+                shuttle::thread::yield_now();
+                state = lock(&wire.state);
+            }
         }
         state.woken = false;
     }
 
     fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
+        self.time.fetch_add(watch.waited.as_micros() as usize, Ordering::SeqCst);
         if watch.is_writable {
             let mut state = lock(&self.wire.state);
             state.stuck_sent += self.stuck.len();
@@ -187,6 +225,8 @@ impl Reactor for Nodes {
             self.wire.to_driver.notify_all();
         }
     }
+
+    fn note_solitary_wait(&mut self, _time: Duration) {}
 
     fn has_releases_left(&self) -> bool {
         !self.stuck.is_empty()
@@ -220,6 +260,10 @@ impl Reactor for Nodes {
 
 impl Nodes {
     fn send(&mut self, key: u8) -> Ticket {
+        if let Some(latest) = self.latest.get_mut(usize::from(key / ROUNDS)) {
+            assert!(latest.is_none_or(|latest| latest < key), "key {key} was overtaken by {latest:?}");
+            *latest = Some(key);
+        }
         let ticket = self.rounds.open(Purpose::Acquire, &[key], &OwnerToken::from_entropy([key; 20]));
         if key.is_multiple_of(3) {
             // This round finds every connection lost, and makes it anew.
@@ -259,12 +303,8 @@ fn round(relay: &Driver<Nodes>, key: u8, manner: Manner) {
     let collect = |nodes: &mut Nodes, ticket| nodes.rounds.conclude(ticket);
     let count = match manner {
         Manner::Leave => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::ORIGIN), collect),
-        Manner::Post => {
-            return relay.enter(|nodes, _, _| {
-                let ticket = nodes.send(key);
-                nodes.rounds.unrefer(ticket);
-            });
-        }
+        Manner::Post => return relay.post(key),
+        Manner::Submit => relay.submit(key, Timestamp::ORIGIN, |_| Timestamp::NEVER, || ()),
         Manner::Run => relay.run(|nodes, _, _| (nodes.send(key), Timestamp::NEVER), collect),
     };
     let right = if key.is_multiple_of(2) { Outcome::Won } else { Outcome::Held };
@@ -279,7 +319,9 @@ enum Manner {
     Leave,
     /// Begin, and never ask, like the release of a dropped guard.
     Post,
-    /// Begin and wait, like an attempt or an unlock.
+    /// Submit and wait, like an attempt or an unlock.
+    Submit,
+    /// Begin and wait, like an extension.
     Run,
 }
 
@@ -293,6 +335,8 @@ fn world_on(wire: &Arc<Wire>) -> Nodes {
         stuck: Vec::new(),
         settling: Vec::new(),
         changed: false,
+        time: AtomicUsize::new(0),
+        latest: [None; THREADS],
     }
 }
 
@@ -309,7 +353,7 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
         .collect();
     let patient = {
         let relay = Arc::clone(&relay);
-        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Run))
+        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Submit))
     };
     let owners: Vec<_> = (0..threads)
         .map(|thread| {
@@ -317,11 +361,13 @@ fn scene(threads: u8, rounds: u8, impatient: u8) {
             shuttle::thread::spawn(move || {
                 for number in 0..rounds {
                     let manner = match (thread < impatient, number.is_multiple_of(2)) {
-                        (false, _) => Manner::Run,
+                        (false, true) => Manner::Submit,
+                        (false, false) if thread.is_multiple_of(3) => Manner::Run,
+                        (false, false) => Manner::Submit,
                         (true, true) => Manner::Leave,
                         (true, false) => Manner::Post,
                     };
-                    round(&relay, thread.wrapping_mul(rounds).wrapping_add(number), manner);
+                    round(&relay, thread * ROUNDS + number, manner);
                 }
             })
         })
@@ -362,9 +408,9 @@ fn leftovers(others: u8) {
             let relay = Arc::clone(&relay);
             shuttle::thread::spawn(move || round(&relay, STUCK_KEY, Manner::Post))
         })
-        .chain((0..others).map(|key| {
+        .chain((0..others).map(|thread| {
             let relay = Arc::clone(&relay);
-            shuttle::thread::spawn(move || round(&relay, key, Manner::Run))
+            shuttle::thread::spawn(move || round(&relay, thread * ROUNDS, Manner::Submit))
         }))
         .collect();
     let server = {

@@ -44,6 +44,7 @@ use protocol::subscription::Key;
 use shuttle::rand::Rng;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,25 +91,37 @@ struct Watch {
 
 impl Reactor for Nodes {
     type Ticket = Ticket;
+    // All waits here are for releases.
+    type Submission = Infallible;
+    type Verdict = Infallible;
+    type Posting = Infallible;
     type Watch = Watch;
 
     fn now(&self) -> Timestamp {
         Timestamp::ORIGIN
     }
 
+    fn begin(&mut self, submission: Infallible, _notify: &mut WaitSlots) -> (Ticket, bool) {
+        match submission {}
+    }
+
+    fn begin_posted(&mut self, posting: Infallible, _notify: &mut WaitSlots) {
+        match posting {}
+    }
+
+    fn conclude(&mut self, _ticket: Ticket) -> Infallible {
+        unreachable!("nothing is submitted")
+    }
+
     fn is_decided(&self, ticket: Ticket) -> bool {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, bell: WaitSlot) {
-        self.rounds.assign(ticket, bell);
+    fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
+        self.rounds.assign(ticket, slot);
     }
 
     fn expire(&mut self, _ticket: Ticket, _bells: &mut WaitSlots) {}
-
-    fn has_unsent(&self) -> bool {
-        false
-    }
 
     fn flush(&mut self, _bells: &mut WaitSlots) {}
 
@@ -152,6 +165,8 @@ impl Reactor for Nodes {
             self.wire.to_driver.notify_all();
         }
     }
+
+    fn note_solitary_wait(&mut self, _time: Duration) {}
 
     // Nothing is left unsent here: `relay.rs` is about that.
     fn has_releases_left(&self) -> bool {

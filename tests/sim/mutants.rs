@@ -38,8 +38,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "let _ = (nodes, engine, key, record);",
             ),
             (
-                "        let (record, result) = engine.acquire(&request",
-                "        engine.undo(key, &engine.adopt(token, floor), self.call.ttl.duration());\n        let (record, result) = engine.acquire(&request",
+                "        let (record, result) = engine.acquire(",
+                "        engine.undo(self.call.key, &engine.adopt(lease.0, floor), self.call.ttl.duration());\n        let (record, result) = engine.acquire(",
             ),
         ],
     },
@@ -78,8 +78,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "token reused in a retry",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "let (token, ttl_millis) = (draw()?,",
-            "let (token, ttl_millis) = (self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?,",
+            "let lease = (draw()?,",
+            "let lease = (self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?,",
         )],
     },
     Mutant {
@@ -294,8 +294,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the outcome of a dropped guard is not reported",
         file: "api/guard/mod.rs",
         edits: &[(
-            "            is_observed.then(|| ReleaseContext {",
-            "            (is_observed && was_valid).then(|| ReleaseContext {",
+            "client.report().is_observed().then(|| ReleaseContext {",
+            "(client.report().is_observed() && was_valid).then(|| ReleaseContext {",
         )],
     },
     Mutant {
@@ -329,12 +329,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
-        name: "no waiting thread is asked to drive",
+        name: "what was begun is not sent",
         file: "engine/driver/mod.rs",
-        edits: &[(
-            "        self.next_leader = Some(WaitSlot(oldest as u8));\n        self.next_leader",
-            "        let _ = oldest;\n        None",
-        )],
+        edits: &[("        state.flush();\n        let mut now", "        let mut now")],
+    },
+    Mutant {
+        name: "a hold outlives the deadlines of those that it holds",
+        file: "engine/driver/hold.rs",
+        edits: &[
+            (
+                "const LONGEST: Duration = Duration::from_millis(2);",
+                "const LONGEST: Duration = Duration::from_secs(100);",
+            ),
+            ("(self.time * 2).min(LONGEST)", "LONGEST"),
+        ],
     },
     Mutant {
         name: "what is left unsent is not polled for",

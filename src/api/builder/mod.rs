@@ -83,7 +83,7 @@ pub struct Builder {
     restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
-    spin: Option<Duration>,
+    spin: Duration,
     release_notifications: bool,
     observers: Vec<Arc<dyn Observer>>,
 }
@@ -109,7 +109,7 @@ impl Builder {
             restart_policy: RestartPolicy::default(),
             durable: false,
             fence_retention: FENCE_RETENTION,
-            spin: None,
+            spin: SPIN,
             release_notifications: true,
             observers: Vec::new(),
         }
@@ -261,14 +261,15 @@ impl Builder {
     }
 
     /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps.
-    /// Zero is not at all. Default: 100 µs when the process may use more than one processor, otherwise zero.
+    /// Zero is not at all, and 10 ms the most. Default: 100 µs.
     ///
-    /// Servers that are near answer sooner than a thread can be put to sleep and woken. It is left when it does not
-    /// pay: when answers take longer, or as soon as several threads use the client. On a machine whose processors are
-    /// all busy, switch it off. At most 10 ms.
+    /// Servers that are near may answer sooner than a thread can be put to sleep and woken. Both ways are tried now and
+    /// then, and the busy one is used only where it is faster: not where it takes the processor that a server needs,
+    /// not when answers take longer, and never while several threads use the client. On a machine whose processors are
+    /// all busy with other programs, switch it off.
     #[must_use]
     pub fn spin(mut self, time: Duration) -> Builder {
-        self.spin = Some(time);
+        self.spin = time;
         self
     }
 
@@ -342,7 +343,7 @@ impl Builder {
         };
         let records = endpoints.into_iter().zip(&durable).map(record).collect();
         let config = EngineConfig {
-            spin: self.spinning(),
+            spin: self.spin,
             release_notifications: self.release_notifications,
             retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             events: report.event_queue(),
@@ -364,11 +365,6 @@ impl Builder {
             report,
             created_in,
         )))
-    }
-
-    fn spinning(&self) -> Duration {
-        let has_company = || std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-        self.spin.unwrap_or_else(|| if has_company() { SPIN } else { Duration::ZERO })
     }
 
     fn endpoints(&self) -> Result<Vec<Endpoint>> {
@@ -408,7 +404,7 @@ impl Builder {
         if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));
         }
-        if self.spin.is_some_and(|spin| spin > LONGEST_SPIN) {
+        if self.spin > LONGEST_SPIN {
             return Err(config("spin must be at most 10 ms"));
         }
         Ok(())

@@ -116,11 +116,12 @@ impl MutexGuard {
     pub fn unlock(mut self) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
-        let mut was_valid = false;
-        let count = self.client.engine().release(self.key.as_bytes(), &claim, self.key_lasts(), |now| {
-            was_valid = lease.is_valid(now.lease);
+        let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
             self.held_for = None;
-            self.client.queues().release(&self.key, HoldId::of(&claim.token), now.steady);
+            client.queues().release(key, HoldId::of(&claim.token), now.steady);
         });
         let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_reported };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
@@ -406,18 +407,16 @@ impl Drop for MutexGuard {
         }
         let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
-        let is_observed = client.report().is_observed();
-        let mut is_loss_found = false;
-        client.engine().post_release(key.as_bytes(), &claim, self.key_lasts(), |now| {
-            client.queues().release(key, HoldId::of(&claim.token), now.steady);
-            let was_valid = lease.is_valid(now.lease);
-            is_loss_found = !was_valid && !loss_reported;
-            is_observed.then(|| ReleaseContext {
-                key: Arc::clone(key),
-                was_valid,
-                loss_reported: loss_reported || is_loss_found,
-            })
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let is_loss_found = !was_valid && !loss_reported;
+        let context = client.report().is_observed().then(|| ReleaseContext {
+            key: Arc::clone(key),
+            was_valid,
+            loss_reported: loss_reported || is_loss_found,
         });
+        client.engine().post_release(key, &claim, self.key_lasts(), now.steady, context);
+        client.queues().release(key, HoldId::of(&claim.token), now.steady);
         if is_loss_found {
             client.report().without_queued().lost(key, LossReason::LeaseEnded);
         }

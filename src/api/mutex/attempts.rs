@@ -12,7 +12,7 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
-use crate::engine::calls::{AttemptRecord, LeaseRequest, RoundResult, WakeReason};
+use crate::engine::calls::{AttemptRecord, RoundResult, WakeReason};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
 use crate::events::error::{Error, Result};
 use crate::os::{clock, entropy};
@@ -104,13 +104,12 @@ impl<'a> Attempts<'a> {
 
     /// Makes one attempt on all nodes, and counts it.
     fn attempt(&mut self) -> Result<()> {
-        let (engine, key) = (self.call.client.engine(), self.call.key.as_bytes());
-        let (token, ttl_millis) = (draw()?, self.call.ttl.millis());
+        let engine = self.call.client.engine();
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let floor = self.call.is_fenced.then(wall_clock);
-        let request = LeaseRequest { key, token: &token, ttl_millis, fence: floor };
-        let (record, result) = engine.acquire(&request, listener, deadline);
+        let lease = (draw()?, self.call.ttl.millis(), floor);
+        let (record, result) = engine.acquire(self.call.key, lease, listener, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
         if let Some(waiter) = &self.waiter {
@@ -159,7 +158,7 @@ impl<'a> Attempts<'a> {
     /// Queues the release of what a lost attempt may have set on these nodes.
     fn undo(&self, nodes: NodeSet) {
         if let Some((record, _)) = &self.last {
-            let (engine, key) = (self.call.client.engine(), self.call.key.as_bytes());
+            let (engine, key) = (self.call.client.engine(), self.call.key);
             engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());
         }
     }

@@ -12,7 +12,9 @@
 //! while bytes are to be sent, and sleeps apart from the others while it only waits for a back-off to end, so that it
 //! does not keep them from the sockets. There is never more than one, and none once nothing is left.
 
-use super::{Driver, Helper, Reactor, State};
+use super::Driver;
+use super::reactor::Reactor;
+use super::state::{Helper, State};
 use crate::os::sync::{MutexGuard, is_current, lock, spawn};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -26,7 +28,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Whether a thread that leaves is to start the helper. Other threads that are here, or entering, check that when
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
-        let is_last = !state.is_driven() && state.occupied.is_empty() && !self.is_flush_pending(state);
+        let is_last = state.driver.is_absent() && !state.has_waiters();
         if !is_last || state.is_closing || !state.reactor.has_releases_left() {
             return false;
         }
@@ -65,20 +67,15 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     fn help(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.enter_state(false);
         loop {
-            self.flush_unless_pending(&mut state);
-            if !state.to_notify.is_empty() {
-                state = self.gather(state);
-                continue;
-            }
+            state.flush();
             let now = state.reactor.now();
             let due = if state.is_closing { None } else { state.reactor.releases_due(now) };
             match due {
                 None => {
                     state.helper = Helper::Absent;
-                    let one = state.name_next_leader();
-                    return self.leave(state, one);
+                    return self.leave(state);
                 }
                 Some(due) if now < due => state = self.sleep_outside(state, due.since(now)),
                 Some(_) => {
@@ -87,7 +84,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                         |reactor, now, notify| (reactor.await_releases(now, notify), now.after(CHECK_INTERVAL)),
                         |reactor, ticket| reactor.leave_releases(ticket),
                     );
-                    state = self.lock_state();
+                    state = self.enter_state(false);
                 }
             }
         }
@@ -103,11 +100,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Ends the helper, and starts none any more.
     pub(crate) fn close(&self) {
-        let mut state = self.lock_state();
+        let mut state = self.enter_state(false);
         state.is_closing = true;
-        state.act(|reactor, notify| reactor.interrupt_releases(notify));
+        state.act(|reactor, decided| reactor.interrupt_releases(decided));
         self.helper_signal.notify_one();
-        self.leave(state, None);
+        self.leave(state);
         let thread = lock(&self.helper_thread).take();
         if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
             let _ = thread.join();

@@ -115,10 +115,6 @@ impl Commands {
         self.unsent = self.unsent.union(nodes);
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
-    }
-
     /// Takes the nodes to write to, and when the latest command for them was queued.
     pub(super) fn take_unsent(&mut self) -> (NodeSet, Timestamp) {
         (std::mem::take(&mut self.unsent), self.queued_at)

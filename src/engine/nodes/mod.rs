@@ -15,6 +15,7 @@ mod pending;
 mod poll_list;
 pub(crate) mod requests;
 pub(crate) mod status;
+pub(super) mod submission;
 mod subscribers;
 mod unsettled;
 mod vote_filter;
@@ -22,14 +23,14 @@ mod vote_filter;
 use super::driver::{Reactor, WaitSlot, WaitSlots};
 use super::interrupt::Interrupt;
 use super::node_connection::{NodeConnection, Received};
-use super::rounds::Rounds;
+use super::rounds::{RoundResult, Rounds};
 use super::wait_registry::WakeReason;
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
-use crate::events::event_queue::{EventQueue, ReleaseContext};
+use crate::events::event_queue::EventQueue;
 use crate::events::node_states::NodeStates;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
@@ -41,6 +42,7 @@ use poll_list::PollList;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use submission::{Posting, Submission};
 use subscribers::Subscribers;
 use unsettled::UnsettledReleases;
 use vote_filter::VoteFilter;
@@ -104,12 +106,6 @@ impl Nodes {
         self.poll.clear();
         self.connections.iter_mut().for_each(NodeConnection::close_inherited);
         self.subscribers.clear();
-    }
-
-    /// Reports the outcome of a release, at its deadline at the latest. The caller gives its reference to the round
-    /// away.
-    pub(super) fn follow(&mut self, ticket: Ticket, context: ReleaseContext, deadline: Timestamp) {
-        self.background.follow(&mut self.rounds, ticket, context, deadline);
     }
 
     /// Registers a waiter for a key.
@@ -295,17 +291,32 @@ impl Nodes {
 
 impl Reactor for Nodes {
     type Ticket = Ticket;
+    type Submission = Submission;
+    type Verdict = RoundResult;
+    type Posting = Posting;
     type Watch = Watch;
 
     fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
+    fn begin(&mut self, submission: Submission, notify: &mut WaitSlots) -> (Ticket, bool) {
+        self.begin_submission(&submission, self.clock.now(), notify)
+    }
+
+    fn begin_posted(&mut self, posting: Posting, notify: &mut WaitSlots) {
+        self.begin_posting(posting, self.clock.now(), notify);
+    }
+
+    fn conclude(&mut self, ticket: Ticket) -> RoundResult {
+        self.rounds.conclude(ticket)
+    }
+
     fn is_decided(&self, ticket: Ticket) -> bool {
         self.rounds.is_decided(ticket)
     }
 
-    fn assign(&mut self, ticket: Ticket, slot: WaitSlot) {
+    fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
         self.rounds.assign(ticket, slot);
     }
 
@@ -326,10 +337,6 @@ impl Reactor for Nodes {
                 self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
             }
         }
-    }
-
-    fn has_unsent(&self) -> bool {
-        self.commands.has_unsent()
     }
 
     fn flush(&mut self, notify: &mut WaitSlots) {
@@ -364,7 +371,7 @@ impl Reactor for Nodes {
 
     fn absorb(&mut self, mut watch: Watch, notify: &mut WaitSlots) {
         let now = self.clock.now();
-        self.poll.learn(&watch);
+        self.poll.drain_waker(&watch);
         if watch.woken {
             for node in self.nodes() {
                 if let Err(fault) = self.node_mut(node).resolved(now) {
@@ -390,6 +397,10 @@ impl Reactor for Nodes {
 
     fn interrupt(&mut self) {
         self.poll.interrupt();
+    }
+
+    fn note_solitary_wait(&mut self, time: Duration) {
+        self.poll.learn(time);
     }
 
     fn has_releases_left(&self) -> bool {

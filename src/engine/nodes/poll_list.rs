@@ -49,15 +49,17 @@ impl PollList {
     }
 
     /// For how long the next poll may spin.
-    pub(super) fn spin_allowance(&mut self, alone: bool) -> Duration {
+    pub(super) fn spin_allowance(&self, alone: bool) -> Duration {
         self.spin.allowance(alone)
     }
 
-    /// Notes whether spinning found something, and empties the waker.
-    pub(super) fn learn(&mut self, watch: &Watch) {
-        if !watch.spin.is_zero() {
-            self.spin.learn(watch.spun);
-        }
+    /// Counts a wait that a thread has made alone.
+    pub(super) fn learn(&mut self, time: Duration) {
+        self.spin.learn(time);
+    }
+
+    /// Empties the waker, if it has ended the poll.
+    pub(super) fn drain_waker(&mut self, watch: &Watch) {
         if watch.woken {
             self.waker.drain();
         }

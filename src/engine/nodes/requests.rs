@@ -5,11 +5,11 @@
 
 use super::Nodes;
 use super::commands::Command;
+use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, ReleaseRequest, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
-use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
@@ -18,73 +18,40 @@ use crate::engine::rounds::{Purpose, Round, Straggler};
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
-use std::time::Duration;
-
-/// Where a release goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum ReleaseScope {
-    /// To every node that can answer: the verdict is wanted.
-    Everywhere,
-    /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
-    Reached,
-}
-
-/// A lease that is asked for: the key, its value, and for how long.
-#[derive(Clone, Copy)]
-pub(crate) struct LeaseRequest<'o> {
-    pub(crate) key: &'o [u8],
-    pub(crate) token: &'o OwnerToken,
-    pub(crate) ttl_millis: u64,
-    /// Of a fenced lock: its fence, or for an attempt, the floor.
-    pub(crate) fence: Option<FencingToken>,
-}
-
-/// What is to be released.
-#[derive(Clone, Copy)]
-pub(in crate::engine) struct ReleaseRequest<'o> {
-    pub(in crate::engine) key: &'o [u8],
-    pub(in crate::engine) attempt: &'o AttemptRecord,
-    pub(in crate::engine) scope: ReleaseScope,
-    /// For how long the key can live from now on.
-    pub(in crate::engine) key_lasts: Duration,
-}
-
-/// What a release needs to know of the attempt that it ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AttemptRecord {
-    /// The attempt's token.
-    pub(crate) token: OwnerToken,
-    /// When the attempt began, read before its first byte was written.
-    pub(crate) t0: Readings,
-    /// The nodes where the key may have been set. Of an undo: less those that refused.
-    pub(crate) reached: NodeSet,
-    pub(crate) origin: KeyOrigin,
-    /// Whether the lock was waited for, and other programs were waiting too.
-    pub(crate) has_waited: bool,
-    /// Of a fenced lock: its fence, or while that is not known yet, the floor.
-    pub(crate) fence: Option<FencingToken>,
-}
-
-/// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyOrigin {
-    /// Another client, or this one before the lock was handed over: the key may be on any node.
-    Elsewhere,
-    /// This client's attempt: a node that it has written nothing to has no key of it.
-    Here,
-}
-
-impl ReleaseRequest<'_> {
-    /// Which nodes need the release, and until when.
-    fn conditions(&self, now: Timestamp) -> ReleaseConditions {
-        // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual allowance.
-        let key_ends = now.after(self.key_lasts + self.key_lasts / 50);
-        let is_ours = self.attempt.origin == KeyOrigin::Here;
-        ReleaseConditions { set_since: is_ours.then_some(self.attempt.t0.steady), key_ends }
-    }
-}
 
 impl Nodes {
+    /// Begins an attempt or a release. True: an attempt depends on connections that are still being made.
+    pub(super) fn begin_submission(
+        &mut self,
+        submission: &Submission,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> (Ticket, bool) {
+        match submission {
+            Submission::Acquire { key, token, ttl_millis, fence } => {
+                let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, fence: *fence };
+                let ticket = self.acquire(&request, false, now, notify);
+                (ticket, self.has_to_connect(now))
+            }
+            Submission::Release { key, attempt, key_lasts } => {
+                let (key, scope) = (key.as_bytes(), ReleaseScope::Everywhere);
+                let request = ReleaseRequest { key, attempt, scope, key_lasts: *key_lasts };
+                (self.release(&request, now, notify), false)
+            }
+        }
+    }
+
+    /// Begins a release that no thread waits for.
+    pub(super) fn begin_posting(&mut self, posting: Posting, now: Timestamp, notify: &mut WaitSlots) {
+        let Posting { key, attempt, scope, key_lasts, report } = posting;
+        let request = ReleaseRequest { key: key.as_bytes(), attempt: &attempt, scope, key_lasts };
+        let ticket = self.release(&request, now, notify);
+        match report {
+            Some((context, deadline)) => self.background.follow(&mut self.rounds, ticket, context, deadline),
+            None => self.rounds.unrefer(ticket),
+        }
+    }
+
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
     /// `asks_remaining`: a node that refuses also says for how long the key lives.
     pub(in crate::engine) fn acquire(

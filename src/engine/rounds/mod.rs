@@ -33,6 +33,14 @@ pub(crate) enum Purpose {
     Wait,
 }
 
+/// The thread that waits for the verdict. A background release has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Absent,
+    Awake,
+    Asleep(WaitSlot),
+}
+
 /// What becomes of nodes that have not answered when a quorum has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Straggler {
@@ -59,8 +67,7 @@ pub(crate) struct Round {
     /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
     /// verdict.
     soft_deadline: bool,
-    /// What its owner sleeps on. A background release has none.
-    wait_slot: Option<WaitSlot>,
+    owner: Owner,
     /// Of a background release whose outcome is to be reported.
     context: Option<ReleaseContext>,
     is_fenced: bool,
@@ -191,7 +198,7 @@ impl Rounds {
                     reached: NodeSet::EMPTY,
                     decided: false,
                     soft_deadline: false,
-                    wait_slot: None,
+                    owner: Owner::Absent,
                     context: None,
                     is_fenced: false,
                     conditions: ReleaseConditions::default(),
@@ -210,7 +217,7 @@ impl Rounds {
         round.ends.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
-        round.wait_slot = None;
+        round.owner = Owner::Absent;
         Ticket { slot, generation: round.generation }
     }
 
@@ -246,7 +253,7 @@ impl Rounds {
     /// verdict, and it was not done before.
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
-            let is_awaited = !round.decided && (round.wait_slot.is_some() || round.context.is_some());
+            let is_awaited = !round.decided && (round.owner != Owner::Absent || round.context.is_some());
             is_awaited && round.resent.insert(node)
         })
     }
@@ -298,10 +305,10 @@ impl Rounds {
         self.round(ticket).map(|round| round.purpose)
     }
 
-    /// Says what the owner of a round sleeps on.
-    pub(crate) fn assign(&mut self, ticket: Ticket, slot: WaitSlot) {
+    /// Says what the owner of a round sleeps on, if it does.
+    pub(crate) fn assign(&mut self, ticket: Ticket, slot: Option<WaitSlot>) {
         if let Some(round) = self.round_mut(ticket) {
-            round.wait_slot = Some(slot);
+            round.owner = slot.map_or(Owner::Awake, Owner::Asleep);
         }
     }
 
@@ -316,7 +323,7 @@ impl Rounds {
         }
         if !round.decided && round.has_verdict() {
             round.decided = true;
-            if let Some(slot) = round.wait_slot {
+            if let Owner::Asleep(slot) = round.owner {
                 notify.insert(slot);
             }
             if round.context.is_some() {
@@ -356,7 +363,7 @@ impl Rounds {
     pub(crate) fn end_wait(&mut self, ticket: Ticket, notify: &mut WaitSlots) {
         if let Some(round) = self.round_mut(ticket)
             && !std::mem::replace(&mut round.decided, true)
-            && let Some(slot) = round.wait_slot
+            && let Owner::Asleep(slot) = round.owner
         {
             notify.insert(slot);
         }

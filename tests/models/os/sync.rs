@@ -2,9 +2,8 @@
 
 use std::io;
 
-pub(crate) use shuttle::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
-pub(crate) use shuttle::thread::{JoinHandle, yield_now};
+pub(crate) use shuttle::thread::JoinHandle;
 
 /// No callback is called here.
 pub(crate) fn is_in_callback() -> bool {

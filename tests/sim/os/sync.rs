@@ -6,8 +6,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError};
 use std::time::Duration;
 
-pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
-
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T> {
     inner: std::sync::Mutex<T>,
@@ -119,10 +117,6 @@ pub(crate) fn is_in_callback() -> bool {
 
 pub(crate) fn set_in_callback(is_in_callback: bool) {
     kernel::with(|world| world.set_in_callback(is_in_callback));
-}
-
-pub(crate) fn yield_now() {
-    kernel::yield_now();
 }
 
 pub(crate) struct JoinHandle<T> {

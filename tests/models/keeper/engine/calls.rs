@@ -132,24 +132,26 @@ impl Engine {
 
     pub(crate) fn release(
         &self,
-        key: &[u8],
+        key: &Arc<str>,
         claim: &AttemptRecord,
         _: Duration,
-        queued: impl FnOnce(Readings),
+        now: Timestamp,
+        queued: impl FnOnce(),
     ) -> RoundResult {
-        let now = time::now();
-        let ticket = self.0.release(key, claim, queued);
+        let ticket = self.0.release(key.as_bytes(), claim, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
     pub(crate) fn post_release(
         &self,
-        key: &[u8],
+        key: &Arc<str>,
         claim: &AttemptRecord,
         _: Duration,
-        queued: impl FnOnce(Readings) -> Option<ReleaseContext>,
+        _: Timestamp,
+        context: Option<ReleaseContext>,
     ) {
-        let ticket = self.0.release(key, claim, |now| assert!(queued(now).is_none()));
+        assert!(context.is_none());
+        let ticket = self.0.release(key.as_bytes(), claim, || ());
         lock(&self.0.state).rounds.unrefer(ticket);
     }
 }
@@ -306,7 +308,7 @@ impl Network {
         lock(&self.state).repairs
     }
 
-    fn release(&self, key: &[u8], claim: &AttemptRecord, queued: impl FnOnce(Readings)) -> Ticket {
+    fn release(&self, key: &[u8], claim: &AttemptRecord, queued: impl FnOnce()) -> Ticket {
         let ticket = {
             let mut state = lock(&self.state);
             let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
@@ -321,7 +323,7 @@ impl Network {
             if let Some(loss) = state.losses.get_mut(key) {
                 loss.at_release = Some(loss.taken + loss.lost.len());
             }
-            queued(time::readings(time::now()));
+            queued();
             ticket
         };
         self.changed.notify_all();

@@ -1,0 +1,56 @@
+//! What the driver needs of the connections and rounds that it drives.
+
+use super::wait_cell::{WaitSlot, WaitSlots};
+use crate::algorithm::time::Timestamp;
+use std::time::Duration;
+
+/// What is driven.
+pub(crate) trait Reactor {
+    /// Names something to wait for.
+    type Ticket: Copy + PartialEq + Send;
+    /// Something that a thread waits for, and that any thread can begin for it.
+    type Submission: Send;
+    /// What becomes of it.
+    type Verdict: Send;
+    /// Something that no thread waits for.
+    type Posting: Send;
+    /// What one poll waits for and what it found: taken out of the reactor, so that the reactor is free meanwhile.
+    type Watch;
+
+    /// The present time.
+    fn now(&self) -> Timestamp;
+    /// Begins what was submitted. True: connections have to be made first.
+    fn begin(&mut self, submission: Self::Submission, decided: &mut WaitSlots) -> (Self::Ticket, bool);
+    /// Begins what was posted.
+    fn begin_posted(&mut self, posting: Self::Posting, decided: &mut WaitSlots);
+    /// Ends the wait for a submission, and gives what it has come to.
+    fn conclude(&mut self, ticket: Self::Ticket) -> Self::Verdict;
+    /// Whether there is nothing left to wait for.
+    fn is_decided(&self, ticket: Self::Ticket) -> bool;
+    /// Says which waiter to note when the ticket is decided; none while its owner is awake.
+    fn assign(&mut self, ticket: Self::Ticket, slot: Option<WaitSlot>);
+    /// The owner's deadline has come: decides the ticket, unless there is more to wait for.
+    fn expire(&mut self, ticket: Self::Ticket, decided: &mut WaitSlots);
+    /// Sends what was begun.
+    fn flush(&mut self, decided: &mut WaitSlots);
+    /// Says what to wait for. `alone`: no other thread is here.
+    fn watch(&mut self, alone: bool) -> Self::Watch;
+    /// Waits, with the mutex free, until something is ready or the time is up.
+    fn poll(watch: &mut Self::Watch, timeout: Duration);
+    /// Processes what is ready.
+    fn absorb(&mut self, watch: Self::Watch, decided: &mut WaitSlots);
+    /// Ends a poll that is under way, if what there is to wait for has changed since.
+    fn interrupt(&mut self);
+    /// A thread has driven for its own ticket alone, for so long.
+    fn note_solitary_wait(&mut self, time: Duration);
+    /// Whether there are releases to send, now or later.
+    fn has_releases_left(&self) -> bool;
+    /// When to drive for them next: now, while they are on their way out. None when nothing is left to do.
+    fn releases_due(&self, now: Timestamp) -> Option<Timestamp>;
+    /// Something to wait for that is decided when no release is on its way out.
+    fn await_releases(&mut self, now: Timestamp, decided: &mut WaitSlots) -> Self::Ticket;
+    /// Ends that wait.
+    fn leave_releases(&mut self, ticket: Self::Ticket);
+    /// Decides all that is waited for in this way, and ends a poll that is under way.
+    fn interrupt_releases(&mut self, decided: &mut WaitSlots);
+}

@@ -1,0 +1,275 @@
+//! What stands under the driver's mutex: the reactor, which thread drives it, and what is in flight.
+
+use super::hold::Hold;
+use super::reactor::Reactor;
+use super::submissions::{Submissions, Submitted};
+use super::wait_cell::{Begun, WaitCell, WaitSlot, WaitSlots};
+use super::waiters::{Waiter, Waiters};
+use crate::algorithm::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// So many solitary waits in a row show that no other thread uses the client.
+const SOLITUDE: u32 = 64;
+
+pub(super) struct State<R: Reactor> {
+    pub(super) reactor: R,
+    pub(super) driver: DriverState<R>,
+    /// Whether submissions stay in their queue until the present batch is decided, or its hold is over. The driver then
+    /// begins them. A driver that polls without knowing of the hold is not waited for: the threads that sleep do it
+    /// when the hold is over.
+    pub(super) is_open: bool,
+    pub(super) batch: Batch,
+    pub(super) helper: Helper,
+    /// No helper is started any more.
+    pub(super) is_closing: bool,
+    waiters: Waiters<R>,
+    hold: Hold,
+    /// How many more waits have to be solitary.
+    company: u32,
+    /// Kept for their memory.
+    decided: WaitSlots,
+    taken: Vec<Submitted<R>>,
+}
+
+/// The thread that drives for releases when no other does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Helper {
+    Absent,
+    Asleep,
+    Awake,
+}
+
+/// What was begun and sent together.
+pub(super) struct Batch {
+    pub(super) number: u64,
+    /// How many of its submissions are not decided, besides that of the driver.
+    pub(super) pending: usize,
+    /// Until when the next one may be held.
+    pub(super) held_until: Timestamp,
+    begun_at: Timestamp,
+    size: usize,
+}
+
+/// What the driver does at present.
+pub(super) enum DriverState<R: Reactor> {
+    /// There is none, or it has the mutex.
+    Absent,
+    /// The thread that sleeps on this cell was called to drive.
+    Named(Arc<WaitCell<R::Verdict>>),
+    /// It waits for replies.
+    Polling,
+}
+
+impl<R: Reactor> DriverState<R> {
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, DriverState::Absent)
+    }
+
+    pub(super) fn is_polling(&self) -> bool {
+        matches!(self, DriverState::Polling)
+    }
+
+    pub(super) fn is_named(&self, cell: &Arc<WaitCell<R::Verdict>>) -> bool {
+        matches!(self, DriverState::Named(named) if Arc::ptr_eq(named, cell))
+    }
+}
+
+impl<R: Reactor> State<R> {
+    pub(super) fn new(reactor: R) -> State<R> {
+        let now = Timestamp::ORIGIN;
+        State {
+            reactor,
+            driver: DriverState::Absent,
+            is_open: false,
+            batch: Batch { number: 0, pending: 0, held_until: now, begun_at: now, size: 0 },
+            helper: Helper::Absent,
+            is_closing: false,
+            waiters: Waiters::new(),
+            hold: Hold::default(),
+            company: 0,
+            decided: WaitSlots::default(),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Acts on the reactor, and hands out the verdicts that come of it.
+    pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut WaitSlots) -> T) -> T {
+        let mut decided = std::mem::take(&mut self.decided);
+        let result = act(&mut self.reactor, &mut decided);
+        decided.0.drain(..).for_each(|waiter| self.deliver(waiter));
+        self.decided = decided;
+        if self.driver.is_polling() {
+            self.reactor.interrupt();
+        }
+        result
+    }
+
+    fn deliver(&mut self, id: WaitSlot) {
+        let Some(waiter) = self.remove(id) else { return };
+        // It does not come to drive.
+        self.forget_named(&waiter.cell);
+        if waiter.takes_verdict {
+            waiter.cell.decide(self.reactor.conclude(waiter.ticket));
+        } else {
+            self.reactor.assign(waiter.ticket, None);
+            waiter.cell.call();
+        }
+    }
+
+    /// Registers the sleeper on this cell.
+    pub(super) fn register(
+        &mut self,
+        cell: &Arc<WaitCell<R::Verdict>>,
+        ticket: R::Ticket,
+        takes_verdict: bool,
+    ) -> WaitSlot {
+        self.company = SOLITUDE;
+        // Not as a part of the batch: it may be older.
+        let waiter = self.waiters.insert(cell, ticket, takes_verdict, 0);
+        self.reactor.assign(ticket, Some(waiter));
+        waiter
+    }
+
+    /// The thread of this cell is awake. None if it has its verdict, or was called because its ticket is decided; then
+    /// the slot may be that of another thread by now.
+    pub(super) fn unregister(&mut self, waiter: WaitSlot, cell: &Arc<WaitCell<R::Verdict>>) -> Option<R::Ticket> {
+        if !self.waiters.is_on(waiter, cell) {
+            return None;
+        }
+        let ticket = self.remove(waiter)?.ticket;
+        self.reactor.assign(ticket, None);
+        Some(ticket)
+    }
+
+    fn remove(&mut self, waiter: WaitSlot) -> Option<Waiter<R>> {
+        let waiter = self.waiters.remove(waiter)?;
+        if waiter.batch == self.batch.number {
+            self.batch.pending -= 1;
+            if self.batch.pending == 0 {
+                let now = self.reactor.now();
+                self.hold.learn(now.since(self.batch.begun_at), self.batch.size);
+            }
+        }
+        Some(waiter)
+    }
+
+    /// Begins what was submitted: as a part of the batch in flight if a driver holds the next one for it, otherwise as
+    /// a batch of its own. `will_wait`: the thread drives or sleeps next, and ends the hold of the batch after it.
+    pub(super) fn begin_submitted(&mut self, submissions: &Submissions<R>, will_wait: bool) {
+        if will_wait && !(self.is_open && self.driver.is_polling()) {
+            self.open_batch();
+        }
+        submissions.take(&mut self.taken, |_| self.is_open);
+        self.begin_taken();
+    }
+
+    /// Begins what was submitted while the batch before it was in flight. If there is nothing, no thread leaves its
+    /// submission to another one any more.
+    pub(super) fn begin_next_batch(&mut self, submissions: &Submissions<R>) {
+        self.open_batch();
+        let is_open = self.is_open;
+        self.is_open = submissions.take(&mut self.taken, |is_empty| is_open && !is_empty);
+        self.begin_taken();
+    }
+
+    fn open_batch(&mut self) {
+        let (now, hold) = (self.reactor.now(), self.hold.time());
+        let number = self.batch.number + 1;
+        self.batch = Batch { number, pending: 0, held_until: now.after(hold), begun_at: now, size: 1 };
+        self.is_open = !hold.is_zero();
+    }
+
+    fn begin_taken(&mut self) {
+        if self.taken.is_empty() {
+            return;
+        }
+        self.company = SOLITUDE;
+        let mut taken = std::mem::take(&mut self.taken);
+        for submitted in taken.drain(..) {
+            match submitted {
+                Submitted::Posted(posting) => self.act(|reactor, decided| reactor.begin_posted(posting, decided)),
+                Submitted::Awaited(submission, cell) => self.begin(submission, &cell),
+            }
+        }
+        self.taken = taken;
+    }
+
+    fn begin(&mut self, submission: R::Submission, cell: &Arc<WaitCell<R::Verdict>>) {
+        let (ticket, has_to_connect) = self.act(|reactor, decided| reactor.begin(submission, decided));
+        let waiter = self.waiters.insert(cell, ticket, true, self.batch.number);
+        self.batch.pending += 1;
+        self.batch.size += 1;
+        cell.begin(Begun { waiter, has_to_connect });
+        if self.reactor.is_decided(ticket) {
+            self.deliver(waiter);
+        } else {
+            self.reactor.assign(ticket, Some(waiter));
+        }
+    }
+
+    /// Sends what was begun.
+    pub(super) fn flush(&mut self) {
+        self.act(|reactor, decided| reactor.flush(decided));
+    }
+
+    /// For how much longer submissions may stay in their queue. For any time, if they do not stay there.
+    pub(super) fn hold_left(&self, now: Timestamp) -> Duration {
+        if self.is_open { self.batch.held_until.since(now) } else { Duration::MAX }
+    }
+
+    /// Whether others of the batch are still to be answered, and are worth waiting for.
+    pub(super) fn is_batch_in_flight(&self, now: Timestamp) -> bool {
+        self.is_open && self.batch.pending > 0 && now < self.batch.held_until
+    }
+
+    /// Notes that another thread waits, besides those that sleep and the one that polls.
+    pub(super) fn note_arrival(&mut self) {
+        self.hold.note_in_flight(self.waiters.len() + usize::from(self.driver.is_polling()) + 1);
+    }
+
+    /// Counts how long the driver's own submission has taken.
+    pub(super) fn learn(&mut self, time: Duration) {
+        self.hold.learn(time, self.batch.size);
+        if self.waiters.is_empty() {
+            self.company = self.company.saturating_sub(1);
+        }
+        if self.is_alone() {
+            self.reactor.note_solitary_wait(time);
+        }
+    }
+
+    /// Whether no other thread uses the client.
+    pub(super) fn is_alone(&self) -> bool {
+        self.waiters.is_empty() && self.company == 0
+    }
+
+    pub(super) fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The thread of this cell is awake, or has no reason to come.
+    pub(super) fn forget_named(&mut self, cell: &Arc<WaitCell<R::Verdict>>) {
+        if self.driver.is_named(cell) {
+            self.driver = DriverState::Absent;
+        }
+    }
+
+    /// Calls a thread to drive, if one has to and none does: the first one that waits in the queue, which then begins
+    /// what has come until then, or one whose submission is in flight.
+    pub(super) fn name_next_driver(&mut self, submissions: &Submissions<R>) {
+        while self.driver.is_absent() {
+            let next = submissions.first_waiting();
+            if next.is_none() && !submissions.close_if_empty() {
+                // Postings: no thread waits for them.
+                self.begin_submitted(submissions, false);
+                self.flush();
+                continue;
+            }
+            self.is_open &= next.is_some();
+            let Some(cell) = next.or_else(|| self.waiters.next_driver().cloned()) else { return };
+            cell.call();
+            self.driver = DriverState::Named(cell);
+        }
+    }
+}
