@@ -58,5 +58,6 @@ pub(crate) mod nodes;
 pub(crate) mod rounds;
 mod socket_state;
 mod subscriber;
+mod trial;
 pub(crate) mod wait_registry;
 pub(crate) mod watchdog_thread;

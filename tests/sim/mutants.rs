@@ -341,7 +341,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "const LONGEST: Duration = Duration::from_millis(2);",
                 "const LONGEST: Duration = Duration::from_secs(100);",
             ),
-            ("(self.time * 2).min(LONGEST)", "LONGEST"),
+            ("(self.batch * 2).min(LONGEST)", "LONGEST"),
         ],
     },
     Mutant {

@@ -1,44 +1,45 @@
 //! For how long submissions wait for the batch before them: group commit, where it pays.
 //!
 //! What several threads submit while a batch is in flight leaves together when the batch is answered: in one write to
-//! each node, which each server reads and answers at once. Near servers are bound by their work for each write, so that
-//! all threads gain. With a far server the round trip is time in which nothing is done, and a command that waits for it
-//! only comes later. So a batch is held for only as long as batches take at present, never longer than
-//! [`LONGEST`], and not at all where a batch takes longer than its commands explain. Nor for one other thread: of two
-//! threads, each would only wait for the other.
+//! each node, which each server reads and answers at once. Servers that are bound by their work for each write answer
+//! all of them sooner. Where the time is spent on the way, a command that waits only comes later. So a batch is held
+//! for only as long as batches take at present, never longer than [`LONGEST`], and only while submissions are decided
+//! sooner with it. Nor is it for one other thread: of two threads, each would only wait for the other.
 
+use crate::engine::trial::Trial;
 use std::time::Duration;
 
 /// Longest hold.
 const LONGEST: Duration = Duration::from_millis(2);
-/// A near server answers a batch within this time, and [`EACH`] for each of its commands.
-const NEAR: Duration = Duration::from_micros(300);
-const EACH: Duration = Duration::from_micros(40);
+/// How many submissions are a period of the trial: some batches of many threads.
+const PERIOD: u32 = 512;
+/// The part by which the average time of a batch changes with one.
+const WEIGHT: u32 = 8;
 /// So many commands have to be in flight at a time.
 const CROWD: usize = 3;
 /// After so many commands without it, a crowd is taken to be smaller by one.
 const DECAY: u8 = 32;
-/// How many successes are counted at most.
-const CREDIT: u8 = 8;
-/// How many successes one failure costs.
-const PENALTY: u8 = 2;
 
-/// What batches took lately.
-#[derive(Debug, Default)]
+/// What batches and submissions took lately.
+#[derive(Debug)]
 pub(super) struct Hold {
-    /// A moving average.
-    time: Duration,
-    credit: u8,
+    /// Of a batch, on average.
+    batch: Duration,
+    trial: Trial,
     /// How many commands were in flight lately, and for how many commands that was not so.
     crowd: usize,
     age: u8,
 }
 
 impl Hold {
+    pub(super) fn new() -> Hold {
+        Hold { batch: Duration::ZERO, trial: Trial::new(PERIOD), crowd: 0, age: 0 }
+    }
+
     /// For how long submissions may wait for a batch that is sent now.
     pub(super) fn time(&self) -> Duration {
-        let pays = self.credit > 0 && self.crowd >= CROWD;
-        if pays { (self.time * 2).min(LONGEST) } else { Duration::ZERO }
+        let pays = self.crowd >= CROWD && self.trial.is_on();
+        if pays { (self.batch * 2).min(LONGEST) } else { Duration::ZERO }
     }
 
     /// Notes how many commands are in flight.
@@ -51,11 +52,16 @@ impl Hold {
         }
     }
 
-    /// Counts how long a batch of so many commands took.
-    pub(super) fn learn(&mut self, time: Duration, commands: usize) {
-        let is_near = time <= NEAR + EACH * u32::try_from(commands).unwrap_or(u32::MAX);
-        self.credit = if is_near { (self.credit + 1).min(CREDIT) } else { self.credit.saturating_sub(PENALTY) };
-        self.time = if self.time.is_zero() { time } else { (self.time * 7 + time) / 8 };
+    /// Counts how long a batch took, from its begin to its last verdict.
+    pub(super) fn note_batch(&mut self, time: Duration) {
+        self.batch = if self.batch.is_zero() { time } else { (self.batch * (WEIGHT - 1) + time) / WEIGHT };
+    }
+
+    /// Counts how long a submission took until it was decided.
+    pub(super) fn note_submission(&mut self, time: Duration) {
+        if self.crowd >= CROWD {
+            self.trial.learn(time);
+        }
     }
 }
 
@@ -65,31 +71,39 @@ mod tests {
 
     const BATCH: Duration = Duration::from_micros(200);
 
-    fn hold(threads: usize, batch: Duration) -> Hold {
-        let mut hold = Hold::default();
-        for _ in 0..threads {
+    /// After so many submissions of so many threads, which take this long with and without a hold.
+    fn hold(threads: usize, submissions: u32, with: Duration, without: Duration) -> Hold {
+        let mut hold = Hold::new();
+        for _ in 0..submissions {
             hold.note_in_flight(threads);
-            hold.learn(batch, threads);
+            hold.note_batch(BATCH);
+            let is_held = !hold.time().is_zero();
+            hold.note_submission(if is_held { with } else { without });
         }
         hold
     }
 
     #[test]
-    fn a_crowd_at_near_servers_is_held_for_as_long_as_its_batches_take() {
-        assert_eq!(hold(3, BATCH).time(), BATCH * 2);
-        assert_eq!(hold(64, 10 * BATCH).time(), LONGEST);
+    fn a_crowd_is_held_for_as_long_as_its_batches_take() {
+        assert_eq!(hold(3, 4 * PERIOD, BATCH, 2 * BATCH).time(), BATCH * 2);
+        let mut slow = hold(3, 4 * PERIOD, BATCH, 2 * BATCH);
+        slow.note_batch(Duration::from_secs(1));
+        assert_eq!(slow.time(), LONGEST);
     }
 
     #[test]
-    fn two_threads_and_far_servers_are_not_held() {
-        assert_eq!(hold(2, BATCH).time(), Duration::ZERO);
-        assert_eq!(hold(16, Duration::from_millis(20)).time(), Duration::ZERO);
-        assert_eq!(Hold::default().time(), Duration::ZERO);
+    fn a_crowd_that_gains_nothing_is_not_held() {
+        assert_eq!(hold(16, 4 * PERIOD, 2 * BATCH, BATCH).time(), Duration::ZERO);
+    }
+
+    #[test]
+    fn two_threads_are_not_held() {
+        assert_eq!(hold(2, 10, BATCH, BATCH).time(), Duration::ZERO);
     }
 
     #[test]
     fn a_crowd_that_has_left_is_forgotten() {
-        let mut hold = hold(4, BATCH);
+        let mut hold = hold(4, 10, BATCH, BATCH);
         for _ in 0..DECAY {
             hold.note_in_flight(1);
         }
@@ -98,12 +112,5 @@ mod tests {
             hold.note_in_flight(1);
         }
         assert_eq!(hold.time(), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_late_batch_among_many_changes_little() {
-        let mut hold = hold(4, BATCH);
-        hold.learn(Duration::from_secs(1), 4);
-        assert!(hold.time() > Duration::ZERO && hold.time() <= LONGEST);
     }
 }

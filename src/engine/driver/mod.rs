@@ -95,7 +95,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         mut deadline: impl FnMut(bool) -> Timestamp,
         queued: impl FnOnce(),
     ) -> R::Verdict {
-        match self.submissions.submit(submission, || self.cells.take()) {
+        match self.submissions.submit(submission, now, || self.cells.take()) {
             Ok(cell) => {
                 queued();
                 self.await_verdict(cell, now, deadline)
@@ -197,7 +197,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         &'a self,
         mut state: Guard<'a, R>,
         (ticket, deadline): (R::Ticket, Timestamp),
-        sleep: impl Fn(&'a Self, Guard<'a, R>, R::Ticket, Duration) -> Result<Guard<'a, R>, V>,
+        sleep: impl Fn(&'a Self, Guard<'a, R>, &Wait<R::Ticket>, Duration) -> Result<Guard<'a, R>, V>,
     ) -> Result<Guard<'a, R>, V> {
         state.reactor.assign(ticket, None);
         state.note_arrival();
@@ -221,7 +221,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     state.flush();
                 }
                 let time = time.min(state.hold_left(now));
-                state = sleep(self, state, ticket, time)?;
+                state = sleep(self, state, &wait, time)?;
             }
             now = state.reactor.now();
         }
@@ -266,32 +266,32 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn sleep_until_called<'a>(
         &'a self,
         state: Guard<'a, R>,
-        ticket: R::Ticket,
+        wait: &Wait<R::Ticket>,
         time: Duration,
     ) -> Result<Guard<'a, R>, Infallible> {
         // No verdict is stored for a thread that looks for itself.
-        self.sleep(state, ticket, time, false).or_else(|_| Ok(lock(&self.state)))
+        self.sleep(state, wait, time, false).or_else(|_| Ok(lock(&self.state)))
     }
 
     /// The same. An error is the verdict.
     fn sleep_until_decided<'a>(
         &'a self,
         state: Guard<'a, R>,
-        ticket: R::Ticket,
+        wait: &Wait<R::Ticket>,
         time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
-        self.sleep(state, ticket, time, true)
+        self.sleep(state, wait, time, true)
     }
 
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
-        ticket: R::Ticket,
+        wait: &Wait<R::Ticket>,
         mut time: Duration,
         takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         let cell = self.cells.take();
-        let waiter = state.register(&cell, ticket, takes_verdict);
+        let waiter = state.register(&cell, (wait.ticket, wait.begun_at), takes_verdict);
         if !state.driver.is_polling() {
             time = time.min(PATIENCE);
         }

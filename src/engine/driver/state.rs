@@ -48,7 +48,6 @@ pub(super) struct Batch {
     /// Until when the next one may be held.
     pub(super) held_until: Timestamp,
     begun_at: Timestamp,
-    size: usize,
 }
 
 /// What the driver does at present.
@@ -82,11 +81,11 @@ impl<R: Reactor> State<R> {
             reactor,
             driver: DriverState::Absent,
             is_open: false,
-            batch: Batch { number: 0, pending: 0, held_until: now, begun_at: now, size: 0 },
+            batch: Batch { number: 0, pending: 0, held_until: now, begun_at: now },
             helper: Helper::Absent,
             is_closing: false,
             waiters: Waiters::new(),
-            hold: Hold::default(),
+            hold: Hold::new(),
             company: 0,
             decided: WaitSlots::default(),
             taken: Vec::new(),
@@ -110,6 +109,8 @@ impl<R: Reactor> State<R> {
         // It does not come to drive.
         self.forget_named(&waiter.cell);
         if waiter.takes_verdict {
+            let now = self.reactor.now();
+            self.hold.note_submission(now.since(waiter.begun_at));
             waiter.cell.decide(self.reactor.conclude(waiter.ticket));
         } else {
             self.reactor.assign(waiter.ticket, None);
@@ -121,12 +122,12 @@ impl<R: Reactor> State<R> {
     pub(super) fn register(
         &mut self,
         cell: &Arc<WaitCell<R::Verdict>>,
-        ticket: R::Ticket,
+        (ticket, begun_at): (R::Ticket, Timestamp),
         takes_verdict: bool,
     ) -> WaitSlot {
         self.company = SOLITUDE;
         // Not as a part of the batch: it may be older.
-        let waiter = self.waiters.insert(cell, ticket, takes_verdict, 0);
+        let waiter = self.waiters.insert(cell, (ticket, begun_at), takes_verdict, 0);
         self.reactor.assign(ticket, Some(waiter));
         waiter
     }
@@ -148,7 +149,7 @@ impl<R: Reactor> State<R> {
             self.batch.pending -= 1;
             if self.batch.pending == 0 {
                 let now = self.reactor.now();
-                self.hold.learn(now.since(self.batch.begun_at), self.batch.size);
+                self.hold.note_batch(now.since(self.batch.begun_at));
             }
         }
         Some(waiter)
@@ -176,7 +177,7 @@ impl<R: Reactor> State<R> {
     fn open_batch(&mut self) {
         let (now, hold) = (self.reactor.now(), self.hold.time());
         let number = self.batch.number + 1;
-        self.batch = Batch { number, pending: 0, held_until: now.after(hold), begun_at: now, size: 1 };
+        self.batch = Batch { number, pending: 0, held_until: now.after(hold), begun_at: now };
         self.is_open = !hold.is_zero();
     }
 
@@ -189,17 +190,16 @@ impl<R: Reactor> State<R> {
         for submitted in taken.drain(..) {
             match submitted {
                 Submitted::Posted(posting) => self.act(|reactor, decided| reactor.begin_posted(posting, decided)),
-                Submitted::Awaited(submission, cell) => self.begin(submission, &cell),
+                Submitted::Awaited(submission, submitted_at, cell) => self.begin(submission, submitted_at, &cell),
             }
         }
         self.taken = taken;
     }
 
-    fn begin(&mut self, submission: R::Submission, cell: &Arc<WaitCell<R::Verdict>>) {
+    fn begin(&mut self, submission: R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
         let (ticket, has_to_connect) = self.act(|reactor, decided| reactor.begin(submission, decided));
-        let waiter = self.waiters.insert(cell, ticket, true, self.batch.number);
+        let waiter = self.waiters.insert(cell, (ticket, submitted_at), true, self.batch.number);
         self.batch.pending += 1;
-        self.batch.size += 1;
         cell.begin(Begun { waiter, has_to_connect });
         if self.reactor.is_decided(ticket) {
             self.deliver(waiter);
@@ -228,9 +228,10 @@ impl<R: Reactor> State<R> {
         self.hold.note_in_flight(self.waiters.len() + usize::from(self.driver.is_polling()) + 1);
     }
 
-    /// Counts how long the driver's own submission has taken.
+    /// Counts how long the driver's own ticket has taken, alone or with others.
     pub(super) fn learn(&mut self, time: Duration) {
-        self.hold.learn(time, self.batch.size);
+        self.hold.note_batch(time);
+        self.hold.note_submission(time);
         if self.waiters.is_empty() {
             self.company = self.company.saturating_sub(1);
         }

@@ -6,6 +6,7 @@
 
 use super::reactor::Reactor;
 use super::wait_cell::WaitCell;
+use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Mutex, lock};
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ struct Queue<R: Reactor> {
 }
 
 pub(super) enum Submitted<R: Reactor> {
-    /// A thread sleeps on the cell until there is a verdict.
-    Awaited(R::Submission, Arc<WaitCell<R::Verdict>>),
+    /// A thread has slept on the cell since then, until there is a verdict.
+    Awaited(R::Submission, Timestamp, Arc<WaitCell<R::Verdict>>),
     Posted(R::Posting),
 }
 
@@ -37,6 +38,7 @@ impl<R: Reactor> Submissions<R> {
     pub(super) fn submit(
         &self,
         submission: R::Submission,
+        now: Timestamp,
         cell: impl FnOnce() -> Arc<WaitCell<R::Verdict>>,
     ) -> Result<Arc<WaitCell<R::Verdict>>, R::Submission> {
         let mut queue = lock(&self.queue);
@@ -44,7 +46,7 @@ impl<R: Reactor> Submissions<R> {
             return Err(submission);
         }
         let cell = cell();
-        queue.list.push(Submitted::Awaited(submission, Arc::clone(&cell)));
+        queue.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
         Ok(cell)
     }
 
@@ -73,7 +75,7 @@ impl<R: Reactor> Submissions<R> {
     /// The cell of the first thread that waits.
     pub(super) fn first_waiting(&self) -> Option<Arc<WaitCell<R::Verdict>>> {
         lock(&self.queue).list.iter().find_map(|submitted| match submitted {
-            Submitted::Awaited(_, cell) => Some(Arc::clone(cell)),
+            Submitted::Awaited(.., cell) => Some(Arc::clone(cell)),
             Submitted::Posted(_) => None,
         })
     }

@@ -2,12 +2,15 @@
 
 use super::reactor::Reactor;
 use super::wait_cell::{WaitCell, WaitSlot};
+use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
 
 /// One thread that sleeps.
 pub(super) struct Waiter<R: Reactor> {
     pub(super) cell: Arc<WaitCell<R::Verdict>>,
     pub(super) ticket: R::Ticket,
+    /// When it was submitted, or begun.
+    pub(super) begun_at: Timestamp,
     /// Whether it wants the verdict stored. Otherwise it is only called, and looks for itself.
     pub(super) takes_verdict: bool,
     /// The batch that it was begun with.
@@ -41,7 +44,7 @@ impl<R: Reactor> Waiters<R> {
     pub(super) fn insert(
         &mut self,
         cell: &Arc<WaitCell<R::Verdict>>,
-        ticket: R::Ticket,
+        (ticket, begun_at): (R::Ticket, Timestamp),
         takes_verdict: bool,
         batch: u64,
     ) -> WaitSlot {
@@ -51,7 +54,7 @@ impl<R: Reactor> Waiters<R> {
         });
         let id = WaitSlot(index);
         let kind = &mut self.kinds[usize::from(takes_verdict)];
-        let waiter = Waiter { cell: Arc::clone(cell), ticket, takes_verdict, batch, position: kind.len() };
+        let waiter = Waiter { cell: Arc::clone(cell), ticket, begun_at, takes_verdict, batch, position: kind.len() };
         kind.push(id);
         self.entries[index as usize] = Some(waiter);
         id
