@@ -329,22 +329,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
-        name: "what was begun is not sent",
-        file: "engine/driver/mod.rs",
-        edits: &[("        state.flush();\n        let mut now", "        let mut now")],
-    },
-    Mutant {
-        name: "a hold outlives the deadlines of those that it holds",
-        file: "engine/driver/hold.rs",
-        edits: &[
-            (
-                "const LONGEST: Duration = Duration::from_millis(2);",
-                "const LONGEST: Duration = Duration::from_secs(100);",
-            ),
-            ("(self.batch * 2).min(LONGEST)", "LONGEST"),
-        ],
-    },
-    Mutant {
         name: "what is left unsent is not polled for",
         file: "engine/socket_state.rs",
         edits: &[
