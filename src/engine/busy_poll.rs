@@ -8,7 +8,7 @@ use crate::engine::trial::Trial;
 use std::time::Duration;
 
 /// How many waits are a period of the trial.
-const PERIOD: u32 = 32;
+const WAITS: u32 = 32;
 
 /// Whether a busy poll pays.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Spin {
 impl Spin {
     /// Spins for this long at most; zero is never.
     pub(super) fn new(limit: Duration) -> Spin {
-        Spin { limit, trial: Trial::new(PERIOD) }
+        Spin { limit, trial: Trial::new(WAITS) }
     }
 
     /// For how long the next poll may spin.

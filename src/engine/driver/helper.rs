@@ -28,7 +28,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Whether a thread that leaves is to start the helper. Other threads that are here, or entering, check that when
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
-        let is_last = state.driver.is_absent() && !state.has_waiters();
+        let is_last = state.driver.is_absent() && !state.has_sleepers();
         if !is_last || state.is_closing || !state.reactor.has_releases_left() {
             return false;
         }

@@ -3,16 +3,16 @@
 //! What several threads submit while a batch is in flight leaves together when the batch is answered: in one write to
 //! each node, which each server reads and answers at once. Servers that are bound by their work for each write answer
 //! all of them sooner. Where the time is spent on the way, a command that waits only comes later. So a batch is held
-//! for only as long as batches take at present, never longer than [`LONGEST`], and only while submissions are decided
-//! sooner with it. Nor is it for one other thread: of two threads, each would only wait for the other.
+//! for only as long as batches take at present, never longer than [`LONGEST_HOLD`], and only while submissions are
+//! decided sooner with it. Nor is it for one other thread: of two threads, each would only wait for the other.
 
 use crate::engine::trial::Trial;
 use std::time::Duration;
 
 /// Longest hold.
-const LONGEST: Duration = Duration::from_millis(2);
+const LONGEST_HOLD: Duration = Duration::from_millis(2);
 /// How many submissions are a period of the trial: some batches of many threads.
-const PERIOD: u32 = 512;
+const SUBMISSIONS: u32 = 512;
 /// The part by which the average time of a batch changes with one.
 const WEIGHT: u32 = 8;
 /// So many commands have to be in flight at a time.
@@ -33,13 +33,13 @@ pub(super) struct Hold {
 
 impl Hold {
     pub(super) fn new() -> Hold {
-        Hold { batch: Duration::ZERO, trial: Trial::new(PERIOD), crowd: 0, age: 0 }
+        Hold { batch: Duration::ZERO, trial: Trial::new(SUBMISSIONS), crowd: 0, age: 0 }
     }
 
     /// For how long submissions may wait for a batch that is sent now.
     pub(super) fn time(&self) -> Duration {
         let pays = self.crowd >= CROWD && self.trial.is_on();
-        if pays { (self.batch * 2).min(LONGEST) } else { Duration::ZERO }
+        if pays { (self.batch * 2).min(LONGEST_HOLD) } else { Duration::ZERO }
     }
 
     /// Notes how many commands are in flight.
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn a_crowd_is_held_for_as_long_as_its_batches_take() {
-        assert_eq!(hold(3, 4 * PERIOD, BATCH, 2 * BATCH).time(), BATCH * 2);
-        let mut slow = hold(3, 4 * PERIOD, BATCH, 2 * BATCH);
+        assert_eq!(hold(3, 4 * SUBMISSIONS, BATCH, 2 * BATCH).time(), BATCH * 2);
+        let mut slow = hold(3, 4 * SUBMISSIONS, BATCH, 2 * BATCH);
         slow.note_batch(Duration::from_secs(1));
-        assert_eq!(slow.time(), LONGEST);
+        assert_eq!(slow.time(), LONGEST_HOLD);
     }
 
     #[test]
     fn a_crowd_that_gains_nothing_is_not_held() {
-        assert_eq!(hold(16, 4 * PERIOD, 2 * BATCH, BATCH).time(), Duration::ZERO);
+        assert_eq!(hold(16, 4 * SUBMISSIONS, 2 * BATCH, BATCH).time(), Duration::ZERO);
     }
 
     #[test]

@@ -32,10 +32,10 @@
 mod helper;
 mod hold;
 mod reactor;
+mod sleepers;
 mod state;
 mod submissions;
 mod wait_cell;
-mod waiters;
 
 use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock};
@@ -67,7 +67,7 @@ pub(crate) struct Driver<R: Reactor> {
 type Guard<'a, R> = MutexGuard<'a, State<R>>;
 
 /// One thread's wait for its ticket.
-struct Wait<T> {
+struct OwnWait<T> {
     ticket: T,
     /// When it was begun, and with which batch.
     begun_at: Timestamp,
@@ -197,13 +197,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         &'a self,
         mut state: Guard<'a, R>,
         (ticket, deadline): (R::Ticket, Timestamp),
-        sleep: impl Fn(&'a Self, Guard<'a, R>, &Wait<R::Ticket>, Duration) -> Result<Guard<'a, R>, V>,
+        sleep: impl Fn(&'a Self, Guard<'a, R>, &OwnWait<R::Ticket>, Duration) -> Result<Guard<'a, R>, V>,
     ) -> Result<Guard<'a, R>, V> {
         state.reactor.assign(ticket, None);
         state.note_arrival();
         state.flush();
         let mut now = state.reactor.now();
-        let wait = Wait { ticket, begun_at: now, batch: state.batch.number };
+        let wait = OwnWait { ticket, begun_at: now, batch: state.batch.number };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             if now >= deadline {
@@ -237,7 +237,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Drives once: polls, and lets the reactor absorb what is ready.
-    fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &Wait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
+    fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &OwnWait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
         let hold = self.hold(&mut state, wait);
         let alone = state.is_alone();
         let mut watch = state.reactor.watch(alone);
@@ -251,7 +251,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Begins and sends the next batch, if that may not wait any more. Gives how long the one after it may.
-    fn hold(&self, state: &mut Guard<'_, R>, wait: &Wait<R::Ticket>) -> Duration {
+    fn hold(&self, state: &mut Guard<'_, R>, wait: &OwnWait<R::Ticket>) -> Duration {
         let now = state.reactor.now();
         let is_own_due = wait.batch == state.batch.number && !state.reactor.is_decided(wait.ticket);
         let is_answered = !is_own_due && state.batch.pending == 0;
@@ -266,7 +266,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn sleep_until_called<'a>(
         &'a self,
         state: Guard<'a, R>,
-        wait: &Wait<R::Ticket>,
+        wait: &OwnWait<R::Ticket>,
         time: Duration,
     ) -> Result<Guard<'a, R>, Infallible> {
         // No verdict is stored for a thread that looks for itself.
@@ -277,7 +277,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn sleep_until_decided<'a>(
         &'a self,
         state: Guard<'a, R>,
-        wait: &Wait<R::Ticket>,
+        wait: &OwnWait<R::Ticket>,
         time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         self.sleep(state, wait, time, true)
@@ -286,7 +286,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
-        wait: &Wait<R::Ticket>,
+        wait: &OwnWait<R::Ticket>,
         mut time: Duration,
         takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {

@@ -2,9 +2,9 @@
 
 use super::hold::Hold;
 use super::reactor::Reactor;
+use super::sleepers::{Sleeper, Sleepers};
 use super::submissions::{Submissions, Submitted};
 use super::wait_cell::{Begun, WaitCell, WaitSlot, WaitSlots};
-use super::waiters::{Waiter, Waiters};
 use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub(super) struct State<R: Reactor> {
     /// begins them. A driver that polls without knowing of the hold is not waited for: the threads that sleep do it
     /// when the hold is over.
     pub(super) is_open: bool,
-    pub(super) batch: Batch,
+    pub(super) batch: BatchInFlight,
     pub(super) helper: Helper,
     /// No helper is started any more.
     pub(super) is_closing: bool,
-    waiters: Waiters<R>,
+    sleepers: Sleepers<R>,
     hold: Hold,
     /// How many more waits have to be solitary.
     company: u32,
@@ -41,7 +41,7 @@ pub(super) enum Helper {
 }
 
 /// What was begun and sent together.
-pub(super) struct Batch {
+pub(super) struct BatchInFlight {
     pub(super) number: u64,
     /// How many of its submissions are not decided, besides that of the driver.
     pub(super) pending: usize,
@@ -81,10 +81,10 @@ impl<R: Reactor> State<R> {
             reactor,
             driver: DriverState::Absent,
             is_open: false,
-            batch: Batch { number: 0, pending: 0, held_until: now, begun_at: now },
+            batch: BatchInFlight { number: 0, pending: 0, held_until: now, begun_at: now },
             helper: Helper::Absent,
             is_closing: false,
-            waiters: Waiters::new(),
+            sleepers: Sleepers::new(),
             hold: Hold::new(),
             company: 0,
             decided: WaitSlots::default(),
@@ -127,7 +127,7 @@ impl<R: Reactor> State<R> {
     ) -> WaitSlot {
         self.company = SOLITUDE;
         // Not as a part of the batch: it may be older.
-        let waiter = self.waiters.insert(cell, (ticket, begun_at), takes_verdict, 0);
+        let waiter = self.sleepers.insert(cell, (ticket, begun_at), takes_verdict, 0);
         self.reactor.assign(ticket, Some(waiter));
         waiter
     }
@@ -135,7 +135,7 @@ impl<R: Reactor> State<R> {
     /// The thread of this cell is awake. None if it has its verdict, or was called because its ticket is decided; then
     /// the slot may be that of another thread by now.
     pub(super) fn unregister(&mut self, waiter: WaitSlot, cell: &Arc<WaitCell<R::Verdict>>) -> Option<R::Ticket> {
-        if !self.waiters.is_on(waiter, cell) {
+        if !self.sleepers.is_on(waiter, cell) {
             return None;
         }
         let ticket = self.remove(waiter)?.ticket;
@@ -143,8 +143,8 @@ impl<R: Reactor> State<R> {
         Some(ticket)
     }
 
-    fn remove(&mut self, waiter: WaitSlot) -> Option<Waiter<R>> {
-        let waiter = self.waiters.remove(waiter)?;
+    fn remove(&mut self, waiter: WaitSlot) -> Option<Sleeper<R>> {
+        let waiter = self.sleepers.remove(waiter)?;
         if waiter.batch == self.batch.number {
             self.batch.pending -= 1;
             if self.batch.pending == 0 {
@@ -177,7 +177,7 @@ impl<R: Reactor> State<R> {
     fn open_batch(&mut self) {
         let (now, hold) = (self.reactor.now(), self.hold.time());
         let number = self.batch.number + 1;
-        self.batch = Batch { number, pending: 0, held_until: now.after(hold), begun_at: now };
+        self.batch = BatchInFlight { number, pending: 0, held_until: now.after(hold), begun_at: now };
         self.is_open = !hold.is_zero();
     }
 
@@ -198,7 +198,7 @@ impl<R: Reactor> State<R> {
 
     fn begin(&mut self, submission: R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
         let (ticket, has_to_connect) = self.act(|reactor, decided| reactor.begin(submission, decided));
-        let waiter = self.waiters.insert(cell, (ticket, submitted_at), true, self.batch.number);
+        let waiter = self.sleepers.insert(cell, (ticket, submitted_at), true, self.batch.number);
         self.batch.pending += 1;
         cell.begin(Begun { waiter, has_to_connect });
         if self.reactor.is_decided(ticket) {
@@ -225,14 +225,14 @@ impl<R: Reactor> State<R> {
 
     /// Notes that another thread waits, besides those that sleep and the one that polls.
     pub(super) fn note_arrival(&mut self) {
-        self.hold.note_in_flight(self.waiters.len() + usize::from(self.driver.is_polling()) + 1);
+        self.hold.note_in_flight(self.sleepers.len() + usize::from(self.driver.is_polling()) + 1);
     }
 
     /// Counts how long the driver's own ticket has taken, alone or with others.
     pub(super) fn learn(&mut self, time: Duration) {
         self.hold.note_batch(time);
         self.hold.note_submission(time);
-        if self.waiters.is_empty() {
+        if self.sleepers.is_empty() {
             self.company = self.company.saturating_sub(1);
         }
         if self.is_alone() {
@@ -242,11 +242,11 @@ impl<R: Reactor> State<R> {
 
     /// Whether no other thread uses the client.
     pub(super) fn is_alone(&self) -> bool {
-        self.waiters.is_empty() && self.company == 0
+        self.sleepers.is_empty() && self.company == 0
     }
 
-    pub(super) fn has_waiters(&self) -> bool {
-        !self.waiters.is_empty()
+    pub(super) fn has_sleepers(&self) -> bool {
+        !self.sleepers.is_empty()
     }
 
     /// The thread of this cell is awake, or has no reason to come.
@@ -268,7 +268,7 @@ impl<R: Reactor> State<R> {
                 continue;
             }
             self.is_open &= next.is_some();
-            let Some(cell) = next.or_else(|| self.waiters.next_driver().cloned()) else { return };
+            let Some(cell) = next.or_else(|| self.sleepers.next_driver().cloned()) else { return };
             cell.call();
             self.driver = DriverState::Named(cell);
         }

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// The queue of one client.
 pub(super) struct Submissions<R: Reactor> {
-    queue: Mutex<Queue<R>>,
+    queue: Mutex<SubmissionQueue<R>>,
 }
 
-struct Queue<R: Reactor> {
+struct SubmissionQueue<R: Reactor> {
     list: Vec<Submitted<R>>,
     is_open: bool,
 }
@@ -28,7 +28,7 @@ pub(super) enum Submitted<R: Reactor> {
 
 impl<R: Reactor> Submissions<R> {
     pub(super) fn new() -> Submissions<R> {
-        Submissions { queue: Mutex::new(Queue { list: Vec::new(), is_open: false }) }
+        Submissions { queue: Mutex::new(SubmissionQueue { list: Vec::new(), is_open: false }) }
     }
 
     /// Leaves a submission for the thread that has the duty, and gives the cell to sleep on.

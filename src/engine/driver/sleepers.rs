@@ -6,7 +6,7 @@ use crate::algorithm::time::Timestamp;
 use std::sync::Arc;
 
 /// One thread that sleeps.
-pub(super) struct Waiter<R: Reactor> {
+pub(super) struct Sleeper<R: Reactor> {
     pub(super) cell: Arc<WaitCell<R::Verdict>>,
     pub(super) ticket: R::Ticket,
     /// When it was submitted, or begun.
@@ -20,16 +20,16 @@ pub(super) struct Waiter<R: Reactor> {
 }
 
 /// All of them.
-pub(super) struct Waiters<R: Reactor> {
-    entries: Vec<Option<Waiter<R>>>,
+pub(super) struct Sleepers<R: Reactor> {
+    entries: Vec<Option<Sleeper<R>>>,
     unused: Vec<u32>,
     /// Those that are only called, and those that take a verdict.
     kinds: [Vec<WaitSlot>; 2],
 }
 
-impl<R: Reactor> Waiters<R> {
-    pub(super) fn new() -> Waiters<R> {
-        Waiters { entries: Vec::new(), unused: Vec::new(), kinds: [Vec::new(), Vec::new()] }
+impl<R: Reactor> Sleepers<R> {
+    pub(super) fn new() -> Sleepers<R> {
+        Sleepers { entries: Vec::new(), unused: Vec::new(), kinds: [Vec::new(), Vec::new()] }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -54,7 +54,7 @@ impl<R: Reactor> Waiters<R> {
         });
         let id = WaitSlot(index);
         let kind = &mut self.kinds[usize::from(takes_verdict)];
-        let waiter = Waiter { cell: Arc::clone(cell), ticket, begun_at, takes_verdict, batch, position: kind.len() };
+        let waiter = Sleeper { cell: Arc::clone(cell), ticket, begun_at, takes_verdict, batch, position: kind.len() };
         kind.push(id);
         self.entries[index as usize] = Some(waiter);
         id
@@ -67,7 +67,7 @@ impl<R: Reactor> Waiters<R> {
     }
 
     /// Removes a waiter, unless that was done before.
-    pub(super) fn remove(&mut self, id: WaitSlot) -> Option<Waiter<R>> {
+    pub(super) fn remove(&mut self, id: WaitSlot) -> Option<Sleeper<R>> {
         let waiter = self.entries.get_mut(id.0 as usize)?.take()?;
         self.unused.push(id.0);
         let kind = &mut self.kinds[usize::from(waiter.takes_verdict)];
