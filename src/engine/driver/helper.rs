@@ -77,7 +77,10 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     state.helper = Helper::Absent;
                     return self.leave(state);
                 }
-                Some(due) if now < due => state = self.sleep_outside(state, due.since(now)),
+                Some(due) if now < due => {
+                    state.name_next_driver(&self.submissions);
+                    state = self.sleep_outside(state, due.since(now));
+                }
                 Some(_) => {
                     drop(state);
                     self.run(

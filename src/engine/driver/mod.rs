@@ -141,10 +141,10 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         begin: impl FnOnce(&mut R, Timestamp, &mut WaitSlots) -> (R::Ticket, Timestamp),
         collect: impl FnOnce(&mut R, R::Ticket) -> T,
     ) -> T {
-        let mut state = self.enter_state(true);
+        let mut state = self.enter_state(false);
         let now = state.reactor.now();
         let (ticket, deadline) = state.act(|reactor, decided| begin(reactor, now, decided));
-        let Ok(mut state) = self.wait(state, (ticket, deadline), Self::sleep_until_called);
+        let Ok(mut state) = self.wait(state, (ticket, deadline, false), Self::sleep_until_called);
         let result = collect(&mut state.reactor, ticket);
         self.leave(state);
         result
@@ -181,7 +181,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Waits for a submission that was begun.
     fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
-        match self.wait(state, (ticket, deadline), Self::sleep_until_decided) {
+        match self.wait(state, (ticket, deadline, true), Self::sleep_until_decided) {
             Err(verdict) => verdict,
             Ok(mut state) => {
                 let verdict = state.reactor.conclude(ticket);
@@ -192,15 +192,18 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Waits until the ticket is decided, or the deadline has come: sends what was begun, then drives or sleeps. An
-    /// error is the verdict, which another thread has collected.
+    /// error is the verdict, which another thread has collected. Only submissions show how long the nodes take: other
+    /// waits may be for other programs.
     fn wait<'a, V>(
         &'a self,
         mut state: Guard<'a, R>,
-        (ticket, deadline): (R::Ticket, Timestamp),
+        (ticket, deadline, is_submission): (R::Ticket, Timestamp, bool),
         sleep: impl Fn(&'a Self, Guard<'a, R>, &OwnWait<R::Ticket>, Duration) -> Result<Guard<'a, R>, V>,
     ) -> Result<Guard<'a, R>, V> {
         state.reactor.assign(ticket, None);
-        state.note_arrival();
+        if is_submission {
+            state.note_arrival();
+        }
         state.flush();
         let mut now = state.reactor.now();
         let wait = OwnWait { ticket, begun_at: now, batch: state.batch.number };
@@ -216,16 +219,18 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 state = self.drive(state, &wait, time);
             } else {
                 has_driven = false;
-                if state.hold_left(now).is_zero() {
+                if state.hold_to_end(now).is_zero() {
+                    // That may decide the ticket, when a connection turns out to be broken.
                     state.begin_next_batch(&self.submissions);
                     state.flush();
+                } else {
+                    let time = time.min(state.hold_to_end(now));
+                    state = sleep(self, state, &wait, time)?;
                 }
-                let time = time.min(state.hold_left(now));
-                state = sleep(self, state, &wait, time)?;
             }
             now = state.reactor.now();
         }
-        if has_driven {
+        if has_driven && is_submission {
             state.learn(now.since(wait.begun_at));
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
             while state.driver.is_absent() && state.is_batch_in_flight(now) && now < deadline {
@@ -238,7 +243,13 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Drives once: polls, and lets the reactor absorb what is ready.
     fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &OwnWait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
+        let was_decided = state.reactor.is_decided(wait.ticket);
         let hold = self.hold(&mut state, wait);
+        if state.reactor.is_decided(wait.ticket) != was_decided {
+            // By a connection that turned out to be broken.
+            return state;
+        }
+        state.driver_ends_hold = state.is_open;
         let alone = state.is_alone();
         let mut watch = state.reactor.watch(alone);
         state.driver = DriverState::Polling;
@@ -295,6 +306,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         if !state.driver.is_polling() {
             time = time.min(PATIENCE);
         }
+        let asleep_since = state.reactor.now();
         drop(state);
         let verdict = cell.wait(time);
         if let Some(verdict) = verdict {
@@ -304,7 +316,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = lock(&self.state);
         let is_undecided = state.unregister(waiter, &cell).is_some();
         // This thread was named, or the one that was has not come in time.
-        if is_undecided && !state.driver.is_polling() {
+        let is_late = state.reactor.now().since(asleep_since) >= PATIENCE;
+        if state.driver.is_named(&cell) || is_undecided && is_late && !state.driver.is_polling() {
             state.driver = DriverState::Absent;
         }
         let verdict = cell.take();
@@ -318,7 +331,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         }
     }
 
-    /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller drives or sleeps next.
+    /// Takes the mutex, and begins what was submitted before. `will_wait`: the caller submits, and waits for that.
     fn enter_state(&self, will_wait: bool) -> Guard<'_, R> {
         let mut state = lock(&self.state);
         state.begin_submitted(&self.submissions, will_wait);
@@ -327,6 +340,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Leaves the mutex: nothing stays unsent, and a thread drives if one has to.
     fn leave(&self, mut state: Guard<'_, R>) {
+        state.close_unknown_hold(&self.submissions);
         state.flush();
         state.name_next_driver(&self.submissions);
         if self.needs_helper(&mut state) {

@@ -19,6 +19,8 @@ pub(super) struct State<R: Reactor> {
     /// begins them. A driver that polls without knowing of the hold is not waited for: the threads that sleep do it
     /// when the hold is over.
     pub(super) is_open: bool,
+    /// Whether the driver ends its poll when the hold is over. Otherwise a thread that sleeps does.
+    pub(super) driver_ends_hold: bool,
     pub(super) batch: BatchInFlight,
     pub(super) helper: Helper,
     /// No helper is started any more.
@@ -81,7 +83,8 @@ impl<R: Reactor> State<R> {
             reactor,
             driver: DriverState::Absent,
             is_open: false,
-            batch: BatchInFlight { number: 0, pending: 0, held_until: now, begun_at: now },
+            driver_ends_hold: false,
+            batch: BatchInFlight { number: 1, pending: 0, held_until: now, begun_at: now },
             helper: Helper::Absent,
             is_closing: false,
             sleepers: Sleepers::new(),
@@ -126,7 +129,7 @@ impl<R: Reactor> State<R> {
         takes_verdict: bool,
     ) -> WaitSlot {
         self.company = SOLITUDE;
-        // Not as a part of the batch: it may be older.
+        // Not as a part of a batch, of which 1 is the first.
         let waiter = self.sleepers.insert(cell, (ticket, begun_at), takes_verdict, 0);
         self.reactor.assign(ticket, Some(waiter));
         waiter
@@ -216,6 +219,20 @@ impl<R: Reactor> State<R> {
     /// For how much longer submissions may stay in their queue. For any time, if they do not stay there.
     pub(super) fn hold_left(&self, now: Timestamp) -> Duration {
         if self.is_open { self.batch.held_until.since(now) } else { Duration::MAX }
+    }
+
+    /// For how long the present thread may sleep before it has to end the hold itself.
+    pub(super) fn hold_to_end(&self, now: Timestamp) -> Duration {
+        let is_unknown = self.driver.is_polling() && !self.driver_ends_hold;
+        if is_unknown { self.hold_left(now) } else { Duration::MAX }
+    }
+
+    /// Gives up a hold that the driver does not end, when the thread leaves that would have.
+    pub(super) fn close_unknown_hold(&mut self, submissions: &Submissions<R>) {
+        if self.is_open && self.driver.is_polling() && !self.driver_ends_hold {
+            self.is_open = false;
+            self.begin_submitted(submissions, false);
+        }
     }
 
     /// Whether others of the batch are still to be answered, and are worth waiting for.
