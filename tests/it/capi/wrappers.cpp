@@ -163,9 +163,10 @@ static void holding(const quorumlock::client &client)
     pollfd lost = {second.lost_descriptor(), POLLIN, 0};
     CHECK(poll(&lost, 1, 10000) == 1 && soon([&] { return losses == 1 && owned.use_count() == 1; }));
     CHECK(result_of([&] { second.ensure(0ms); }) == QUORUMLOCK_LEASE_LOST && !second.extend(1s) && !second.unlock());
-    mutex.watchdog().watchdog_period(50ms).watchdog_notify_before(20ms).watchdog_max_extensions(1000).watchdog_max_duration(60s);
+    // A busy machine may let the watchdog wait for hundreds of milliseconds.
+    mutex.ttl(2s).watchdog().watchdog_period(50ms).watchdog_notify_before(20ms).watchdog_max_extensions(1000).watchdog_max_duration(60s);
     auto watched = mutex.lock();
-    std::this_thread::sleep_for(600ms);
+    std::this_thread::sleep_for(2500ms);
     watched.ensure(1ms);
     CHECK(watched.unlock());
     mutex.watchdog(false).fenced(false);
