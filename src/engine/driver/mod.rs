@@ -41,7 +41,6 @@ use crate::algorithm::time::Timestamp;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock};
 pub(crate) use reactor::Reactor;
 use state::{DriverState, State};
-use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use submissions::Submissions;
@@ -69,6 +68,8 @@ type Guard<'a, R> = MutexGuard<'a, State<R>>;
 /// One thread's wait for its ticket.
 struct OwnWait<T> {
     ticket: T,
+    /// Whether its verdict can be stored where the thread sleeps.
+    is_submission: bool,
     /// When it was begun, and with which batch.
     begun_at: Timestamp,
     batch: u64,
@@ -144,7 +145,9 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = self.enter_state(false);
         let now = state.reactor.now();
         let (ticket, deadline) = state.act(|reactor, decided| begin(reactor, now, decided));
-        let Ok(mut state) = self.wait(state, (ticket, deadline, false), Self::sleep_until_called);
+        // No verdict is stored for a thread that looks for itself.
+        let waited = self.wait(state, (ticket, deadline), false);
+        let mut state = waited.unwrap_or_else(|_| lock(&self.state));
         let result = collect(&mut state.reactor, ticket);
         self.leave(state);
         result
@@ -181,7 +184,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
 
     /// Waits for a submission that was begun.
     fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
-        match self.wait(state, (ticket, deadline, true), Self::sleep_until_decided) {
+        match self.wait(state, (ticket, deadline), true) {
             Err(verdict) => verdict,
             Ok(mut state) => {
                 let verdict = state.reactor.conclude(ticket);
@@ -194,19 +197,19 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// Waits until the ticket is decided, or the deadline has come: sends what was begun, then drives or sleeps. An
     /// error is the verdict, which another thread has collected. Only submissions show how long the nodes take: other
     /// waits may be for other programs.
-    fn wait<'a, V>(
+    fn wait<'a>(
         &'a self,
         mut state: Guard<'a, R>,
-        (ticket, deadline, is_submission): (R::Ticket, Timestamp, bool),
-        sleep: impl Fn(&'a Self, Guard<'a, R>, &OwnWait<R::Ticket>, Duration) -> Result<Guard<'a, R>, V>,
-    ) -> Result<Guard<'a, R>, V> {
+        (ticket, deadline): (R::Ticket, Timestamp),
+        is_submission: bool,
+    ) -> Result<Guard<'a, R>, R::Verdict> {
         state.reactor.assign(ticket, None);
         if is_submission {
             state.note_arrival();
         }
         state.flush();
         let mut now = state.reactor.now();
-        let wait = OwnWait { ticket, begun_at: now, batch: state.batch.number };
+        let wait = OwnWait { ticket, is_submission, begun_at: now, batch: state.batch.number };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             if now >= deadline {
@@ -225,7 +228,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     state.flush();
                 } else {
                     let time = time.min(state.hold_to_end(now));
-                    state = sleep(self, state, &wait, time)?;
+                    state = self.sleep(state, &wait, time)?;
                 }
             }
             now = state.reactor.now();
@@ -273,36 +276,16 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         state.hold_left(now)
     }
 
-    /// Sleeps until the ticket is decided, the thread is called to drive, or the time is up.
-    fn sleep_until_called<'a>(
-        &'a self,
-        state: Guard<'a, R>,
-        wait: &OwnWait<R::Ticket>,
-        time: Duration,
-    ) -> Result<Guard<'a, R>, Infallible> {
-        // No verdict is stored for a thread that looks for itself.
-        self.sleep(state, wait, time, false).or_else(|_| Ok(lock(&self.state)))
-    }
-
-    /// The same. An error is the verdict.
-    fn sleep_until_decided<'a>(
-        &'a self,
-        state: Guard<'a, R>,
-        wait: &OwnWait<R::Ticket>,
-        time: Duration,
-    ) -> Result<Guard<'a, R>, R::Verdict> {
-        self.sleep(state, wait, time, true)
-    }
-
+    /// Sleeps until the ticket is decided, the thread is called to drive, or the time is up. An error is the verdict on
+    /// a submission.
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
         wait: &OwnWait<R::Ticket>,
         mut time: Duration,
-        takes_verdict: bool,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         let cell = self.cells.take();
-        let waiter = state.register(&cell, (wait.ticket, wait.begun_at), takes_verdict);
+        let waiter = state.register(&cell, (wait.ticket, wait.begun_at), wait.is_submission);
         if !state.driver.is_polling() {
             time = time.min(PATIENCE);
         }
