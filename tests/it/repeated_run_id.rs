@@ -6,6 +6,7 @@
 use crate::clients::{SOON, client_of, long_lock, take};
 use crate::support::fake::{Act, Event, Fake, healthy, is, say};
 use crate::support::process::eventually;
+use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::{Cause, ExtendOutcome, NodeState, Redlock, ReleaseOutcome};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use std::time::Duration;
 /// Clients that are built one after the other: some connect to the genuine server first, others to the fake.
 const CLIENTS: usize = 20;
 const NODE_TIMEOUT: Duration = Duration::from_millis(600);
+/// Round trip of a server that is met after a near one.
+const FAR: Duration = Duration::from_millis(50);
 
 /// Answers INFO as the server does, and every command that sets, extends or deletes a key with `answer`.
 fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> Fake {
@@ -30,7 +33,11 @@ fn repeating_fake(server: &Server, set: &'static str, script: &'static str) -> F
 
 /// A client of two servers and the fake, which repeats the run id of the first one, at any place in the list.
 fn client(servers: &[Server], fake: &Fake, number: usize) -> Redlock {
-    let mut urls = vec![servers[0].url(), servers[1].url()];
+    client_of_urls([servers[0].url(), servers[1].url()], fake, number)
+}
+
+fn client_of_urls(servers: [String; 2], fake: &Fake, number: usize) -> Redlock {
+    let mut urls = Vec::from(servers);
     urls.insert(number % 3, fake.url());
     Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(2)).release_notifications(false).build().unwrap()
 }
@@ -46,9 +53,13 @@ fn has_vote(client: &Redlock, fake: &Fake) -> bool {
 fn a_node_with_a_false_run_id_that_refuses_does_not_prevent_a_lock() {
     let servers = Server::several(2).unwrap();
     let fake = repeating_fake(&servers[0], "$-1\r\n", ":-1\r\n");
+    // The genuine server is met second by half of the clients.
+    let far = Proxy::before(servers[0].port());
+    far.delay(FAR);
     let mut fake_votes = 0;
     for number in 0..CLIENTS {
-        let client = client(&servers, &fake, number);
+        let genuine = if number < CLIENTS / 2 { servers[0].url() } else { far.url() };
+        let client = client_of_urls([genuine, servers[1].url()], &fake, number);
         for _ in 0..2 {
             let mut guard = long_lock(&client, "k").try_lock().unwrap().expect("a majority is free");
             assert_eq!(guard.extend(Duration::from_secs(30)).unwrap(), ExtendOutcome::Extended, "{:?}", client.nodes());

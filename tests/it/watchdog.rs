@@ -18,7 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
-const TTL: Duration = Duration::from_millis(300);
+/// A machine may hold every program up for a part of it.
+const TTL: Duration = Duration::from_secs(1);
 /// As the kernel shows the name of the watchdog's thread.
 const THREAD: &str = "quorumlock watc";
 /// How many releases race an extension, and the variable that sets another number.
@@ -70,7 +71,7 @@ fn a_watched_lock_is_held_for_long_with_one_node_hung_and_one_killed() {
     assert_eq!(take(&long_lock(&mine, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     servers[0].pause().unwrap();
     servers[1].kill();
-    let guard = is_held_for(Duration::from_secs(2), &watched(&mine, TTL));
+    let guard = is_held_for(TTL * 3, &watched(&mine, TTL));
     assert!(guard.remaining() <= TTL);
     assert!(long_lock(&theirs, KEY).try_lock().unwrap().is_none());
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
@@ -84,7 +85,7 @@ fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() 
     assert_eq!(take(&long_lock(&client, "before")).unlock().unwrap(), ReleaseOutcome::Released);
     for hung in &servers[..2] {
         hung.pause().unwrap();
-        let guard = is_held_for(TTL * 4, &watched(&client, TTL));
+        let guard = is_held_for(TTL * 3, &watched(&client, TTL));
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
 }
@@ -94,7 +95,7 @@ fn a_node_timeout_as_long_as_the_time_to_live_costs_no_lock_when_a_node_hangs() 
 fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     let servers = Server::several(3).unwrap();
     // A batch waits for this long.
-    let client = builder(&servers).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let client = builder(&servers).node_timeout(TTL * 2).build().unwrap();
     let long = take(&long_lock(&client, "long").watchdog(Watchdog::new().period(Duration::from_secs(1))));
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "long").is_some())));
     thread::sleep(Duration::from_millis(950));
@@ -153,7 +154,7 @@ fn a_limited_time_of_extension_is_kept_and_then_the_lock_is_lost() {
     let start = Instant::now();
     let taken = runs_out(&guard).duration_since(start);
     // No extension begins after the limit, and the last one does not begin long before.
-    assert!(taken < limit + TTL + SLACK, "{taken:?}");
+    assert!(taken < limit + TTL + TTL / 6, "{taken:?}");
     assert!(taken > limit + TTL / 3, "{taken:?}");
     drop(guard);
     gone_for_good(&servers, KEY);
@@ -381,7 +382,7 @@ fn reads(server: &Server) -> u64 {
 fn the_thread_is_started_when_needed_and_ends_with_the_last_handle() {
     alone("watchdog::the_thread_is_started_when_needed_and_ends_with_the_last_handle", || {
         let servers = Server::several(3).unwrap();
-        let client = short_timeout_client(&servers);
+        let client = client(&servers);
         assert_eq!(take(&long_lock(&client, KEY)).unlock().unwrap(), ReleaseOutcome::Released);
         assert!(threads_named(THREAD).is_empty(), "no watchdog was asked for");
         let guard = take(&watched(&client, TTL));
