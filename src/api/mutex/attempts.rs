@@ -52,12 +52,14 @@ impl<'a> Attempts<'a> {
         let mut machine = Acquire::new(config, started);
         if let Some(ticket) = &ticket {
             let is_fresh = |held_at| client.engine().now().since(held_at) < settings.node_timeout;
-            if ticket.held_at().is_some_and(is_fresh) {
-                machine.was_held();
-            }
-            // The queue's head before this call may have found permanent faults: their time goes on to count.
-            if let Some(since) = ticket.unavailability().and_then(|found| found.quorum_impossible_since) {
-                machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+            match ticket.held_at() {
+                Ok(held_at) if is_fresh(held_at) => machine.was_held(),
+                Ok(_) => {}
+                // The queue's head before this call may have found permanent faults: their time goes on to count.
+                Err(Unavailability { quorum_impossible_since: Some(since), .. }) => {
+                    machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+                }
+                Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
             if machine.may_defer(started) && client.engine().must_defer(key, call.is_handed_on) {

@@ -227,21 +227,16 @@ impl QueueTicket<'_> {
         self.with_waiters(|waiters| waiters.unavailability = Some(found));
     }
 
-    /// Why it is not known that the lock is held, if it is not: what the last attempt of the head ran into, or that no
-    /// attempt has ended yet.
-    pub(crate) fn unavailability(&self) -> Option<Unavailability> {
-        let found = |waiters: &mut Waiters| match waiters.is_known_held() {
-            true => None,
-            false => Some(waiters.unavailability.clone().unwrap_or_default()),
+    /// When a quorum last answered that the lock is held, or a guard of this client last held it.
+    ///
+    /// # Errors
+    /// It is not known whether the lock is held: what the last attempt of the head ran into, if one has ended.
+    pub(crate) fn held_at(&self) -> Result<Timestamp, Unavailability> {
+        let held_at = |waiters: &mut Waiters| match waiters.is_known_held() {
+            true => Ok(waiters.available_at),
+            false => Err(waiters.unavailability.clone().unwrap_or_default()),
         };
-        self.with_waiters(found).flatten()
-    }
-
-    /// When a quorum last answered that the lock is held, or a guard of this client last held it, if nothing else has
-    /// been found since.
-    pub(crate) fn held_at(&self) -> Option<Timestamp> {
-        let held_at = |waiters: &mut Waiters| waiters.is_known_held().then_some(waiters.available_at);
-        self.with_waiters(held_at).flatten()
+        self.with_waiters(held_at).unwrap_or_else(|| Err(Unavailability::default()))
     }
 
     fn with_waiters<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {

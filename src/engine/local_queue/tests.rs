@@ -102,10 +102,10 @@ fn an_expired_guard_does_not_remove_its_successor() {
 fn before_the_first_answer_no_thread_finds_the_lock_held() {
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
-    assert!(behind.unavailability().is_some());
+    assert!(behind.held_at().is_err());
     let hold = held_by(9);
     head.hold(hold, Validity::until(lease_at(50)), clocks(5));
-    assert!(behind.unavailability().is_none());
+    assert!(behind.held_at().is_ok());
     let last = queues.join(&key, clocks(6)).0;
     assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
     queues.release(&key, hold, at(9));
@@ -113,7 +113,7 @@ fn before_the_first_answer_no_thread_finds_the_lock_held() {
     drop((behind, last));
     // A guard that was taken without a queue.
     queues.hold(&key, hold, Validity::until(lease_at(99)), clocks(10));
-    assert!(queues.join(&key, clocks(11)).0.unavailability().is_none());
+    assert!(queues.join(&key, clocks(11)).0.held_at().is_ok());
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
     let (queues, key) = (Queues::default(), Arc::from("k"));
     let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
     head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
-    assert_eq!(behind.unavailability().unwrap().answered.len(), 1);
+    assert_eq!(behind.held_at().unwrap_err().answered.len(), 1);
     head.note_answered(at(7));
-    assert!(behind.unavailability().is_none());
+    assert!(behind.held_at().is_ok());
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Head(at(7)));
