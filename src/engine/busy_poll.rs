@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How many waits are a period of the trial.
 const WAITS: u32 = 32;
+/// Of a wait that does not spin, so many hundredths: to spin costs other threads and servers a processor.
+const MOST: u32 = 94;
 
 /// Whether a busy poll pays.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(super) struct Spin {
 impl Spin {
     /// Spins for this long at most; zero is never.
     pub(super) fn new(limit: Duration) -> Spin {
-        Spin { limit, trial: Trial::new(WAITS) }
+        Spin { limit, trial: Trial::new(WAITS, MOST) }
     }
 
     /// For how long the next poll may spin.

@@ -2,7 +2,7 @@
 //!
 //! What pays depends on what the client cannot see: how far the servers are, how many processors there are for them,
 //! what else runs on the machine. So both ways are tried, each for a while, again and again; in between, the one is
-//! used that took less time.
+//! used that took less time, by so much as the one way costs or saves otherwise.
 
 use std::time::Duration;
 
@@ -12,28 +12,29 @@ const CYCLE: u32 = 32;
 const SETTLING: u32 = 4;
 /// A time counts as so many times the average at most: what was interrupted says nothing.
 const OUTLIER: u32 = 4;
-/// The costlier way is used only where it gains more than this part.
-const GAIN: u32 = 16;
 
 /// What both ways took lately.
 #[derive(Debug)]
 pub(super) struct Trial {
     /// How many times are counted in a period.
     length: u32,
+    /// The one way is used where it takes at most so many hundredths of the time of the other one: it may cost something
+    /// else, or save it.
+    most: u32,
     period: u32,
     count: u32,
     sum: Duration,
-    /// The average of the latest period without, and with.
+    /// The averages of periods without, and with. The latest one counts for half.
     averages: [Duration; 2],
     is_on: bool,
 }
 
 impl Trial {
-    pub(super) fn new(length: u32) -> Trial {
-        Trial { length, period: 0, count: 0, sum: Duration::ZERO, averages: [Duration::ZERO; 2], is_on: true }
+    pub(super) fn new(length: u32, most: u32) -> Trial {
+        Trial { length, most, period: 0, count: 0, sum: Duration::ZERO, averages: [Duration::ZERO; 2], is_on: true }
     }
 
-    /// Whether the costlier way is to be used now.
+    /// Whether the one way is to be used now.
     pub(super) fn is_on(&self) -> bool {
         self.is_on
     }
@@ -48,14 +49,15 @@ impl Trial {
         if self.count < self.length {
             return;
         }
-        *average = self.sum / (self.length - self.length / SETTLING);
+        let latest = self.sum / (self.length - self.length / SETTLING);
+        *average = if average.is_zero() { latest } else { (*average + latest) / 2 };
         (self.count, self.sum) = (0, Duration::ZERO);
         self.period = (self.period + 1) % CYCLE;
         let [without, with] = self.averages;
         self.is_on = match self.period {
             0 => true,
             1 => false,
-            _ => with < without - without / GAIN,
+            _ => with * 100 <= without * self.most,
         };
     }
 }
@@ -68,7 +70,7 @@ mod tests {
 
     /// Of a hundred, how many times it is on when both ways take this long, in microseconds.
     fn share(with: u64, without: u64) -> u32 {
-        let mut trial = Trial::new(LENGTH);
+        let mut trial = Trial::new(LENGTH, 94);
         let count = 10 * CYCLE * LENGTH;
         let mut on = 0;
         for _ in 0..count {
@@ -87,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_time_that_was_interrupted_changes_little() {
-        let mut trial = Trial::new(LENGTH);
+        let mut trial = Trial::new(LENGTH, 94);
         let mut on = 0;
         for number in 0..10 * CYCLE * LENGTH {
             on += u32::from(trial.is_on());
@@ -100,17 +102,17 @@ mod tests {
 
     #[test]
     fn what_changes_is_noticed() {
-        let mut trial = Trial::new(LENGTH);
+        let mut trial = Trial::new(LENGTH, 94);
         let mut turn = |with, without| {
             let mut on = 0;
-            for _ in 0..2 * CYCLE * LENGTH {
+            for _ in 0..4 * CYCLE * LENGTH {
                 on += u32::from(trial.is_on());
                 trial.learn(Duration::from_micros(if trial.is_on() { with } else { without }));
             }
             on
         };
-        assert!(turn(60, 100) > CYCLE * LENGTH);
-        assert!(turn(200, 100) < CYCLE * LENGTH);
-        assert!(turn(50, 100) > CYCLE * LENGTH);
+        assert!(turn(60, 100) > 2 * CYCLE * LENGTH);
+        assert!(turn(200, 100) < 2 * CYCLE * LENGTH);
+        assert!(turn(50, 100) > 2 * CYCLE * LENGTH);
     }
 }

@@ -68,8 +68,8 @@ type Guard<'a, R> = MutexGuard<'a, State<R>>;
 /// One thread's wait for its ticket.
 struct OwnWait<T> {
     ticket: T,
-    /// Whether its verdict can be stored where the thread sleeps.
-    is_submission: bool,
+    /// When it was submitted. None: its verdict cannot be stored where the thread sleeps.
+    submitted_at: Option<Timestamp>,
     /// When it was begun, and with which batch.
     begun_at: Timestamp,
     batch: u64,
@@ -105,7 +105,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 let mut state = self.enter_state(true);
                 let (ticket, has_to_connect) = state.act(|reactor, decided| reactor.begin(submission, decided));
                 queued();
-                self.see_through(state, ticket, deadline(has_to_connect))
+                self.see_through(state, ticket, now, deadline(has_to_connect))
             }
         }
     }
@@ -146,7 +146,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let now = state.reactor.now();
         let (ticket, deadline) = state.act(|reactor, decided| begin(reactor, now, decided));
         // No verdict is stored for a thread that looks for itself.
-        let waited = self.wait(state, (ticket, deadline), false);
+        let waited = self.wait(state, (ticket, deadline), None);
         let mut state = waited.unwrap_or_else(|_| lock(&self.state));
         let result = collect(&mut state.reactor, ticket);
         self.leave(state);
@@ -176,15 +176,21 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 && let Some(ticket) = state.unregister(begun.waiter, &cell)
             {
                 self.cells.put(cell);
-                return self.see_through(state, ticket, deadline(begun.has_to_connect));
+                return self.see_through(state, ticket, now, deadline(begun.has_to_connect));
             }
             self.leave(state);
         }
     }
 
     /// Waits for a submission that was begun.
-    fn see_through(&self, state: Guard<'_, R>, ticket: R::Ticket, deadline: Timestamp) -> R::Verdict {
-        match self.wait(state, (ticket, deadline), true) {
+    fn see_through(
+        &self,
+        state: Guard<'_, R>,
+        ticket: R::Ticket,
+        submitted_at: Timestamp,
+        deadline: Timestamp,
+    ) -> R::Verdict {
+        match self.wait(state, (ticket, deadline), Some(submitted_at)) {
             Err(verdict) => verdict,
             Ok(mut state) => {
                 let verdict = state.reactor.conclude(ticket);
@@ -201,15 +207,15 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         &'a self,
         mut state: Guard<'a, R>,
         (ticket, deadline): (R::Ticket, Timestamp),
-        is_submission: bool,
+        submitted_at: Option<Timestamp>,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         state.reactor.assign(ticket, None);
-        if is_submission {
+        if submitted_at.is_some() {
             state.note_arrival();
         }
         state.flush();
         let mut now = state.reactor.now();
-        let wait = OwnWait { ticket, is_submission, begun_at: now, batch: state.batch.number };
+        let wait = OwnWait { ticket, submitted_at, begun_at: now, batch: state.batch.number };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             if now >= deadline {
@@ -233,8 +239,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             }
             now = state.reactor.now();
         }
-        if has_driven && is_submission {
-            state.learn(now.since(wait.begun_at));
+        if let (true, Some(submitted_at)) = (has_driven, submitted_at) {
+            state.learn(now.since(wait.begun_at), now.since(submitted_at));
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
             while state.driver.is_absent() && state.is_batch_in_flight(now) && now < deadline {
                 state = self.drive(state, &wait, deadline.since(now));
@@ -285,7 +291,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         mut time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         let cell = self.cells.take();
-        let waiter = state.register(&cell, (wait.ticket, wait.begun_at), wait.is_submission);
+        let since = wait.submitted_at.unwrap_or(wait.begun_at);
+        let waiter = state.register(&cell, (wait.ticket, since), wait.submitted_at.is_some());
         if !state.driver.is_polling() {
             time = time.min(PATIENCE);
         }

@@ -245,10 +245,11 @@ impl<R: Reactor> State<R> {
         self.hold.note_in_flight(self.sleepers.len() + usize::from(self.driver.is_polling()) + 1);
     }
 
-    /// Counts how long the driver's own ticket has taken, alone or with others.
-    pub(super) fn learn(&mut self, time: Duration) {
+    /// Counts how long the driver's own ticket has taken, alone or with others: from its begin, and from its
+    /// submission.
+    pub(super) fn learn(&mut self, time: Duration, since_submission: Duration) {
         self.hold.note_batch(time);
-        self.hold.note_submission(time);
+        self.hold.note_submission(since_submission);
         if self.sleepers.is_empty() {
             self.company = self.company.saturating_sub(1);
         }
