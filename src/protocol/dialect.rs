@@ -84,16 +84,16 @@ impl TriedDialects {
         TriedDialects { last, set: self.set | 1 << last as u8, ..self }
     }
 
-    /// The answer, or `None` when it is worth another dialect. `commands` is what the user needs for one of them.
-    pub(super) fn take(&mut self, answer: Answer, dialects: &[Dialect], commands: &'static str) -> Option<Answer> {
-        let Answer::WrongDialect(cause) = answer else { return Some(answer) };
+    /// The node does not support the dialect that it was sent in last: the fault, unless it is worth another dialect.
+    /// `commands` is what the user needs for one of them.
+    pub(super) fn refused(&mut self, cause: Cause, dialects: &[Dialect], commands: &'static str) -> Option<Fault> {
         self.denied |= cause == Cause::NoPermission;
         if self.next(self.last, dialects).is_some() {
             return None;
         }
         // Of all the reasons, permission is the one that an operator can change.
         let cause = if self.denied { Cause::NoPermission } else { cause };
-        Some(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause).with(Detail::Command(commands)))))
+        Some(Fault::new(Phase::Reply, cause).with(Detail::Command(commands)))
     }
 
     fn next(self, preferred: Dialect, dialects: &[Dialect]) -> Option<Dialect> {
@@ -107,22 +107,19 @@ mod tests {
     use super::Dialect::{Delex, Delifeq, Eval, Evalsha};
     use super::*;
 
-    const UNKNOWN: Answer = Answer::WrongDialect(Cause::Server("ERR"));
-    const DENIED: Answer = Answer::WrongDialect(Cause::NoPermission);
-    const GRANTED: Answer = Answer::Vote(Vote::Granted);
+    const UNKNOWN: Cause = Cause::Server("ERR");
+    const DENIED: Cause = Cause::NoPermission;
 
-    /// The dialects that a node is asked in when it answers this, and the answer that comes of it.
-    fn asked(first: Dialect, preferred: &mut Dialect, answers: &[Answer]) -> (Vec<Dialect>, Option<Answer>) {
+    /// The dialects that a node is asked in when it refuses so many for these causes, and the fault that comes of it.
+    fn asked(first: Dialect, preferred: &mut Dialect, refusals: &[Cause]) -> (Vec<Dialect>, Option<Fault>) {
         let (mut tried, mut dialects) = (TriedDialects::first(first), vec![first]);
-        for (turn, &answer) in answers.iter().enumerate() {
-            if turn > 0 {
-                tried = tried.again(*preferred, &Dialect::FOR_RELEASE);
-                *preferred = tried.last();
-                dialects.push(tried.last());
+        for &cause in refusals {
+            if let Some(fault) = tried.refused(cause, &Dialect::FOR_RELEASE, "THIS or THAT") {
+                return (dialects, Some(fault));
             }
-            if let Some(answer) = tried.take(answer, &Dialect::FOR_RELEASE, "THIS or THAT") {
-                return (dialects, Some(answer));
-            }
+            tried = tried.again(*preferred, &Dialect::FOR_RELEASE);
+            *preferred = tried.last();
+            dialects.push(tried.last());
         }
         (dialects, None)
     }
@@ -130,26 +127,21 @@ mod tests {
     #[test]
     fn each_dialect_is_tried_once_and_what_was_understood_is_preferred() {
         let mut preferred = Delifeq;
-        assert_eq!(asked(Delifeq, &mut preferred, &[GRANTED]), (vec![Delifeq], Some(GRANTED)));
-        assert_eq!(asked(Delifeq, &mut preferred, &[UNKNOWN, DENIED, GRANTED]), {
-            (vec![Delifeq, Eval, Delex], Some(GRANTED))
-        });
+        assert_eq!(asked(Delifeq, &mut preferred, &[]), (vec![Delifeq], None));
+        assert_eq!(asked(Delifeq, &mut preferred, &[UNKNOWN, DENIED]), (vec![Delifeq, Eval, Delex], None));
         assert_eq!(preferred, Delex);
-        assert_eq!(asked(Delex, &mut preferred, &[UNKNOWN]), (vec![Delex], None));
+        assert_eq!(asked(Delex, &mut preferred, &[UNKNOWN]), (vec![Delex, Eval], None));
     }
 
     #[test]
     fn a_hash_that_is_refused_leaves_the_text_to_be_tried() {
         let mut preferred = Eval;
-        assert_eq!(asked(Evalsha, &mut preferred, &[UNKNOWN, GRANTED]), (vec![Evalsha, Eval], Some(GRANTED)));
+        assert_eq!(asked(Evalsha, &mut preferred, &[UNKNOWN]), (vec![Evalsha, Eval], None));
     }
 
     #[test]
     fn when_no_dialect_is_left_permission_is_the_reason_to_report() {
-        let fault = |cause| {
-            let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("THIS or THAT"));
-            Some(Answer::Vote(Vote::Fault(fault)))
-        };
+        let fault = |cause| Some(Fault::new(Phase::Reply, cause));
         assert_eq!(asked(Eval, &mut Eval.clone(), &[UNKNOWN; 3]).1, fault(Cause::Server("ERR")));
         assert_eq!(asked(Eval, &mut Eval.clone(), &[UNKNOWN, DENIED, UNKNOWN]).1, fault(Cause::NoPermission));
     }
@@ -157,8 +149,8 @@ mod tests {
     #[test]
     fn requests_under_way_together_settle_on_one_dialect() {
         let [mut first, mut second] = [TriedDialects::first(Eval); 2];
-        let take = |tried: &mut TriedDialects| tried.take(UNKNOWN, &Dialect::FOR_RELEASE, "");
-        assert_eq!((take(&mut first), take(&mut second)), (None, None));
+        let refused = |tried: &mut TriedDialects| tried.refused(UNKNOWN, &Dialect::FOR_RELEASE, "");
+        assert_eq!((refused(&mut first), refused(&mut second)), (None, None));
         let preferred = first.again(Eval, &Dialect::FOR_RELEASE).last();
         assert_eq!(preferred, Delifeq);
         assert_eq!(second.again(preferred, &Dialect::FOR_RELEASE).last(), Delifeq);

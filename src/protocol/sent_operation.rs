@@ -8,7 +8,6 @@ use super::{command, extension, fenced};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
-use crate::algorithm::vote::Vote;
 
 /// Names the round that a request belongs to. A slot is used again; its generation then differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +38,7 @@ impl SentOperation {
     }
 
     /// Writes the command.
-    pub(super) fn write(self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+    fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
         let dialect = self.tried.last();
         match self.operation {
             Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
@@ -53,7 +52,7 @@ impl SentOperation {
     ///
     /// # Errors
     /// A reply that this operation never has.
-    pub(super) fn parse_reply(self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         let dialect = self.tried.last();
         match self.operation {
             Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
@@ -81,11 +80,11 @@ impl EncodedOperation {
     }
 
     /// Writes the command.
-    pub(super) fn write(&mut self, sent: SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        if self.sent != Some(sent) {
+    pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+        if self.sent != Some(*sent) {
             self.clear();
             sent.write(&mut self.bytes, key, token);
-            self.sent = Some(sent);
+            self.sent = Some(*sent);
         }
         out.extend_from_slice(&self.bytes);
     }
@@ -128,16 +127,16 @@ pub enum HandshakeState {
 
 impl HandshakeState {
     /// Whether this is another URL of a server that has its vote already, or seems to be.
-    pub fn is_duplicate(self) -> bool {
+    pub fn is_duplicate(&self) -> bool {
         matches!(self, HandshakeState::Rejected(Fault { cause: Cause::Duplicate(_), .. }))
     }
 
-    /// A vote, unless the node may not vote. Not even a refusal counts then: of two URLs that lead to one server, the
-    /// second is refused because of our own key.
-    pub(super) fn counted(self, vote: Vote) -> Vote {
+    /// The fault that its votes count as, if the node may not vote. Not even a refusal counts then: of two URLs that
+    /// lead to one server, the second is refused because of our own key.
+    pub(super) fn rejection(&self) -> Option<&Fault> {
         match self {
-            HandshakeState::Rejected(fault) => Vote::Fault(fault),
-            HandshakeState::Pending | HandshakeState::Accepted => vote,
+            HandshakeState::Rejected(fault) => Some(fault),
+            HandshakeState::Pending | HandshakeState::Accepted => None,
         }
     }
 }

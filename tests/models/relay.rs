@@ -212,7 +212,7 @@ impl Reactor for Nodes {
             if !watch.sees(line) {
                 return true;
             }
-            self.rounds.vote(ticket, NodeId::new(line.node), vote, bells);
+            self.rounds.vote(ticket, NodeId::new(line.node), &vote, bells);
             self.rounds.unrefer(ticket);
             false
         });

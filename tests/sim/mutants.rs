@@ -105,8 +105,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "late reply shifted by one",
         file: "protocol/session/operations.rs",
         edits: &[(
-            "        encoded.write(sent, self.traffic.end(), key, token);\n",
-            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(sent, self.traffic.end(), key, token);\n",
+            "        encoded.write(&sent, self.traffic.end(), key, token);\n",
+            "        let is_late = self.traffic.waiting_since().is_some_and(|since| now.since(since) > std::time::Duration::from_millis(50));\n        if is_late && matches!(sent.operation, Operation::Acquire { fence: None, .. }) {\n            self.expected.pop_front();\n            self.traffic.answered(0);\n        }\n        encoded.write(&sent, self.traffic.end(), key, token);\n",
         )],
     },
     Mutant {
@@ -121,8 +121,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "a timeout counts as a refusal",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "                let fault = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);",
-            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, Vote::Refused, notify);",
+            "                let fault = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
+            "                let _ = self.node(node).fault_at_deadline(now);\n                self.rounds.vote(ticket, node, &Vote::Refused, notify);",
         )],
     },
     Mutant {
@@ -138,7 +138,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         file: "engine/nodes/mod.rs",
         edits: &[(
             "Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),",
-            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);\n                }",
+            "Abandoned::Release => {\n                    let _ = is_closed_in_use;\n                    self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);\n                }",
         )],
     },
     Mutant {
@@ -377,7 +377,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the first flight of a restarted node counts",
         file: "engine/nodes/dispatch.rs",
         edits: &[
-            ("                    self.filter(node).on_handshake();\n", "                    is_new = true;\n"),
+            ("                self.filter(node).on_handshake();\n", "                    is_new = true;\n"),
             (
                 "        let mut is_answered = false;\n        while self.node",
                 "        let (mut is_answered, mut is_new) = (false, false);\n        while self.node",
@@ -408,8 +408,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "rounds leak when a connection is lost",
         file: "engine/nodes/mod.rs",
         edits: &[(
-            "self.rounds.vote(ticket, node, Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);",
-            "self.rounds.vote(ticket, node, Vote::Fault(fault), notify);",
+            "self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);\n                    self.rounds.unrefer(ticket);",
+            "self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);",
         )],
     },
     Mutant {

@@ -35,7 +35,7 @@ use crate::os::waker::Waker;
 use crate::protocol::dialect::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
-use crate::protocol::session::{HandshakeState, Session, SessionEvent};
+use crate::protocol::session::{HandshakeState, Session};
 use pending::PendingReleases;
 use race::{Progress, Race};
 use std::io;
@@ -351,14 +351,9 @@ impl NodeConnection {
         }
     }
 
-    /// The next event of the bytes read.
-    pub(super) fn next_event(&mut self, now: Timestamp) -> Result<Option<SessionEvent>, Fault> {
-        let event = self.session.next_event();
-        let event = event.map_err(|error| Fault::new(self.phase(), Cause::Protocol(error)))?;
-        if let Some(SessionEvent::Rejected(fault)) = event {
-            self.health.failed(fault, now, self.salt());
-        }
-        Ok(event)
+    /// The session has rejected the node.
+    pub(super) fn note_rejected(&mut self, fault: Fault, now: Timestamp) {
+        self.health.failed(fault, now, self.salt());
     }
 
     /// The node has answered whether a lock may be acquired or kept. A handshake is not enough, nor are the releases
@@ -372,7 +367,7 @@ impl NodeConnection {
     /// Takes the node's vote away on this connection.
     pub(super) fn reject(&mut self, fault: Fault, now: Timestamp) {
         self.session.reject(fault);
-        self.health.failed(fault, now, self.salt());
+        self.note_rejected(fault, now);
     }
 
     /// Whether a node that may not vote should be asked anew, on another connection, if it may by now. Until then the

@@ -54,41 +54,51 @@ impl Nodes {
     /// kept.
     fn dispatch(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> Result<bool, Fault> {
         let mut is_answered = false;
-        while self.node(node).session.traffic.has_input()
-            && let Some(event) = self.node_mut(node).next_event(now)?
-        {
-            match event {
-                SessionEvent::Answered(ticket, vote) => {
-                    self.take_subscriber_count(node, ticket, now);
-                    is_answered |= self.count_vote((ticket, node), (vote, None), now, notify);
-                }
-                SessionEvent::Endless(ticket) => self.rounds.note_endless(ticket, node),
-                SessionEvent::EndsWithin(ticket, left) => self.rounds.note_end(ticket, node, now.after(left)),
-                SessionEvent::Held(ticket, left) => {
-                    is_answered |= self.count_vote((ticket, node), (Vote::Refused, None), now, notify);
-                    self.rounds.note_end(ticket, node, now.after(left));
-                }
-                SessionEvent::Fenced(ticket, fence) => {
-                    is_answered |= self.count_vote((ticket, node), (Vote::Granted, Some(fence)), now, notify);
-                }
-                SessionEvent::NotRun(ticket, fault) => {
-                    self.take_subscriber_count(node, ticket, now);
-                    self.note_not_run(node, ticket, fault, now, notify);
-                }
-                SessionEvent::Published(ticket, count) => self.note_subscriber_count(ticket, count, now),
-                SessionEvent::Accepted => {
-                    self.filter(node).on_handshake();
-                    self.reject_duplicate(node, now);
-                }
-                SessionEvent::Rechecked => self.filter(node).on_recheck(),
-                SessionEvent::Rejected(fault) => self.filter(node).on_rejected(fault, now),
-                SessionEvent::WrongDialect(sent) => self.resend(node, sent, now),
+        while self.node(node).session.traffic.has_input() {
+            // Looked at where it stands: it is large, and this happens for each reply.
+            match &mut self.node_mut(node).session.next_event() {
+                Ok(Some(event)) => is_answered |= self.handle(event, node, now, notify),
+                Ok(None) => break,
+                Err(error) => return Err(Fault::new(self.node(node).phase(), Cause::Protocol(*error))),
             }
         }
         if let Some(fault) = self.node_mut(node).session.publisher.take_refusal() {
             self.subscribers.note_publish_denied(node, fault);
         }
         Ok(is_answered)
+    }
+
+    /// Hands out one event. True when it says whether a lock may be acquired or kept.
+    fn handle(&mut self, event: &mut SessionEvent, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
+        match event {
+            SessionEvent::Answered(ticket, vote) => {
+                self.take_subscriber_count(node, *ticket, now);
+                return self.count_vote((*ticket, node), (vote, None), now, notify);
+            }
+            SessionEvent::Endless(ticket) => self.rounds.note_endless(*ticket, node),
+            SessionEvent::EndsWithin(ticket, left) => self.rounds.note_end(*ticket, node, now.after(*left)),
+            SessionEvent::Held(ticket, left) => {
+                let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
+                self.rounds.note_end(*ticket, node, now.after(*left));
+                return is_usable;
+            }
+            SessionEvent::Fenced(ticket, fence) => {
+                return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
+            }
+            SessionEvent::NotRun(ticket, fault) => {
+                self.take_subscriber_count(node, *ticket, now);
+                self.note_not_run(node, *ticket, *fault, now, notify);
+            }
+            SessionEvent::Published(ticket, count) => self.note_subscriber_count(*ticket, *count, now),
+            SessionEvent::Accepted => {
+                self.filter(node).on_handshake();
+                self.reject_duplicate(node, now);
+            }
+            SessionEvent::Rechecked => self.filter(node).on_recheck(),
+            SessionEvent::Rejected(fault) => self.filter(node).on_rejected(*fault, now),
+            SessionEvent::WrongDialect(sent) => self.resend(node, *sent, now),
+        }
+        false
     }
 
     /// Queues an operation once more, in another dialect. An acquire is not repeated when its attempt is over: its
@@ -122,17 +132,19 @@ impl Nodes {
     fn count_vote(
         &mut self,
         (ticket, node): (Ticket, NodeId),
-        (vote, fence): (Vote, Option<FencingToken>),
+        (vote, fence): (&mut Vote, Option<FencingToken>),
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
         let purpose = self.rounds.purpose(ticket);
-        let vote = self.filter(node).filter_vote(purpose, vote, now);
-        let vote = self.credit_voter(node, ticket, vote);
-        if let (Vote::Granted, Some(fence)) = (vote, fence) {
+        self.filter(node).filter_vote(purpose, vote, now);
+        self.credit_voter(node, ticket, vote);
+        if let (Vote::Granted, Some(fence)) = (&*vote, fence) {
             self.rounds.record_fence(ticket, node, fence);
         }
-        let vote = if purpose == Some(Purpose::Release) { self.note_released(node, ticket, vote) } else { vote };
+        if purpose == Some(Purpose::Release) {
+            self.note_released(node, ticket, vote);
+        }
         self.rounds.vote(ticket, node, vote, notify);
         let is_usable = self.filter(node).note_vote(purpose, vote, now);
         self.rounds.unrefer(ticket);
@@ -152,13 +164,13 @@ impl Nodes {
     /// another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have more
     /// nodes in common than there are such servers, so that one server that lies about its run id makes no second
     /// holder.
-    fn credit_voter(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
-        match (vote, self.node(node).session.standing()) {
-            (Vote::Granted, HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. })) => {
-                self.rounds.granted_at(ticket, voter);
-                Vote::Fault(fault)
-            }
-            _ => vote,
+    fn credit_voter(&mut self, node: NodeId, ticket: Ticket, vote: &mut Vote) {
+        if let Vote::Granted = vote
+            && let HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. }) =
+                self.node(node).session.standing()
+        {
+            self.rounds.granted_at(ticket, voter);
+            *vote = Vote::Fault(fault);
         }
     }
 

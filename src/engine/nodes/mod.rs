@@ -240,7 +240,7 @@ impl Nodes {
         for (ticket, request) in abandoned {
             match request {
                 Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
-                    self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+                    self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
                     self.rounds.unrefer(ticket);
                 }
                 Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),
@@ -334,7 +334,7 @@ impl Reactor for Nodes {
         for node in self.undecided(ticket).iter() {
             if !self.rounds.is_decided(ticket) {
                 let fault = self.node(node).fault_at_deadline(now);
-                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
     }

@@ -58,7 +58,7 @@ impl Nodes {
         let round = self.rounds.round(ticket);
         let is_needed = round.is_some_and(|round| self.node(node).may_hold(round.conditions()));
         if !(is_needed && is_closed_in_use && self.rounds.resend(ticket, node)) {
-            self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+            self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
         match is_needed {
             true => self.defer_release(node, ticket),
@@ -66,12 +66,14 @@ impl Nodes {
         }
     }
 
-    /// The node has answered a release. Gives its vote.
-    pub(super) fn note_released(&mut self, node: NodeId, ticket: Ticket, vote: Vote) -> Vote {
+    /// The node has answered a release, with this vote.
+    pub(super) fn note_released(&mut self, node: NodeId, ticket: Ticket, vote: &mut Vote) {
         self.node_mut(node).pending.resume();
         let was_resent = self.rounds.round(ticket).is_some_and(|round| round.was_resent(node));
         // The first request may have deleted the key, and its answer be lost: which is not known.
-        if vote == Vote::Refused && was_resent { Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)) } else { vote }
+        if was_resent && *vote == Vote::Refused {
+            *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
+        }
     }
 
     /// The node could not run a release: keeps it for later.
@@ -84,9 +86,10 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) {
         let purpose = self.rounds.purpose(ticket);
-        let vote = self.filter(node).filter_vote(purpose, Vote::Fault(fault), now);
-        self.rounds.vote(ticket, node, vote, notify);
-        self.filter(node).note_vote(Some(Purpose::Release), vote, now);
+        let mut vote = Vote::Fault(fault);
+        self.filter(node).filter_vote(purpose, &mut vote, now);
+        self.rounds.vote(ticket, node, &vote, notify);
+        self.filter(node).note_vote(Some(Purpose::Release), &vote, now);
         self.node_mut(node).pending.refused(now);
         self.defer_release(node, ticket);
     }
@@ -177,7 +180,7 @@ impl Nodes {
     fn give_up_resending(&mut self, node: NodeId, fault: Fault, notify: &mut WaitSlots) {
         for ticket in self.connections[node.index()].pending.tickets() {
             if self.rounds.round(ticket).is_some_and(|round| round.was_resent(node)) {
-                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
     }

@@ -110,7 +110,7 @@ impl Nodes {
                 ready.insert(node);
                 continue;
             };
-            self.rounds.vote(ticket, node, vote, notify);
+            self.rounds.vote(ticket, node, &vote, notify);
         }
         let operation = Operation::Raise(self.commands.fence_of(agreement.fence()));
         self.queue(Command::new(ticket, key, token, operation), ready, now);
@@ -138,7 +138,7 @@ impl Nodes {
                 ready.insert(node);
             } else {
                 let fault = self.node(node).fault();
-                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
@@ -181,7 +181,7 @@ impl Nodes {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.defer_release(node, ticket);
             }
-            self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+            self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
         let operation = Operation::Release { hint, fence: self.commands.fence(fence) };
         self.queue(Command::new(ticket, key, token, operation), ready, now);
@@ -261,7 +261,7 @@ impl Nodes {
             if self.node(node).may_grant_for_another(now) && self.counts_duplicates(ticket) {
                 ready.insert(node);
             } else {
-                self.rounds.vote(ticket, node, Vote::Fault(fault), notify);
+                self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
             }
         }
         ready

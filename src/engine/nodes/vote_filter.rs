@@ -58,6 +58,7 @@ impl VoteFilter<'_> {
 
     /// The handshake was rejected, or the node has become a replica.
     pub(super) fn on_rejected(&mut self, fault: Fault, now: Timestamp) {
+        self.connection.note_rejected(fault, now);
         self.connection.learn_server_info();
         if fault.cause == Cause::NotMaster {
             self.connection.quarantine.turn_replica();
@@ -88,9 +89,9 @@ impl VoteFilter<'_> {
         }
     }
 
-    /// What counts of a vote in a round for this purpose.
-    pub(super) fn filter_vote(&mut self, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> Vote {
-        if let Vote::Fault(fault) = vote
+    /// Leaves what counts of a vote in a round for this purpose.
+    pub(super) fn filter_vote(&mut self, purpose: Option<Purpose>, vote: &mut Vote, now: Timestamp) {
+        if let &mut Vote::Fault(fault) = vote
             && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"))
             && self.connection.session.standing() == HandshakeState::Accepted
         {
@@ -100,42 +101,42 @@ impl VoteFilter<'_> {
             self.connection.learn_server_info();
             self.connection.reject(fault, now);
             self.note_failure(fault, now);
-            return vote;
+            return;
         }
         let quarantine = &mut self.connection.quarantine;
         if !quarantine.is_on() {
-            return vote;
+            return;
         }
         if quarantine.end(self.clock.now()) {
             self.states.quarantine_ended(self.node);
-            return vote;
+            return;
         }
-        let left = Detail::Left(quarantine.remaining(self.clock.now()));
-        let counted = match purpose {
-            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(vote),
-            Some(Purpose::Extend(_)) => quarantine::of_extension(vote),
-            Some(Purpose::Release | Purpose::Wait) | None => vote,
+        *vote = match purpose {
+            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(*vote),
+            Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
+            Some(Purpose::Release | Purpose::Wait) | None => return,
         };
-        match counted {
-            Vote::Fault(fault) if fault.cause == Cause::Quarantined => Vote::Fault(fault.with(left)),
-            counted => counted,
+        if let Vote::Fault(fault) = vote
+            && fault.cause == Cause::Quarantined
+        {
+            fault.detail = Detail::Left(quarantine.remaining(self.clock.now()));
         }
     }
 
     /// Notes in the node's state what its vote says of the node. False when the node refuses every lock: then only a
     /// better answer to an attempt shows that it votes. A full server still extends locks.
-    pub(super) fn note_vote(&mut self, purpose: Option<Purpose>, vote: Vote, now: Timestamp) -> bool {
+    pub(super) fn note_vote(&mut self, purpose: Option<Purpose>, vote: &Vote, now: Timestamp) -> bool {
         match (purpose, vote) {
             // One lock cannot be served. Others can.
-            (_, Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
+            (_, &Vote::Fault(fault @ Fault { cause: Cause::UnexpectedValue | Cause::FenceAhead, .. })) => {
                 self.states.record_fault(self.node, fault);
             }
             (_, Vote::Fault(Fault { cause: Cause::Quarantined, .. } | Fault { phase: Phase::Handshake, .. })) => {}
-            (Some(Purpose::Acquire), Vote::Fault(fault)) => {
+            (Some(Purpose::Acquire), &Vote::Fault(fault)) => {
                 self.states.mark_refusing(self.node, fault, now);
                 return false;
             }
-            (_, Vote::Fault(fault)) => {
+            (_, &Vote::Fault(fault)) => {
                 if self.states.is_up(self.node) {
                     self.states.record_fault(self.node, fault);
                 }

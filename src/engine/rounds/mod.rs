@@ -312,14 +312,13 @@ impl Rounds {
         }
     }
 
-    /// Counts a vote, and notes the wait slot of a round that it decides. Gives what the round is for.
-    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: Vote, notify: &mut WaitSlots) -> Option<Purpose> {
-        let round = self.round_mut(ticket)?;
-        let purpose = round.purpose;
-        if round.tally.record(node, vote)
+    /// Counts a vote, and notes the wait slot of a round that it decides.
+    pub(crate) fn vote(&mut self, ticket: Ticket, node: NodeId, vote: &Vote, notify: &mut WaitSlots) {
+        let Some(round) = self.round_mut(ticket) else { return };
+        if round.tally.record(node, *vote)
             && let Vote::Fault(fault) = vote
         {
-            round.faults[node.index()] = fault;
+            round.faults[node.index()] = *fault;
         }
         if !round.decided && round.has_verdict() {
             round.decided = true;
@@ -330,7 +329,6 @@ impl Rounds {
                 self.push_verdict(ticket);
             }
         }
-        Some(purpose)
     }
 
     /// A node has granted, by an answer on another connection to the same server. The vote of that connection, which

@@ -16,14 +16,14 @@ fn rounds_of(nodes: usize) -> (Rounds, Ticket) {
 fn a_straggler_finds_its_round_and_then_nobody_does() {
     let (mut rounds, ticket) = rounds();
     rounds.refer(ticket, NodeSet::first(3));
-    rounds.vote(ticket, NodeId::new(0), Vote::Granted, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(0), &Vote::Granted, &mut WaitSlots::default());
     assert!(!rounds.is_decided(ticket));
-    rounds.vote(ticket, NodeId::new(1), Vote::Granted, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(1), &Vote::Granted, &mut WaitSlots::default());
     assert!(rounds.is_decided(ticket));
     for _ in 0..3 {
         rounds.unrefer(ticket);
     }
-    rounds.vote(ticket, NodeId::new(2), Vote::Refused, &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(2), &Vote::Refused, &mut WaitSlots::default());
     assert_eq!(rounds.round(ticket).unwrap().tally().refused().len(), 1);
     rounds.unrefer(ticket);
     assert!(rounds.round(ticket).is_none());
@@ -37,7 +37,7 @@ fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let fresh = rounds.open(Purpose::Release, b"other", &OwnerToken::from_entropy([1; 20]));
     assert_eq!(fresh.slot, stale.slot);
     for index in 0..3 {
-        rounds.vote(stale, NodeId::new(index), Vote::Granted, &mut WaitSlots::default());
+        rounds.vote(stale, NodeId::new(index), &Vote::Granted, &mut WaitSlots::default());
     }
     rounds.unrefer(stale);
     assert!(rounds.is_decided(stale));
@@ -59,11 +59,11 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
         let (mut rounds, ticket) = rounds_of(nodes);
         for index in 0..faults {
             let fault = Fault::new(Phase::Connect, Cause::Refused);
-            rounds.vote(ticket, NodeId::new(index), Vote::Fault(fault), &mut WaitSlots::default());
+            rounds.vote(ticket, NodeId::new(index), &Vote::Fault(fault), &mut WaitSlots::default());
         }
         for (index, &end) in ends.iter().enumerate() {
             let node = NodeId::new(faults + index);
-            rounds.vote(ticket, node, Vote::Refused, &mut WaitSlots::default());
+            rounds.vote(ticket, node, &Vote::Refused, &mut WaitSlots::default());
             rounds.note_end(ticket, node, at(end));
         }
         assert_eq!(rounds.conclude(ticket).free_at, free_at, "{faults} {ends:?}");
@@ -74,12 +74,12 @@ fn a_lock_is_free_when_the_keys_of_a_quorum_have_ended_as_far_as_nodes_have_said
 fn faults_are_kept_by_node() {
     let (mut rounds, ticket) = rounds();
     let refused = Fault::new(Phase::Connect, Cause::Refused);
-    rounds.vote(ticket, NodeId::new(2), Vote::Fault(refused), &mut WaitSlots::default());
+    rounds.vote(ticket, NodeId::new(2), &Vote::Fault(refused), &mut WaitSlots::default());
     assert!(!rounds.is_decided(ticket));
     rounds.vote(
         ticket,
         NodeId::new(0),
-        Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
+        &Vote::Fault(Fault::new(Phase::Reply, Cause::Closed)),
         &mut WaitSlots::default(),
     );
     assert!(rounds.is_decided(ticket));

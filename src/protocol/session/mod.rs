@@ -187,7 +187,10 @@ impl Session {
                 }
                 Request::Operation(sent) => {
                     let (answer, outcome) = (sent.parse_reply(reply)?, publish::published_by_script(reply));
-                    Some(self.answered(sent, answer, outcome))
+                    self.taken(length);
+                    let event = self.answered(sent, answer, outcome);
+                    self.take_publish_reply(&event);
+                    return Ok(Some(event));
                 }
                 Request::Publish(ticket) => {
                     let count = self.publisher.count(publish::publish_reply(reply)?);
@@ -196,7 +199,6 @@ impl Session {
                 Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
             };
             self.taken(length);
-            self.take_publish_reply(event);
             if event.is_some() {
                 return Ok(event);
             }
@@ -233,7 +235,7 @@ impl Session {
         // What a handshake would have found is a fault of the handshake, whenever it is found.
         let objection = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         let fault = refused.map(|fault| Fault { phase: Phase::Reply, ..fault }).or(objection);
-        self.standing.counted(fault.map_or(Vote::Granted, Vote::Fault))
+        self.standing.rejection().copied().or(fault).map_or(Vote::Granted, Vote::Fault)
     }
 
     /// A part of the handshake is answered, and refused if so. Only the first refusal is reported. When all is
@@ -269,9 +271,9 @@ impl Session {
 
     /// Directly behind the answer to a release may stand the reply to its `PUBLISH`. It belongs to that answer: when
     /// the next event is asked for, the round of the release may be gone.
-    fn take_publish_reply(&mut self, event: Option<SessionEvent>) {
-        if let Some(SessionEvent::Answered(..) | SessionEvent::NotRun(..)) = event
-            && let Some(Request::Publish(_)) = self.expected.front()
+    fn take_publish_reply(&mut self, event: &SessionEvent) {
+        if let Some(Request::Publish(_)) = self.expected.front()
+            && let SessionEvent::Answered(..) | SessionEvent::NotRun(..) = event
             && let Ok(Some((reply, length))) = self.traffic.decode()
             && let Ok(outcome) = publish::publish_reply(reply)
         {

@@ -52,7 +52,7 @@ impl Session {
         if !self.publisher.is_permitted() {
             sent.operation = sent.operation.unpublished();
         }
-        encoded.write(sent, self.traffic.end(), key, token);
+        encoded.write(&sent, self.traffic.end(), key, token);
         self.await_reply(Request::Operation(sent), now);
         if sent.operation.publishes() && sent.tried.last().publishes_apart() {
             self.await_reply(Request::Publish(sent.ticket), now);
@@ -73,37 +73,41 @@ impl Session {
     pub(super) fn answered(
         &mut self,
         mut sent: SentOperation,
-        answer: Answer,
+        mut answer: Answer,
         outcome: PublishOutcome,
     ) -> SessionEvent {
-        if sent.operation.publishes() {
+        let SentOperation { ticket, operation, .. } = sent;
+        if operation.publishes() {
             self.publisher.note(outcome);
         }
-        self.note_script(sent, answer);
-        let SentOperation { ticket, operation, .. } = sent;
-        let answer = sent.tried.take(answer, operation.dialects(), operation.commands());
+        self.note_script(&sent, &answer);
+        if let Answer::WrongDialect(cause) = answer
+            && let Some(fault) = sent.tried.refused(cause, operation.dialects(), operation.commands())
+        {
+            answer = Answer::Vote(Vote::Fault(fault));
+        }
         let is_duplicate = self.standing.is_duplicate();
-        match (answer, self.standing) {
-            (Some(Answer::Vote(vote)), state) if operation.is_release() => released(ticket, vote, state),
+        match (&answer, &self.standing) {
+            (Answer::Vote(vote), state) if operation.is_release() => released(ticket, vote, state),
             // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
             // refused because of it. A fence would have to be raised on the connection that answered it.
-            (Some(Answer::Vote(Vote::Granted)), _) if is_duplicate && operation.fence().is_none() => {
+            (Answer::Vote(Vote::Granted), _) if is_duplicate && operation.fence().is_none() => {
                 SessionEvent::Answered(ticket, Vote::Granted)
             }
             // Another dialect would not give it a vote. A release is wanted for what it does.
-            (None, HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => {
+            (Answer::WrongDialect(_), HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => {
                 SessionEvent::WrongDialect(sent)
             }
-            (_, HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
-            (Some(Answer::Fence(fence)), _) => SessionEvent::Fenced(ticket, fence),
-            (Some(Answer::Held(left)), _) => SessionEvent::Held(ticket, left),
-            (Some(Answer::Vote(vote)), _) => SessionEvent::Answered(ticket, vote),
-            (None | Some(Answer::WrongDialect(_)), _) => SessionEvent::WrongDialect(sent),
+            (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
+            (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
+            (&Answer::Held(left), _) => SessionEvent::Held(ticket, left),
+            (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
+            (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(sent),
         }
     }
 
     /// Learns from an answer whether the server knows a script by its hash.
-    fn note_script(&mut self, sent: SentOperation, answer: Answer) {
+    fn note_script(&mut self, sent: &SentOperation, answer: &Answer) {
         let Some(script) = sent.operation.cached_script() else { return };
         match (sent.tried.last(), answer) {
             (Dialect::Evalsha, Answer::WrongDialect(_)) => self.scripts.note_refusal(script),
@@ -120,10 +124,13 @@ impl Session {
 }
 
 /// The event in the answer to a release. What a duplicate URL deletes is deleted on the server.
-fn released(ticket: Ticket, vote: Vote, state: HandshakeState) -> SessionEvent {
-    let is_deleted = vote == Vote::Granted && state.is_duplicate();
-    match (vote, if is_deleted { vote } else { state.counted(vote) }) {
-        (Vote::Fault(reason), Vote::Fault(fault)) if reason.cause.is_not_run() => SessionEvent::NotRun(ticket, fault),
-        (_, counted) => SessionEvent::Answered(ticket, counted),
+fn released(ticket: Ticket, vote: &Vote, state: &HandshakeState) -> SessionEvent {
+    let is_deleted = *vote == Vote::Granted && state.is_duplicate();
+    match (vote, state.rejection().filter(|_| !is_deleted)) {
+        (Vote::Fault(reason), rejection) if reason.cause.is_not_run() => {
+            SessionEvent::NotRun(ticket, *rejection.unwrap_or(reason))
+        }
+        (_, Some(&fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
+        (&vote, None) => SessionEvent::Answered(ticket, vote),
     }
 }

@@ -345,7 +345,7 @@ impl Network {
         let undecided = state.rounds.round(ticket).map_or(NodeSet::EMPTY, |round| round.tally().undecided());
         for node in undecided.iter() {
             let fault = Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut));
-            state.rounds.vote(ticket, node, fault, &mut WaitSlots::default());
+            state.rounds.vote(ticket, node, &fault, &mut WaitSlots::default());
         }
         state.rounds.conclude(ticket)
     }
@@ -397,7 +397,7 @@ impl State {
                 Vote::Granted
             }
         };
-        self.rounds.vote(request.ticket, NodeId::new(index), vote, &mut WaitSlots::default());
+        self.rounds.vote(request.ticket, NodeId::new(index), &vote, &mut WaitSlots::default());
         self.rounds.unrefer(request.ticket);
     }
 }
