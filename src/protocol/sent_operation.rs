@@ -1,7 +1,7 @@
 //! An operation that was sent, and what a session says of its requests: the round that each belongs to, its kind, and
 //! whether votes count.
 
-use super::dialect::{Answer, TriedDialects};
+use super::dialect::{Answer, Dialect, TriedDialects};
 use super::operation::Operation;
 use super::resp::Reply;
 use super::{command, extension, fenced};
@@ -67,24 +67,26 @@ impl SentOperation {
 /// dialect.
 #[derive(Default)]
 pub struct EncodedOperation {
-    /// What the bytes are of. Its ticket names one key and token.
-    sent: Option<SentOperation>,
+    /// What the bytes are of: the ticket names one operation, key and token, which are written in this dialect, and
+    /// with a hint or without.
+    form: Option<(Ticket, Dialect, bool)>,
     bytes: Vec<u8>,
 }
 
 impl EncodedOperation {
     /// Nothing is encoded. The memory is kept.
     pub fn clear(&mut self) {
-        self.sent = None;
+        self.form = None;
         self.bytes.clear();
     }
 
     /// Writes the command.
     pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        if self.sent != Some(*sent) {
+        let form = Some((sent.ticket, sent.tried.last(), sent.operation.publishes()));
+        if self.form != form {
             self.clear();
             sent.write(&mut self.bytes, key, token);
-            self.sent = Some(*sent);
+            self.form = form;
         }
         out.extend_from_slice(&self.bytes);
     }
