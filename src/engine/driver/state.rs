@@ -97,10 +97,12 @@ impl<R: Reactor> State<R> {
 
     /// Acts on the reactor, and hands out the verdicts that come of it.
     pub(super) fn act<T>(&mut self, act: impl FnOnce(&mut R, &mut WaitSlots) -> T) -> T {
-        let mut decided = std::mem::take(&mut self.decided);
-        let result = act(&mut self.reactor, &mut decided);
-        decided.0.drain(..).for_each(|waiter| self.deliver(waiter));
-        self.decided = decided;
+        let result = act(&mut self.reactor, &mut self.decided);
+        if !self.decided.0.is_empty() {
+            let mut decided = std::mem::take(&mut self.decided);
+            decided.0.drain(..).for_each(|waiter| self.deliver(waiter));
+            self.decided = decided;
+        }
         if self.driver.is_polling() {
             self.reactor.interrupt();
         }
