@@ -174,7 +174,7 @@ impl Session {
     pub fn next_event(&mut self) -> Result<Option<SessionEvent>, ProtocolError> {
         while self.traffic.has_input() {
             // Even half a reply is too much when none is expected.
-            let Some(request) = self.expected.front().copied() else {
+            let Some(request) = self.expected.front() else {
                 return Err(ProtocolError::Unrequested);
             };
             let Some((reply, length)) = self.traffic.decode()? else {
@@ -182,21 +182,24 @@ impl Session {
             };
             let event = match request {
                 Request::Check(_) | Request::Handshake(_) | Request::Recheck => {
+                    let request = *request;
                     let refused = request.part().learn(reply, &mut self.identity)?;
                     self.informed(request, refused)
                 }
                 Request::Operation(sent) => {
-                    let (answer, outcome) = (sent.parse_reply(reply)?, publish::published_by_script(reply));
+                    let (mut answer, outcome) = (sent.parse_reply(reply), publish::published_by_script(reply));
+                    let answer = answer.as_mut().map_err(|error| *error)?;
+                    let sent = *sent;
                     self.taken(length);
                     let event = self.answered(sent, answer, outcome);
                     self.take_publish_reply(&event);
                     return Ok(Some(event));
                 }
-                Request::Publish(ticket) => {
+                &Request::Publish(ticket) => {
                     let count = self.publisher.count(publish::publish_reply(reply)?);
                     (count > 0).then_some(SessionEvent::Published(ticket, count))
                 }
-                Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
+                &Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
             };
             self.taken(length);
             if event.is_some() {
@@ -262,6 +265,7 @@ impl Session {
     }
 
     /// The reply that was expected first has been understood.
+    #[inline]
     fn taken(&mut self, length: usize) {
         self.traffic.answered(length);
         if self.expected.pop_front().is_some_and(Request::is_release) {

@@ -73,21 +73,21 @@ impl Session {
     pub(super) fn answered(
         &mut self,
         mut sent: SentOperation,
-        mut answer: Answer,
+        answer: &mut Answer,
         outcome: PublishOutcome,
     ) -> SessionEvent {
         let SentOperation { ticket, operation, .. } = sent;
         if operation.publishes() {
             self.publisher.note(outcome);
         }
-        self.note_script(&sent, &answer);
-        if let Answer::WrongDialect(cause) = answer
+        self.note_script(&sent, answer);
+        if let Answer::WrongDialect(cause) = *answer
             && let Some(fault) = sent.tried.refused(cause, operation.dialects(), operation.commands())
         {
-            answer = Answer::Vote(Vote::Fault(fault));
+            *answer = Answer::Vote(Vote::Fault(fault));
         }
         let is_duplicate = self.standing.is_duplicate();
-        match (&answer, &self.standing) {
+        match (&*answer, &self.standing) {
             (Answer::Vote(vote), state) if operation.is_release() => released(ticket, vote, state),
             // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
             // refused because of it. A fence would have to be raised on the connection that answered it.
