@@ -144,10 +144,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no release for a node that is away",
         file: "engine/nodes/requests.rs",
-        edits: &[(
-            "if wanted.contains(node) && self.node(node).may_hold(",
-            "if false && wanted.contains(node) && self.node(node).may_hold(",
-        )],
+        edits: &[("            if may_hold {\n", "            if false && may_hold {\n")],
     },
     Mutant {
         name: "what was written is forgotten on reconnect",
@@ -392,8 +389,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "no release in quarantine",
         file: "engine/nodes/requests.rs",
         edits: &[(
-            "filter(|&node| !self.node(node).is_closed())",
-            "filter(|&node| !self.node(node).is_closed() && !self.node(node).quarantine.is_on())",
+            "if is_wanted && !connection.is_closed() {",
+            "if is_wanted && !connection.is_closed() && !connection.quarantine.is_on() {",
         )],
     },
     Mutant {

@@ -162,22 +162,24 @@ impl Nodes {
         self.tidy(now, notify);
         let ticket = self.rounds.open_release((key, token), fence.is_some(), conditions);
         let hint = self.hint(request, now);
-        for node in reached.iter() {
-            self.prepare_to_release(node, now, notify);
-        }
-        let is_wanted = |node: &NodeId| match scope {
-            ReleaseScope::Everywhere => reached.contains(*node) || self.node(*node).is_responsive(now),
-            ReleaseScope::Reached => reached.contains(*node),
-        };
-        let wanted: NodeSet = self.nodes().filter(is_wanted).collect();
-        let ready: NodeSet = wanted.iter().filter(|&node| !self.node(node).is_closed()).collect();
-        for node in ready.iter() {
-            let may_hold = self.node(node).may_hold(&conditions);
-            self.node_mut(node).pending.is_carried |= may_hold;
-        }
-        for node in self.nodes().filter(|&node| !ready.contains(node)) {
-            let fault = self.node(node).fault();
-            if wanted.contains(node) && self.node(node).may_hold(&conditions) {
+        let mut ready = NodeSet::EMPTY;
+        for node in self.nodes() {
+            if reached.contains(node) {
+                self.prepare_to_release(node, now, notify);
+            }
+            let connection = &mut self.connections[node.index()];
+            let is_wanted = match scope {
+                ReleaseScope::Everywhere => reached.contains(node) || connection.is_responsive(now),
+                ReleaseScope::Reached => reached.contains(node),
+            };
+            let may_hold = is_wanted && connection.may_hold(&conditions);
+            if is_wanted && !connection.is_closed() {
+                connection.pending.is_carried |= may_hold;
+                ready.insert(node);
+                continue;
+            }
+            let fault = connection.fault();
+            if may_hold {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
                 self.defer_release(node, ticket);
             }
