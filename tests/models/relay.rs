@@ -167,7 +167,7 @@ impl Reactor for Nodes {
         self.wire.to_nodes.notify_all();
     }
 
-    fn watch(&mut self, _alone: bool) -> Watch {
+    fn watch(&mut self, _alone: bool, _now: Timestamp) -> Watch {
         self.changed = false;
         let is_writable = !self.stuck.is_empty();
         Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable, waited: Duration::ZERO }

@@ -125,7 +125,7 @@ impl Reactor for Nodes {
 
     fn flush(&mut self, _bells: &mut WaitSlots) {}
 
-    fn watch(&mut self, _alone: bool) -> Watch {
+    fn watch(&mut self, _alone: bool, _now: Timestamp) -> Watch {
         self.changed = false;
         Watch { wire: Arc::clone(&self.wire), woken: false }
     }

@@ -225,7 +225,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             let time = deadline.since(now);
             if state.driver.is_absent() {
                 has_driven = true;
-                state = self.drive(state, &wait, time);
+                state = self.drive(state, &wait, now, time);
             } else {
                 has_driven = false;
                 if state.hold_to_end(now).is_zero() {
@@ -243,7 +243,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
             state.learn(now.since(wait.begun_at), now.since(submitted_at));
             // The others of the batch are answered at almost the same time, and no thread has to be woken for that.
             while state.driver.is_absent() && state.is_batch_in_flight(now) && now < deadline {
-                state = self.drive(state, &wait, deadline.since(now));
+                state = self.drive(state, &wait, now, deadline.since(now));
                 now = state.reactor.now();
             }
         }
@@ -251,16 +251,22 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Drives once: polls, and lets the reactor absorb what is ready.
-    fn drive<'a>(&'a self, mut state: Guard<'a, R>, wait: &OwnWait<R::Ticket>, timeout: Duration) -> Guard<'a, R> {
+    fn drive<'a>(
+        &'a self,
+        mut state: Guard<'a, R>,
+        wait: &OwnWait<R::Ticket>,
+        now: Timestamp,
+        timeout: Duration,
+    ) -> Guard<'a, R> {
         let was_decided = state.reactor.is_decided(wait.ticket);
-        let hold = self.hold(&mut state, wait);
+        let hold = self.hold(&mut state, wait, now);
         if state.reactor.is_decided(wait.ticket) != was_decided {
             // By a connection that turned out to be broken.
             return state;
         }
         state.driver_ends_hold = state.is_open;
         let alone = state.is_alone();
-        let mut watch = state.reactor.watch(alone);
+        let mut watch = state.reactor.watch(alone, now);
         state.driver = DriverState::Polling;
         drop(state);
         R::poll(&mut watch, timeout.min(hold));
@@ -271,8 +277,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     }
 
     /// Begins and sends the next batch, if that may not wait any more. Gives how long the one after it may.
-    fn hold(&self, state: &mut Guard<'_, R>, wait: &OwnWait<R::Ticket>) -> Duration {
-        let now = state.reactor.now();
+    fn hold(&self, state: &mut Guard<'_, R>, wait: &OwnWait<R::Ticket>, now: Timestamp) -> Duration {
         let is_own_due = wait.batch == state.batch.number && !state.reactor.is_decided(wait.ticket);
         let is_answered = !is_own_due && state.batch.pending == 0;
         if state.is_open && is_answered || state.hold_left(now).is_zero() {

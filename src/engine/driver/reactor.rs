@@ -34,7 +34,7 @@ pub(crate) trait Reactor {
     /// Sends what was begun.
     fn flush(&mut self, decided: &mut WaitSlots);
     /// Says what to wait for. `alone`: no other thread is here.
-    fn watch(&mut self, alone: bool) -> Self::Watch;
+    fn watch(&mut self, alone: bool, now: Timestamp) -> Self::Watch;
     /// Waits, with the mutex free, until something is ready or the time is up.
     fn poll(watch: &mut Self::Watch, timeout: Duration);
     /// Processes what is ready.

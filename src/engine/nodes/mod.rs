@@ -294,7 +294,7 @@ impl Reactor for Nodes {
     type Submission = Submission;
     type Verdict = RoundResult;
     type Posting = Posting;
-    type Watch = Watch;
+    type Watch = Box<Watch>;
 
     fn now(&self) -> Timestamp {
         self.clock.now()
@@ -346,9 +346,8 @@ impl Reactor for Nodes {
         }
     }
 
-    fn watch(&mut self, alone: bool) -> Watch {
+    fn watch(&mut self, alone: bool, now: Timestamp) -> Box<Watch> {
         let mut watch = self.poll.take(&self.connections);
-        let now = self.clock.now();
         self.subscribers.list(&mut watch, &self.connections, now);
         // An address that does not answer is given up for the next one.
         let due = self.connections.iter().map(|connection| connection.due(now)).min();
@@ -357,7 +356,7 @@ impl Reactor for Nodes {
         }
         if self.releases.bounds_poll() {
             let due = self.releases.due(&self.connections);
-            watch.limit = watch.limit.min(due.since(self.clock.now()));
+            watch.limit = watch.limit.min(due.since(now));
         }
         // A wait for another client's lock is long, and a wait for releases is not urgent.
         let is_urgent = !self.subscribers.registry.has_sleepers() && !self.releases.is_awaited();
@@ -365,11 +364,11 @@ impl Reactor for Nodes {
         watch
     }
 
-    fn poll(watch: &mut Watch, timeout: Duration) {
+    fn poll(watch: &mut Box<Watch>, timeout: Duration) {
         watch.poll(timeout.min(watch.limit));
     }
 
-    fn absorb(&mut self, mut watch: Watch, notify: &mut WaitSlots) {
+    fn absorb(&mut self, mut watch: Box<Watch>, notify: &mut WaitSlots) {
         let now = self.clock.now();
         self.poll.drain_waker(&watch);
         if watch.woken {

@@ -13,7 +13,7 @@ pub(super) struct PollList {
     waker: Arc<Waker>,
     spin: Spin,
     /// The list of the last poll. The driver holds it while it polls.
-    watch: Option<Watch>,
+    watch: Option<Box<Watch>>,
     /// Whether a connection was closed while the driver held the list.
     is_stale: bool,
     /// Whether there is something new to poll for since the driver took the list.
@@ -22,14 +22,14 @@ pub(super) struct PollList {
 
 impl PollList {
     pub(super) fn new(waker: Arc<Waker>, nodes: usize, spin: Duration) -> PollList {
-        let watch = Some(Watch::new(&waker, nodes));
+        let watch = Some(Box::new(Watch::new(&waker, nodes)));
         PollList { waker, spin: Spin::new(spin), watch, is_stale: false, is_changed: false }
     }
 
     /// Gives the list to the driver, with the present stream of each connection.
-    pub(super) fn take(&mut self, connections: &[NodeConnection]) -> Watch {
+    pub(super) fn take(&mut self, connections: &[NodeConnection]) -> Box<Watch> {
         self.is_changed = false;
-        let mut watch = self.watch.take().unwrap_or_else(|| Watch::new(&self.waker, connections.len()));
+        let mut watch = self.watch.take().unwrap_or_else(|| Box::new(Watch::new(&self.waker, connections.len())));
         for (connection, interest) in connections.iter().zip(&mut watch.streams) {
             if !connection.is_interested_in(interest.as_ref()) {
                 *interest = connection.interest();
@@ -39,7 +39,7 @@ impl PollList {
     }
 
     /// Takes the list back after a poll, without the streams that were closed meanwhile.
-    pub(super) fn put_back(&mut self, watch: Watch, connections: &[NodeConnection]) {
+    pub(super) fn put_back(&mut self, watch: Box<Watch>, connections: &[NodeConnection]) {
         self.watch = Some(watch);
         if std::mem::take(&mut self.is_stale) {
             for (index, connection) in connections.iter().enumerate() {
