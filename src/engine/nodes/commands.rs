@@ -28,11 +28,11 @@ impl<'c> Command<'c> {
 
     /// Queues the command on one connection.
     pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let &Command { ticket, key, token, operation, asks_remaining } = self;
+        let Command { ticket, key, token, ref operation, asks_remaining } = *self;
         if !operation.is_release() {
             connection.note_request(now);
         }
-        connection.session.queue(ticket, operation, (key, token), now, encoded);
+        connection.session.queue(ticket, *operation, (key, token), now, encoded);
         // The voter says how long the key lives: one key ends once. The script of a fenced lock says it in any case.
         if asks_remaining && operation.fence().is_none() && !connection.is_duplicate() {
             connection.session.remaining(ticket, key, now);

@@ -2,6 +2,7 @@
 
 use super::Nodes;
 use super::commands::resend_in_dialect;
+use super::vote_filter::VoteFilter;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::node::NodeId;
@@ -11,7 +12,7 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::operation::Operation;
-use crate::protocol::session::{HandshakeState, SentOperation, SessionEvent, Ticket};
+use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
 
 impl Nodes {
     /// Reads all that is there, and hands it out.
@@ -136,18 +137,21 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
-        let purpose = self.rounds.purpose(ticket);
-        self.filter(node).filter_vote(purpose, vote, now);
-        self.credit_voter(node, ticket, vote);
+        let Nodes { rounds, connections, states, clock, .. } = self;
+        let connection = &mut connections[node.index()];
+        let mut filter = VoteFilter { node, connection, states, clock: &**clock };
+        let purpose = rounds.purpose(ticket);
+        filter.filter_vote(purpose, vote, now);
+        filter.credit_voter(ticket, vote, rounds);
         if let (Vote::Granted, Some(fence)) = (&*vote, fence) {
-            self.rounds.record_fence(ticket, node, fence);
+            rounds.record_fence(ticket, node, fence);
         }
         if purpose == Some(Purpose::Release) {
-            self.note_released(node, ticket, vote);
+            filter.note_released(ticket, vote, rounds);
         }
-        self.rounds.vote(ticket, node, vote, notify);
-        let is_usable = self.filter(node).note_vote(purpose, vote, now);
-        self.rounds.unrefer(ticket);
+        rounds.vote(ticket, node, vote, notify);
+        let is_usable = filter.note_vote(purpose, vote, now);
+        rounds.unrefer(ticket);
         match purpose {
             Some(Purpose::Release) => return false,
             // It answers. That does not show that it also grants locks.
@@ -155,23 +159,8 @@ impl Nodes {
             _ => {}
         }
         // A rejected node is connected to again after its back-off, whatever it answers meanwhile.
-        self.node_mut(node).note_answer();
+        filter.connection.note_answer();
         is_usable
-    }
-
-    /// One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of two
-    /// URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id of
-    /// another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have more
-    /// nodes in common than there are such servers, so that one server that lies about its run id makes no second
-    /// holder.
-    fn credit_voter(&mut self, node: NodeId, ticket: Ticket, vote: &mut Vote) {
-        if let Vote::Granted = vote
-            && let HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. }) =
-                self.node(node).session.standing()
-        {
-            self.rounds.granted_at(ticket, voter);
-            *vote = Vote::Fault(fault);
-        }
     }
 
     /// One server has one vote, however many URLs lead to it: the one that answered first (rule 7.3). The second one is

@@ -18,7 +18,7 @@
 //! ends no later than the next back-off, pause or key. Without a driving thread, `driver/helper.rs` does this.
 
 use super::Nodes;
-use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
@@ -63,16 +63,6 @@ impl Nodes {
         match is_needed {
             true => self.defer_release(node, ticket),
             false => self.rounds.unrefer(ticket),
-        }
-    }
-
-    /// The node has answered a release, with this vote.
-    pub(super) fn note_released(&mut self, node: NodeId, ticket: Ticket, vote: &mut Vote) {
-        self.node_mut(node).pending.resume();
-        let was_resent = self.rounds.round(ticket).is_some_and(|round| round.was_resent(node));
-        // The first request may have deleted the key, and its answer be lost: which is not known.
-        if was_resent && *vote == Vote::Refused {
-            *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
         }
     }
 

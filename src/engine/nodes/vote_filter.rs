@@ -16,10 +16,10 @@ use crate::algorithm::quarantine;
 use crate::algorithm::time::{Clock, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::node_connection::NodeConnection;
-use crate::engine::rounds::Purpose;
+use crate::engine::rounds::{Purpose, Rounds};
 use crate::events::event_queue::PendingEvent;
 use crate::events::node_states::NodeStates;
-use crate::protocol::session::HandshakeState;
+use crate::protocol::session::{HandshakeState, Ticket};
 
 /// One node, with all that decides whether its votes count.
 pub(super) struct VoteFilter<'n> {
@@ -68,6 +68,7 @@ impl VoteFilter<'_> {
 
     /// The node has answered whether a lock may be acquired or kept. A node that was hung first answers what it was
     /// asked meanwhile, and is not up before it answers in time.
+    #[inline]
     pub(super) fn note_answer(&mut self, now: Timestamp) {
         let quarantine = &self.connection.quarantine;
         let is_known = self.states.is_up(self.node) && !quarantine.is_on();
@@ -90,6 +91,7 @@ impl VoteFilter<'_> {
     }
 
     /// Leaves what counts of a vote in a round for this purpose.
+    #[inline]
     pub(super) fn filter_vote(&mut self, purpose: Option<Purpose>, vote: &mut Vote, now: Timestamp) {
         if let &mut Vote::Fault(fault) = vote
             && matches!(fault.cause, Cause::NotMaster | Cause::ReadOnly | Cause::Server("MASTERDOWN"))
@@ -123,8 +125,34 @@ impl VoteFilter<'_> {
         }
     }
 
+    /// One run id has one vote, however many URLs report it, and a grant by any of them counts as the voter's: of two
+    /// URLs of one server, either may be the first to set or to delete the key. A server that repeats the run id of
+    /// another one, and finishes its handshake first, cannot take the vote of that one away. Two quorums have more
+    /// nodes in common than there are such servers, so that one server that lies about its run id makes no second
+    /// holder.
+    pub(super) fn credit_voter(&self, ticket: Ticket, vote: &mut Vote, rounds: &mut Rounds) {
+        if let Vote::Granted = vote
+            && let HandshakeState::Rejected(fault @ Fault { cause: Cause::Duplicate(voter), .. }) =
+                self.connection.session.standing()
+        {
+            rounds.granted_at(ticket, voter);
+            *vote = Vote::Fault(fault);
+        }
+    }
+
+    /// The node has answered a release, with this vote.
+    pub(super) fn note_released(&mut self, ticket: Ticket, vote: &mut Vote, rounds: &Rounds) {
+        self.connection.pending.resume();
+        let was_resent = rounds.round(ticket).is_some_and(|round| round.was_resent(self.node));
+        // The first request may have deleted the key, and its answer be lost: which is not known.
+        if was_resent && *vote == Vote::Refused {
+            *vote = Vote::Fault(Fault::new(Phase::Reply, Cause::Closed));
+        }
+    }
+
     /// Notes in the node's state what its vote says of the node. False when the node refuses every lock: then only a
     /// better answer to an attempt shows that it votes. A full server still extends locks.
+    #[inline]
     pub(super) fn note_vote(&mut self, purpose: Option<Purpose>, vote: &Vote, now: Timestamp) -> bool {
         match (purpose, vote) {
             // One lock cannot be served. Others can.

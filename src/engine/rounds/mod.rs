@@ -289,6 +289,7 @@ impl Rounds {
     }
 
     /// One reference less. The last one frees the slot, and no ticket of the past opens it again.
+    #[inline]
     pub(crate) fn unrefer(&mut self, ticket: Ticket) {
         let Some(round) = self.round_mut(ticket) else { return };
         round.references -= 1;
