@@ -25,9 +25,6 @@ pub const MAX_REPLY: usize = 2 * 1024 * 1024;
 
 /// Appends one command to `out`: an array of bulk strings.
 pub fn encode(out: &mut Vec<u8>, arguments: &[&[u8]]) {
-    const LONGEST_HEADER: usize = 23;
-    let length: usize = arguments.iter().map(|argument| argument.len() + LONGEST_HEADER + 2).sum();
-    out.reserve(LONGEST_HEADER + length);
     push_header(out, b'*', arguments.len());
     for argument in arguments {
         push_header(out, b'$', argument.len());
