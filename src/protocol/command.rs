@@ -25,6 +25,7 @@ pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u6
 ///
 /// # Errors
 /// A reply that `SET` never gives.
+#[inline]
 pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     match reply {
         Reply::Simple(b"OK") => Ok(Vote::Granted),
@@ -94,6 +95,7 @@ pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerTok
 ///
 /// # Errors
 /// A reply that none of the dialects gives.
+#[inline]
 pub fn release_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match reply {
         Reply::Integer(1..) => Ok(Answer::Vote(Vote::Granted)),

@@ -37,7 +37,8 @@ impl SentOperation {
         self.operation
     }
 
-    /// Writes the command.
+    /// Writes the command. Apart from what runs for each node.
+    #[inline(never)]
     fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
         let dialect = self.tried.last();
         match self.operation {
@@ -52,6 +53,7 @@ impl SentOperation {
     ///
     /// # Errors
     /// A reply that this operation never has.
+    #[inline]
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         let dialect = self.tried.last();
         match self.operation {
@@ -81,6 +83,7 @@ impl EncodedOperation {
     }
 
     /// Writes the command.
+    #[inline]
     pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
         let form = Some((sent.ticket, sent.tried.last(), sent.operation.publishes()));
         if self.form != form {

@@ -132,6 +132,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The first rule of RESP2 that the bytes break. The decoder, like the connection, is of no use after it.
+    #[inline]
     pub fn decode<'b>(&mut self, buffer: &'b [u8]) -> Result<Option<(Reply<'b>, usize)>, ProtocolError> {
         if self.is_at_the_start()
             && let Some(common) = common(buffer)

@@ -39,6 +39,7 @@ impl Session {
         self.send(SentOperation { tried, ..again }, (key, token), now, &mut EncodedOperation::default());
     }
 
+    #[inline]
     fn send(
         &mut self,
         mut sent: SentOperation,
