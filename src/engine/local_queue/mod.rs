@@ -23,15 +23,23 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+/// How many are kept that are not used.
+const KEPT: usize = 64;
+
 /// All queues of one client, by key.
 #[derive(Default)]
 pub(crate) struct Queues {
     table: Mutex<QueueTable>,
 }
 
+/// A queue takes one and gives it back without copying it.
+type UnusedWaiters = Vec<Box<Waiters>>;
+
 #[derive(Default)]
 struct QueueTable {
     queues: HashMap<Arc<str>, Queue>,
+    /// Those of queues that have emptied; kept for their memory.
+    unused: UnusedWaiters,
     last_id: u64,
 }
 
@@ -114,12 +122,15 @@ impl Queues {
     /// Joins the end of the queue for a key, and gives the position there.
     pub(crate) fn join<'q>(&'q self, key: &'q Arc<str>, now: Readings) -> (QueueTicket<'q>, QueuePosition) {
         let mut table = lock(&self.table);
-        table.last_id += 1;
-        let id = table.last_id;
-        let Queue { holder, waiters } = table.queues.entry(Arc::clone(key)).or_default();
+        let QueueTable { queues, unused, last_id } = &mut *table;
+        *last_id += 1;
+        let id = *last_id;
+        let Queue { holder, waiters } = queues.entry(Arc::clone(key)).or_default();
         let waiters = waiters.get_or_insert_with(|| {
-            let was_held = holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
-            Box::new(Waiters { available_at: now.steady, was_held, ..Waiters::default() })
+            let mut waiters = unused.pop().unwrap_or_default();
+            waiters.was_held = holder.as_ref().is_some_and(|holder| now.lease < holder.until.lease);
+            (waiters.available_at, waiters.unavailability) = (now.steady, None);
+            waiters
         });
         waiters.waiting.push_back(QueuedThread { id, notifier: None });
         let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, has_left: false };
@@ -189,10 +200,11 @@ impl QueueTicket<'_> {
     pub(crate) fn hold(mut self, id: HoldId, validity: Validity, now: Readings) {
         self.has_left = true;
         let mut table = lock(&self.queues.table);
+        let QueueTable { queues, unused, .. } = &mut *table;
         // This ticket keeps the queue there.
-        if let Some(queue) = table.queues.get_mut(self.key) {
+        if let Some(queue) = queues.get_mut(self.key) {
             queue.hold(id, validity, now);
-            queue.leave(self.id);
+            queue.leave(self.id, unused);
         }
     }
 
@@ -251,8 +263,9 @@ impl Drop for QueueTicket<'_> {
             return;
         }
         let mut table = lock(&self.queues.table);
-        if let Entry::Occupied(mut entry) = table.queues.entry(Arc::clone(self.key)) {
-            entry.get_mut().leave(self.id);
+        let QueueTable { queues, unused, .. } = &mut *table;
+        if let Entry::Occupied(mut entry) = queues.entry(Arc::clone(self.key)) {
+            entry.get_mut().leave(self.id, unused);
             if entry.get().is_empty() {
                 entry.remove();
             }
@@ -286,7 +299,7 @@ impl Queue {
     }
 
     /// Removes a thread, and notifies the new head if it was the head.
-    fn leave(&mut self, id: u64) {
+    fn leave(&mut self, id: u64, unused: &mut UnusedWaiters) {
         let Some(waiters) = &mut self.waiters else { return };
         let was_head = waiters.waiting.front().is_some_and(|head| head.id == id);
         waiters.waiting.retain(|thread| thread.id != id);
@@ -294,7 +307,7 @@ impl Queue {
             waiters.notify_head();
         }
         if waiters.waiting.is_empty() {
-            self.waiters = None;
+            unused.extend(self.waiters.take().filter(|_| unused.len() < KEPT));
         }
     }
 
