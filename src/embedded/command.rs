@@ -21,6 +21,7 @@ pub(super) enum Command {
     Exists,
     Flushall,
     Get,
+    Getrange,
     Info,
     Pexpire,
     Ping,
@@ -53,6 +54,7 @@ impl Command {
             b"EXISTS" => Command::Exists,
             b"FLUSHALL" => Command::Flushall,
             b"GET" => Command::Get,
+            b"GETRANGE" => Command::Getrange,
             b"INFO" => Command::Info,
             b"PEXPIRE" => Command::Pexpire,
             b"PING" => Command::Ping,
@@ -77,6 +79,7 @@ impl Command {
             Command::Echo | Command::Get | Command::Pttl | Command::Select => 2..=2,
             Command::Auth | Command::Del | Command::Exists | Command::Subscribe => 2..=usize::MAX,
             Command::Delex => 2..=4,
+            Command::Getrange => 4..=4,
             Command::Delifeq | Command::Publish => 3..=3,
             Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set => 3..=usize::MAX,
         }

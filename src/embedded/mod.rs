@@ -36,6 +36,7 @@ mod fencing;
 mod info;
 mod keyspace;
 mod pubsub;
+mod range;
 mod reply;
 mod scripts;
 mod server;

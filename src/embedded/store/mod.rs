@@ -22,6 +22,7 @@ use super::keyspace::Keyspace;
 pub use super::keyspace::Millis;
 pub use super::pubsub::Message;
 use super::pubsub::{Exchange, Subscriptions};
+use super::range::get_range;
 use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
 use super::scripts::{self, Known};
 use super::set::set;
@@ -195,6 +196,7 @@ impl Store {
                 Some(value) => reply::bulk(out, value),
                 None => reply::null(out),
             },
+            (Command::Getrange, [key, start, end]) => get_range(self.database(session), key, [start, end], now, out),
             (Command::Info, sections) => {
                 let uptime_seconds = now.saturating_sub(self.started) / 1000;
                 let (condition, kind) = (self.condition, self.kind);
