@@ -129,6 +129,7 @@ pub mod early_end;
 pub mod fault;
 pub mod fence;
 pub mod health;
+pub mod holder;
 pub mod lease;
 pub mod node;
 pub mod pending_release;

@@ -6,12 +6,18 @@
 //! 1. The announcements of one release by several nodes count once. A node that announces again announces another
 //!    release. So does a node that announces more than `STRAGGLERS` after the first one.
 //! 2. A waiter counts the holders that had waited and have released since it began to wait. While fewer of them than
-//!    waited before it have gone, it delays its attempt, and leaves the lock to those that have waited for longer.
+//!    waited before it have gone, it delays its attempt, and leaves the lock to those that have waited for longer. Each
+//!    announcement begins that delay anew. So of many programs the first few ask, and if those have stopped, the next
+//!    ones. Each node announces each release that it runs, so that the node counts which has announced the most.
+//!    A holder knows how many wait from its own last release, or from what others have announced while it waited. If it
+//!    has announced much less than there are, it says so behind the release.
 //! 3. One more attempt is due when a quorum has announced a release: the attempt that the first announcement led to may
 //!    have come too early.
 //! 4. A program that wants a lock again that it has just released defers its first attempt, if others wait. Threads of
 //!    one program that pass a lock on among themselves defer only after `LONGEST_RUN` passes.
-//! 5. Deferring is in vain when no waiter takes the lock: others may subscribe that never lock. Then it is repeated
+//! 5. What a single node announces again and again, and no attempt confirms, is no release. After `MOST_VAIN` of them
+//!    an announcement counts if a second node repeats it; otherwise only after a delay that doubles.
+//! 6. Deferring is in vain when no waiter takes the lock: others may subscribe that never lock. Then it is repeated
 //!    only once in `CONTENTION_LASTS`.
 //!
 //! Turns only decide which program tries first, and for how long. They never decide which one gets the lock.
@@ -29,12 +35,20 @@ pub(super) const SHORT_DELAY: Duration = Duration::from_millis(2);
 pub(super) const DUE_DELAY: Duration = Duration::from_micros(300);
 /// For how long it counts that others waited for a lock.
 const CONTENTION_LASTS: Duration = Duration::from_millis(100);
+/// For how long a holder may announce how many others waited.
+const CROWD_LASTS: Duration = Duration::from_secs(2);
+/// So many waiters should not all ask at once.
+const MANY: u8 = 4;
 /// Most locks of which that is known. It bounds the memory.
 const CONTENDED_LOCKS: usize = 1024;
 /// How long waiters are given to take a lock, before the program that released it may take it again.
 const TIME_TO_TAKE: Duration = Duration::from_millis(3);
 /// How long after the first node the other nodes may announce a release.
 const STRAGGLERS: Duration = Duration::from_millis(10);
+/// How many announcements of a single node may be in vain before they are distrusted.
+const MOST_VAIN: u32 = 4;
+/// Longest time for which the announcements of a single node are ignored: where there are others, and where not.
+const LONGEST_DISTRUST: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(250)];
 /// How often the threads of a program pass a contended lock on, before they defer to other programs.
 const LONGEST_RUN: u32 = 8;
 
@@ -59,10 +73,15 @@ impl WakeOrder {
         }
     }
 
+    /// Whether others have waited for longer.
+    pub fn is_after_others(self) -> bool {
+        matches!(self, WakeOrder::After(_))
+    }
+
     /// How long to delay the next attempt; `None` is not at all. `random` is drawn evenly from all of `u64`.
     pub fn delay(self, random: u64) -> Option<Duration> {
         match self {
-            WakeOrder::After(in_front) => Some(short_delay(random) * u32::from(in_front.min(4))),
+            WakeOrder::After(in_front) => Some(short_delay(random) * u32::from(in_front)),
             WakeOrder::Due => Some(DUE_DELAY.mul_f64(random as f64 / u64::MAX as f64)),
             WakeOrder::Overdue => None,
         }
@@ -80,8 +99,12 @@ pub struct AnnouncedReleases {
     /// The nodes that have announced the last release, and when the first of them did.
     announced_by: NodeSet,
     announced_at: Timestamp,
-    /// How many holders that had waited have released the lock.
-    departed: u8,
+    /// How many attempts in a row have followed announcements of a single node in vain, and until when it is
+    /// distrusted.
+    vain: u32,
+    distrusted_until: Timestamp,
+    /// How many holders that had waited have released the lock, by node.
+    departed: Vec<u8>,
     /// How many programs waited, by the last announcement.
     waiting: u8,
 }
@@ -96,19 +119,48 @@ impl AnnouncedReleases {
         quorum: usize,
         now: Timestamp,
     ) -> Option<WakeOrder> {
+        if had_waited {
+            // A holder that had not waited was not among those in front.
+            self.departed.resize(self.departed.len().max(node.index() + 1), 0);
+            self.departed[node.index()] = self.departed[node.index()].saturating_add(1);
+        }
         let is_late = now.since(self.announced_at) > STRAGGLERS;
         let is_another = self.announced_by.is_empty() || is_late || !self.announced_by.insert(node);
         if is_another {
             self.announced_by = NodeSet::from_iter([node]);
             self.announced_at = now;
-            // A holder that had not waited was not among those in front.
-            self.departed = self.departed.saturating_add(had_waited.into());
             // Other holders may know of more waiters, and known ones leave.
             self.waiting = waiting.max(self.waiting.saturating_sub(1));
         }
-        let order = WakeOrder::of(self.waiting.saturating_sub(1), self.departed);
-        let is_complete = self.announced_by.len() == quorum && !matches!(order, WakeOrder::After(_));
+        let departed = self.departed.iter().copied().max().unwrap_or(0);
+        let order = WakeOrder::of(self.others(), departed);
+        let is_complete = self.announced_by.len() == quorum && !order.is_after_others();
+        if self.vain >= MOST_VAIN && now < self.distrusted_until {
+            // Of the nodes that announce it, the second one confirms it.
+            return (self.announced_by.len() == 2 && !is_another).then_some(order);
+        }
         (is_another || is_complete).then_some(order)
+    }
+
+    /// How many others wait when this program has the lock, by the last announcement.
+    pub fn others(&self) -> u8 {
+        self.waiting.saturating_sub(1)
+    }
+
+    /// A holder has said behind its release how many wait.
+    pub fn counted(&mut self, waiting: u8) {
+        self.waiting = self.waiting.max(waiting);
+    }
+
+    /// An attempt has followed an announcement. `is_refused`: all nodes that answered refused it.
+    pub fn followed(&mut self, is_refused: bool, quorum: usize, now: Timestamp) {
+        if !is_refused || self.announced_by.len() > 1 {
+            self.vain = 0;
+            return;
+        }
+        self.vain += 1;
+        let distrust = SHORT_DELAY * (1 << self.vain.saturating_sub(MOST_VAIN).min(16));
+        self.distrusted_until = now.after(distrust.min(LONGEST_DISTRUST[usize::from(quorum == 1)]));
     }
 }
 
@@ -118,9 +170,12 @@ pub struct Contention {
     locks: HashMap<Box<[u8]>, ContendedLock>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct ContendedLock {
     waiters: u8,
+    /// How many waited when this client last acquired the lock after a wait, as others have announced, and when that
+    /// was.
+    heard: (u8, Timestamp),
     /// How many of them did not take the lock when they were let go first. Others than waiters may subscribe: to all
     /// keys, or to the same name in another database of the server.
     idle: u8,
@@ -137,24 +192,33 @@ impl Contention {
         self.locks.is_empty()
     }
 
-    /// Notes how many programs received the announcement of a release by this client.
-    pub fn note_waiters(&mut self, key: &[u8], waiters: u8, now: Timestamp) {
-        if let Some(lock) = self.locks.get_mut(key) {
-            (lock.waiters, lock.noted_at) = (waiters, now);
-            lock.idle = lock.idle.min(waiters);
-            return;
-        }
-        if self.locks.len() >= CONTENDED_LOCKS {
-            self.locks.clear();
-        }
-        let lock = ContendedLock { waiters, idle: 0, noted_at: now, deferred_at: Timestamp::ORIGIN, run: 0 };
-        self.locks.insert(key.into(), lock);
+    /// Notes how many programs received the announcement of a release by this client. Gives whether that are many more
+    /// than it announced.
+    pub fn note_waiters(&mut self, key: &[u8], waiters: u8, now: Timestamp) -> bool {
+        let announced = self.waiters(key, now);
+        let lock = self.lock(key);
+        (lock.waiters, lock.noted_at) = (waiters, now);
+        lock.idle = lock.idle.min(waiters);
+        waiters >= MANY && announced < waiters / 2
     }
 
-    /// How many programs waited for a lock when this client last released it.
+    /// Notes how many others wait for a lock that this client has waited for and acquired.
+    pub fn note_others(&mut self, key: &[u8], others: u8, now: Timestamp) {
+        self.lock(key).heard = (others, now);
+    }
+
+    /// How many programs wait for a lock, as far as is known.
     pub fn waiters(&self, key: &[u8], now: Timestamp) -> u8 {
         let lock = if self.locks.is_empty() { None } else { self.locks.get(key) };
-        lock.filter(|lock| now.since(lock.noted_at) < CONTENTION_LASTS).map_or(0, |lock| lock.waiters)
+        let recent = |(waiters, noted_at)| if now.since(noted_at) < CROWD_LASTS { waiters } else { 0 };
+        lock.map_or(0, |lock| recent((lock.waiters, lock.noted_at)).max(recent(lock.heard)))
+    }
+
+    fn lock(&mut self, key: &[u8]) -> &mut ContendedLock {
+        if self.locks.len() >= CONTENDED_LOCKS && !self.locks.contains_key(key) {
+            self.locks.clear();
+        }
+        self.locks.entry(key.into()).or_default()
     }
 
     /// A thread of this client waits for another program: the run of its threads is over.
@@ -171,25 +235,28 @@ impl Contention {
         }
     }
 
-    /// Whether a thread that has not waited for another program is to defer its first attempt. `is_handed_on`: it has
-    /// waited for another thread of this client.
-    pub fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        let Some(lock) = self.locks.get_mut(key) else { return false };
+    /// How many programs a thread that has not waited for another one is to let go first, by deferring its first
+    /// attempt. `is_handed_on`: it has waited for another thread of this client.
+    pub fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
+        let Some(lock) = self.locks.get_mut(key) else { return 0 };
         if now.since(lock.noted_at) >= CONTENTION_LASTS {
-            self.locks.remove(key);
-            return false;
+            if self.waiters(key, now) == 0 {
+                self.locks.remove(key);
+            }
+            return 0;
         }
         lock.run += 1;
         let had_no_time = now.since(lock.noted_at) < TIME_TO_TAKE;
         let is_new = lock.noted_at > lock.deferred_at;
         let was_in_vain = lock.waiters <= lock.idle && now.since(lock.deferred_at) < CONTENTION_LASTS;
         let must_defer = had_no_time && is_new && !was_in_vain && (!is_handed_on || lock.run > LONGEST_RUN);
-        if must_defer {
-            lock.deferred_at = now;
-            // In vain, until a release by one of them is announced.
-            lock.idle = lock.waiters;
+        if !must_defer {
+            return 0;
         }
-        must_defer
+        lock.deferred_at = now;
+        // In vain, until a release by one of them is announced.
+        lock.idle = lock.waiters;
+        lock.waiters
     }
 }
 
@@ -238,26 +305,64 @@ mod tests {
     }
 
     #[test]
+    fn releases_that_follow_each_other_at_once_are_all_counted() {
+        let mut releases = AnnouncedReleases::default();
+        let mut last = None;
+        // Each release is announced by another quorum first.
+        for nodes in [[0, 1], [2, 1], [0, 2]] {
+            for node in nodes {
+                last = releases.announced(NodeId::new(node), (4, true), 2, at(1)).or(last);
+            }
+        }
+        assert_eq!(last, Some(WakeOrder::After(1)), "node 0, 1 or 2 has announced two of them");
+    }
+
+    #[test]
+    fn what_one_node_announces_in_vain_is_believed_less_and_less() {
+        // Each second one node announces something a hundred times, and no attempt finds the lock free.
+        let attempts = |quorum, seconds: u64| {
+            let mut releases = AnnouncedReleases::default();
+            let mut attempts = 0;
+            for time in (1..seconds * 1000).step_by(10) {
+                if releases.announced(NodeId::new(0), (1, false), quorum, at(time)).is_some() {
+                    attempts += 1;
+                    releases.followed(true, quorum, at(time));
+                }
+            }
+            (attempts, releases)
+        };
+        let (many, mut releases) = attempts(2, 60);
+        assert!(many < 25, "{many}");
+        let (alone, _) = attempts(1, 60);
+        assert!((200..300).contains(&alone), "{alone}");
+        // A release is announced by several nodes.
+        assert_eq!(announced(&mut releases, &[0, 1, 2], 2, 60_001), [None, TRY, None]);
+        releases.followed(false, 2, at(60_002));
+        assert_eq!(announced(&mut releases, &[0], 2, 60_020), [TRY], "it is believed again");
+    }
+
+    #[test]
     fn a_program_defers_once_for_each_time_that_others_waited() {
         let mut contention = Contention::default();
-        assert!(!contention.must_defer(b"k", false, at(1)));
+        assert_eq!(contention.defers_to(b"k", false, at(1)), 0);
         contention.note_waiters(b"k", 2, at(10));
-        assert!(contention.must_defer(b"k", false, at(11)) && !contention.must_defer(b"k", false, at(11)));
+        assert_eq!([11, 11].map(|time| contention.defers_to(b"k", false, at(time))), [2, 0]);
         assert_eq!(contention.waiters(b"k", at(11)), 2);
         contention.note_waiters(b"k", 2, at(20));
-        assert!(!contention.must_defer(b"k", false, at(23)), "they had time");
-        assert!(!contention.must_defer(b"k", false, at(120)) && contention.waiters(b"k", at(120)) == 0);
+        assert_eq!(contention.defers_to(b"k", false, at(23)), 0, "they had time");
+        assert_eq!((contention.defers_to(b"k", false, at(120)), contention.waiters(b"k", at(120))), (0, 2));
+        assert_eq!((contention.defers_to(b"k", false, at(2020)), contention.waiters(b"k", at(2020))), (0, 0));
         assert!(contention.is_empty());
         // Threads that pass the lock on do so a few times.
         let deferred = (0..30).filter(|&time| {
-            contention.note_waiters(b"k", 1, at(200 + time));
+            contention.note_waiters(b"k", 1, at(3000 + time));
             contention.note_release(b"k");
-            contention.must_defer(b"k", true, at(200 + time))
+            contention.defers_to(b"k", true, at(3000 + time)) > 0
         });
         assert_eq!(deferred.count(), 30 - LONGEST_RUN as usize, "until one of them waits, which begins a new run");
         contention.note_wait(b"k");
-        contention.note_waiters(b"k", 1, at(300));
-        assert!(!contention.must_defer(b"k", true, at(300)));
+        contention.note_waiters(b"k", 1, at(3100));
+        assert_eq!(contention.defers_to(b"k", true, at(3100)), 0);
     }
 
     #[test]
@@ -266,7 +371,7 @@ mod tests {
         let mut deferred = |times: std::ops::Range<u64>, hears: bool, waiters| {
             let must_defer = |&time: &u64| {
                 contention.note_waiters(b"k", waiters, at(time));
-                let must_defer = contention.must_defer(b"k", false, at(time));
+                let must_defer = contention.defers_to(b"k", false, at(time)) > 0;
                 if hears {
                     contention.note_release(b"k");
                 }

@@ -135,7 +135,7 @@ impl Engine {
                 |nodes, now, notify| {
                     nodes.look_into(&listener.key);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, fence };
-                    let ticket = nodes.acquire(&request, listener.asks_remaining, now, notify);
+                    let ticket = nodes.acquire(&request, listener.asks_for_holder, now, notify);
                     (ticket, deadline(nodes.has_to_connect(now)))
                 },
                 |nodes, ticket| nodes.rounds().conclude(ticket),
@@ -146,23 +146,25 @@ impl Engine {
         (AttemptRecord { token, t0, reached, origin, has_waited, fence }, result)
     }
 
-    /// Registers a waiter for releases of a lock.
-    pub(crate) fn listen(&self, key: &str) -> Listener<'_> {
+    /// Registers a waiter for releases of a lock. `subscribes`: it waits for long enough to be notified of them.
+    pub(crate) fn listen(&self, key: &str, subscribes: bool) -> Listener<'_> {
         let key = Key::from(key.as_bytes());
-        self.driver.enter(|nodes, now, _| nodes.listen(&key, now));
+        self.driver.enter(|nodes, now, _| nodes.listen(&key, subscribes, now));
         Listener {
             engine: self,
             key,
             interrupt: Arc::new(Interrupt::new(&self.waker)),
-            asks_remaining: true,
+            asks_for_holder: true,
             has_won: false,
         }
     }
 
-    /// Whether a caller that has not waited for a lock should let other programs go first that have.
-    pub(crate) fn must_defer(&self, key: &str, is_handed_on: bool) -> bool {
-        self.is_crowded.load(Ordering::Relaxed)
-            && self.driver.enter(|nodes, now, _| nodes.must_defer(key.as_bytes(), is_handed_on, now))
+    /// How many other programs a caller that has not waited for a lock should let go first that have.
+    pub(crate) fn defers_to(&self, key: &str, is_handed_on: bool) -> u8 {
+        if !self.is_crowded.load(Ordering::Relaxed) {
+            return 0;
+        }
+        self.driver.enter(|nodes, now, _| nodes.defers_to(key.as_bytes(), is_handed_on, now))
     }
 
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
@@ -365,9 +367,9 @@ pub(crate) struct Listener<'e> {
     engine: &'e Engine,
     key: Key,
     interrupt: Arc<Interrupt>,
-    /// Whether the next attempt asks for how long the lock lasts that it is refused for. One that follows a release
-    /// does not: it may well win. If not, the next one asks.
-    asks_remaining: bool,
+    /// Whether the next attempt asks which holder it is refused for, and for how long. One that follows a release does
+    /// not: it may well win. If not, the next one asks.
+    asks_for_holder: bool,
     has_won: bool,
 }
 
@@ -383,13 +385,24 @@ impl Listener<'_> {
             |nodes, now, notify| (nodes.sleep(&self.key, &self.interrupt, now, notify), until),
             |nodes, ticket| nodes.wake(ticket, &self.key),
         );
-        self.asks_remaining = !matches!(reason, Some(WakeReason::Released(_)));
+        self.asks_for_holder = !matches!(reason, Some(WakeReason::Released(_)));
         reason
     }
 
-    /// Whether a release of the lock by a quorum is certain to be noticed.
-    pub(crate) fn is_attentive(&self) -> bool {
-        self.engine.driver.enter(|nodes, _, _| nodes.is_attentive(&self.key))
+    /// After an attempt, which all nodes that answered have refused if it `is_refused`: whether a release of the lock
+    /// by a quorum is certain to be noticed, and whether releases were not announced lately.
+    pub(crate) fn hearing(&self, is_refused: bool) -> (bool, bool) {
+        self.engine.driver.enter(|nodes, now, _| {
+            if !self.asks_for_holder {
+                nodes.followed(&self.key, is_refused, now);
+            }
+            (nodes.is_attentive(&self.key), nodes.misses_releases(&self.key, now))
+        })
+    }
+
+    /// The lock has changed hands, and no release was announced.
+    pub(crate) fn missed_release(&self) {
+        self.engine.driver.enter(|nodes, now, _| nodes.note_missed(&self.key, now));
     }
 
     /// The waiter has acquired the lock.

@@ -18,6 +18,12 @@ use crate::protocol::subscription::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// For how long it counts that a release was not announced.
+const MISSED_LASTS: Duration = Duration::from_secs(10);
+/// Most locks of which that is known. It bounds the memory.
+const MISSED_LOCKS: usize = 1024;
 
 /// What has ended a wait before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,8 @@ pub(crate) struct WaitRegistry {
     /// How many threads sleep.
     sleepers: usize,
     contention: Contention,
+    /// When locks were last seen to have changed hands without an announcement.
+    missed: BTreeMap<Key, Timestamp>,
     /// Whether any lock is contended. It is read without the lock of the engine.
     pub(crate) is_crowded: Arc<AtomicBool>,
 }
@@ -49,6 +57,8 @@ pub(crate) struct WaitRegistry {
 pub(crate) struct KeyWaiters {
     /// How many wait. Usually one: only the head of a program's queue waits for other programs.
     listeners: u32,
+    /// Whether one of them has subscribed.
+    is_subscribed: bool,
     /// Those that sleep: at most one for each listener.
     pub(crate) sleepers: Vec<Waiter>,
     /// The nodes that have confirmed the subscription.
@@ -81,6 +91,7 @@ impl WaitRegistry {
             waiters_by_key: BTreeMap::new(),
             sleepers: 0,
             contention: Contention::default(),
+            missed: BTreeMap::new(),
             is_crowded: Arc::default(),
         }
     }
@@ -90,23 +101,32 @@ impl WaitRegistry {
         self.sleepers > 0
     }
 
-    /// Registers a thread that is about to wait for a key; true when it is the first.
-    pub(crate) fn enter(&mut self, key: &Key) -> bool {
+    /// Registers a thread that is about to wait for a key; true when that has to be subscribed to.
+    pub(crate) fn enter(&mut self, key: &Key, subscribes: bool) -> bool {
         self.contention.note_wait(key);
         let waiters = self.waiters_by_key.entry(Arc::clone(key)).or_default();
         waiters.listeners += 1;
-        waiters.listeners == 1
+        subscribes && !std::mem::replace(&mut waiters.is_subscribed, true)
     }
 
-    /// Unregisters a thread; true when it was the last.
-    pub(crate) fn leave(&mut self, key: &Key) -> bool {
-        let Some(waiters) = self.waiters_by_key.get_mut(key) else { return false };
-        waiters.listeners -= 1;
-        let is_last = waiters.listeners == 0;
-        if is_last {
-            self.waiters_by_key.remove(key);
+    /// Unregisters a thread, which `has_won` the lock or not. If it was the last for the key, gives whether that was
+    /// subscribed to.
+    pub(crate) fn leave(&mut self, key: &Key, has_won: bool, now: Timestamp) -> Option<bool> {
+        let waiters = self.waiters_by_key.get_mut(key)?;
+        let others = waiters.releases.others();
+        if has_won && others > 0 {
+            self.contention.note_others(key, others, now);
         }
-        is_last
+        waiters.listeners -= 1;
+        if waiters.listeners > 0 {
+            return None;
+        }
+        self.waiters_by_key.remove(key).map(|waiters| waiters.is_subscribed)
+    }
+
+    /// The keys that are subscribed to.
+    pub(crate) fn subscribed(&self) -> impl Iterator<Item = &Key> {
+        self.waiters_by_key.iter().filter(|(_, waiters)| waiters.is_subscribed).map(|(key, _)| key)
     }
 
     /// A registered thread goes to sleep; false when there is a reason to wake already.
@@ -155,6 +175,21 @@ impl WaitRegistry {
         Some(waiters.note(WakeReason::Released(order)))
     }
 
+    /// A node has passed on how many wait for the key.
+    pub(crate) fn counted(&mut self, key: &Key, waiting: u8) {
+        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
+            waiters.releases.counted(waiting);
+        }
+    }
+
+    /// An attempt has followed an announcement. `is_refused`: all nodes that answered refused it.
+    pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) {
+        let quorum = self.quorum();
+        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
+            waiters.releases.followed(is_refused, quorum, now);
+        }
+    }
+
     /// The subscriptions at a node are lost.
     pub(crate) fn lost(&mut self, node: NodeId) {
         for waiters in self.waiters_by_key.values_mut().filter(|waiters| waiters.live.contains(node)) {
@@ -168,10 +203,24 @@ impl WaitRegistry {
         self.waiters_by_key.get(key).is_some_and(|waiters| waiters.live.len() >= self.enough())
     }
 
-    /// Notes how many programs received the announcement of a release by this client.
-    pub(crate) fn note_crowd(&mut self, key: &[u8], waiters: u8, now: Timestamp) {
-        self.contention.note_waiters(key, waiters, now);
+    /// Notes that the lock has changed hands, and no release was announced.
+    pub(crate) fn note_missed(&mut self, key: &Key, now: Timestamp) {
+        if self.missed.len() >= MISSED_LOCKS {
+            self.missed.clear();
+        }
+        self.missed.insert(Arc::clone(key), now);
+    }
+
+    /// Whether releases of the lock were not announced lately.
+    pub(crate) fn misses_releases(&self, key: &Key, now: Timestamp) -> bool {
+        self.missed.get(key).is_some_and(|&missed_at| now.since(missed_at) < MISSED_LASTS)
+    }
+
+    /// Notes how many programs received the announcement of a release by this client. Gives whether that are many more
+    /// than it announced.
+    pub(crate) fn note_crowd(&mut self, key: &[u8], waiters: u8, now: Timestamp) -> bool {
         self.is_crowded.store(true, Ordering::Relaxed);
+        self.contention.note_waiters(key, waiters, now)
     }
 
     /// How many programs waited for the key when this client last released it.
@@ -179,11 +228,11 @@ impl WaitRegistry {
         self.contention.waiters(key, now)
     }
 
-    /// As [`Contention::must_defer`].
-    pub(crate) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        let must_defer = self.contention.must_defer(key, is_handed_on, now);
+    /// As [`Contention::defers_to`].
+    pub(crate) fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
+        let others = self.contention.defers_to(key, is_handed_on, now);
         self.is_crowded.store(!self.contention.is_empty(), Ordering::Relaxed);
-        must_defer
+        others
     }
 
     fn quorum(&self) -> usize {
@@ -215,7 +264,6 @@ impl KeyWaiters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const HINT: Hint = Hint { crowd: 1, has_waited: false };
     const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));
@@ -234,7 +282,7 @@ mod tests {
 
     fn of(nodes: usize) -> WaitRegistry {
         let mut registry = WaitRegistry::new(nodes, true);
-        assert!(registry.enter(&key()));
+        assert!(registry.enter(&key(), true));
         registry
     }
 
@@ -274,7 +322,7 @@ mod tests {
         let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
         let is_crowded = Arc::clone(&registry.is_crowded);
         registry.note_crowd(b"k", 1, at(10));
-        assert!(registry.must_defer(b"k", false, at(11)) && is_crowded.load(Ordering::Relaxed));
-        assert!(!registry.must_defer(b"k", false, at(200)) && !is_crowded.load(Ordering::Relaxed));
+        assert!(registry.defers_to(b"k", false, at(11)) == 1 && is_crowded.load(Ordering::Relaxed));
+        assert!(registry.defers_to(b"k", false, at(3000)) == 0 && !is_crowded.load(Ordering::Relaxed));
     }
 }

@@ -10,6 +10,7 @@ use super::resp::{self, Reply};
 use super::script::Script;
 use super::script_error;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -64,6 +65,24 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
         Reply::Integer(millis @ 0..) => {
             Ok(Lifetime::Limited(Duration::from_millis(millis.unsigned_abs().saturating_add(1))))
         }
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// Asks for the value of a key, as far as it tells one holder from another: `GETRANGE key 0 63`. Another program may
+/// keep a long value there.
+pub fn holder(out: &mut Vec<u8>, key: &[u8]) {
+    resp::encode(out, &[b"GETRANGE", key, b"0", b"63"]);
+}
+
+/// What [`holder`] brought: which holder has the key, and whether the node says so at all.
+///
+/// # Errors
+/// A reply that `GETRANGE` never gives.
+pub fn holder_reply(reply: Reply<'_>) -> Result<(Option<HolderTag>, bool), ProtocolError> {
+    match reply {
+        Reply::Bulk(value) => Ok((value.and_then(HolderTag::of), true)),
+        Reply::Error(text) => Ok((None, error_reply::cause(text) != Cause::NoPermission)),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -229,10 +248,21 @@ mod tests {
             format!("*5 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} ", script::RELEASE_SHA1)
         );
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
+        assert_eq!(sent(|out| holder(out, b"k")), "*4 $8 GETRANGE $1 k $1 0 $2 63 ");
         assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
         assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+    }
+
+    #[test]
+    fn a_holder_is_told_by_the_value_of_its_key() {
+        let value = b"0123456789".as_slice();
+        assert_eq!(holder_reply(Reply::Bulk(Some(value))), Ok((HolderTag::of(value), true)));
+        assert_eq!(holder_reply(Reply::Bulk(Some(b""))), Ok((None, true)));
+        assert_eq!(holder_reply(Reply::Error(b"WRONGTYPE not a string")), Ok((None, true)));
+        assert_eq!(holder_reply(Reply::Error(b"NOPERM no")), Ok((None, false)), "it is not asked again");
+        assert_eq!(holder_reply(Reply::Integer(1)), Err(ProtocolError::UnexpectedReply));
     }
 
     #[test]

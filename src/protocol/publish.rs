@@ -43,6 +43,32 @@ impl Hint {
     }
 }
 
+/// What a client may hear on a key's channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The lock was released, at one node at least.
+    Released(Hint),
+    /// So many wait: the release before this message has said much less.
+    Waiting(u8),
+}
+
+impl Message {
+    /// Reads what was published. What other programs publish there counts as a hint.
+    pub(super) fn parse(text: &[u8]) -> Message {
+        let number = text.strip_prefix(b"=").and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
+        number.map_or_else(|| Message::Released(Hint::parse(text)), Message::Waiting)
+    }
+}
+
+/// Says how many wait.
+pub fn waiting(out: &mut Vec<u8>, key: &[u8], waiting: u8) {
+    let mut digits = [0; 20];
+    let length = resp::decimal(u64::from(waiting), &mut digits).len();
+    let start = digits.len() - length - 1;
+    digits[start] = b'=';
+    resp::encode_joined(out, b"PUBLISH", (CHANNEL, key), &[&digits[start..]]);
+}
+
 /// What became of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
@@ -166,8 +192,11 @@ mod tests {
                 assert_eq!(Hint::parse(text), hint);
             }
         }
-        for text in ["", "w", "256", "-1w", "released", "7ww", "\u{e9}"] {
-            assert_eq!(Hint::parse(text.as_bytes()), Hint::default(), "{text}");
+        for text in ["", "w", "256", "-1w", "released", "7ww", "\u{e9}", "=", "=256"] {
+            assert_eq!(Message::parse(text.as_bytes()), Message::Released(Hint::default()), "{text}");
         }
+        assert_eq!(sent(|out| waiting(out, b"k", 255)), "*3 $7 PUBLISH $12 quorumlock:k $4 =255 ");
+        assert_eq!(Message::parse(b"=255"), Message::Waiting(255));
+        assert_eq!(Message::parse(b"7w"), Message::Released(Hint { crowd: 7, has_waited: true }));
     }
 }

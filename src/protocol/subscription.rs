@@ -20,7 +20,7 @@
 use super::command;
 use super::error_reply;
 use super::handshake::Handshake;
-use super::publish::{self, Hint};
+use super::publish::{self, Message};
 use super::resp::{Elements, Reply};
 use super::traffic::Traffic;
 use crate::algorithm::detail::Detail;
@@ -42,8 +42,8 @@ pub type Key = Arc<[u8]>;
 pub enum SubscriptionEvent {
     /// From now on every hint on this key is received.
     Confirmed(Key),
-    /// A lock on this key was released, here at least.
-    Received(Key, Hint),
+    /// A lock on this key was released, here at least, or so many wait for it.
+    Received(Key, Message),
     /// We may not listen here. The connection cannot be used.
     Refused(Fault),
 }
@@ -135,13 +135,13 @@ impl Subscription {
             }
             let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
             let said = Said::by(reply)?;
-            let is_hint = matches!(said, Said::Hint(..));
+            let is_message = matches!(said, Said::Message(..));
             let event = match said {
-                Said::Hint(key, hint) => match self.channels.get_key_value(key) {
+                Said::Message(key, message) => match self.channels.get_key_value(key) {
                     Some((key, channel)) if channel.is_live => {
                         // While an answer is to come, no waiter relies on this channel. It is confirmed again when that
                         // is certain.
-                        (channel.pending == 0).then(|| SubscriptionEvent::Received(Arc::clone(key), hint))
+                        (channel.pending == 0).then(|| SubscriptionEvent::Received(Arc::clone(key), message))
                     }
                     _ => return Err(ProtocolError::Unrequested),
                 },
@@ -150,7 +150,7 @@ impl Subscription {
                     take(&mut self.channels, request, answer)?
                 }
             };
-            match is_hint {
+            match is_message {
                 true => self.traffic.taken(length),
                 false => self.traffic.answered(length),
             }
@@ -169,7 +169,7 @@ impl Subscription {
 
 /// What a server says on a subscriber connection.
 enum Said<'b> {
-    Hint(&'b [u8], Hint),
+    Message(&'b [u8], Message),
     Fine,
     Left(&'b [u8]),
     Listening(&'b [u8]),
@@ -193,7 +193,7 @@ impl<'b> Said<'b> {
         };
         let key = channel.strip_prefix(publish::CHANNEL).ok_or(ProtocolError::Unrequested)?;
         match (kind, last) {
-            (b"message", Reply::Bulk(Some(said))) => Ok(Said::Hint(key, Hint::parse(said))),
+            (b"message", Reply::Bulk(Some(said))) => Ok(Said::Message(key, Message::parse(said))),
             (b"subscribe", Reply::Integer(1..)) => Ok(Said::Listening(key)),
             (b"unsubscribe", Reply::Integer(0..)) => Ok(Said::Left(key)),
             _ => Err(ProtocolError::UnexpectedReply),
@@ -247,6 +247,7 @@ impl fmt::Debug for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::publish::Hint;
 
     const NOW: Timestamp = Timestamp::ORIGIN;
     const HINT: Hint = Hint { crowd: 7, has_waited: true };
@@ -298,10 +299,10 @@ mod tests {
         let text = hint("a") + &said("subscribe", "b", ":2") + &hint("a") + &hint("b");
         let [a, b] = ["a", "b"].map(key);
         let received = [
-            SubscriptionEvent::Received(a.clone(), HINT),
+            SubscriptionEvent::Received(a.clone(), Message::Released(HINT)),
             SubscriptionEvent::Confirmed(b.clone()),
-            SubscriptionEvent::Received(a, HINT),
-            SubscriptionEvent::Received(b, HINT),
+            SubscriptionEvent::Received(a, Message::Released(HINT)),
+            SubscriptionEvent::Received(b, Message::Released(HINT)),
         ];
         assert_eq!(receive(&mut subscription, &text).unwrap(), received);
         assert!(subscription.is_live(b"a") && subscription.is_live(b"b") && !subscription.is_live(b"c"));

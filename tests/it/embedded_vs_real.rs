@@ -91,6 +91,7 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| extension::extend(out, dialect, b"k", &ours, u64::MAX));
         for dialect in Dialect::FOR_RELEASE {
             add(&|out| command::acquire(out, b"k", &ours, TTL));
+            add(&|out| command::holder(out, b"k"));
             add(&|out| command::release(out, dialect, b"k", &theirs, None));
             add(&|out| command::release(out, dialect, b"k", &ours, None));
             add(&|out| command::release(out, dialect, b"k", &ours, None));
@@ -104,6 +105,13 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| fenced::ask(out, Dialect::Eval, key, token, operation));
         add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
         add(&|out| fenced::ask(out, Dialect::Evalsha, key, token, operation));
+    }
+    add(&|out| command::holder(out, b"no key"));
+    add(&|out| resp::encode(out, &[b"SET", b"text", b"0123456789"]));
+    for [start, end] in
+        [["0", "3"], ["-3", "-1"], ["-1", "-3"], ["5", "4"], ["4", "99"], ["99", "-99"], ["-99", "0"], ["x", "1"]]
+    {
+        add(&|out| resp::encode(out, &[b"GETRANGE", b"text", start.as_bytes(), end.as_bytes()]));
     }
     // No time at all: it is held through this millisecond, and perhaps not when it is asked for again.
     let operation = Operation::Acquire { ttl_millis: 0, fence: fence(3) };

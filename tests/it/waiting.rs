@@ -191,14 +191,14 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
 #[test]
 fn a_wait_outlasts_an_outage_that_is_shorter_than_its_patience() {
     let servers = Server::several(3).unwrap();
-    let client = builder(&servers).node_timeout(NODE_TIMEOUT).unavailable_after(SOON).build().unwrap();
+    let client = builder(&servers).node_timeout(NODE_TIMEOUT * 4).unavailable_after(SOON).build().unwrap();
     assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released);
     for server in &servers {
         server.pause().unwrap();
     }
     thread::scope(|scope| {
         let waiting = scope.spawn(|| long_lock(&client, "k").lock());
-        thread::sleep(Duration::from_millis(300));
+        thread::sleep(Duration::from_millis(900));
         assert!(!waiting.is_finished());
         for server in &servers {
             server.resume().unwrap();

@@ -1,5 +1,6 @@
 //! Waiting for a lock that another program holds: woken by its release, and in time when no notification comes.
 
+mod asking;
 mod losses;
 mod many;
 

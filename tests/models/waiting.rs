@@ -221,7 +221,7 @@ fn wait(
         return true;
     }
     relay.enter(|nodes, _, _| {
-        if nodes.listening.enter(&key(number)) {
+        if nodes.listening.enter(&key(number), true) {
             lock(&nodes.wire.state).asked.extend((0..NODES).map(|node| (number, node)));
             nodes.changed = true;
         }
@@ -257,7 +257,7 @@ fn wait(
             break true;
         }
     };
-    relay.enter(|nodes, _, _| nodes.listening.leave(&key(number)));
+    relay.enter(|nodes, now, _| nodes.listening.leave(&key(number), won, now));
     won
 }
 

@@ -208,6 +208,7 @@ impl World {
             [b"EVAL", text, b"1", key, token, _] if text == script::EXTEND.as_bytes() => (key, token, Action::Extend),
             [b"INFO", _] => return,
             [b"PTTL", _] => return self.saw("a question for how long a key lives"),
+            [b"GETRANGE", _, b"0", b"63"] => return self.saw("a question for the holder of a key"),
             [b"PUBLISH", ..] => return self.saw("a notification by a command of its own"),
             [b"SUBSCRIBE", _] => return self.saw("a subscription"),
             [b"UNSUBSCRIBE", _] => return,

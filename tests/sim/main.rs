@@ -152,6 +152,7 @@ fn everything_happens() {
         "a notification by a command of its own",
         "a notification that a subscriber receives",
         "a question for how long a key lives",
+        "a question for the holder of a key",
         "a subscription",
         "a call that finds too few nodes",
         "a check that finds a quorum",

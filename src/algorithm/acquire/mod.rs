@@ -32,41 +32,20 @@
 //!    may also be called at any other time but during an attempt.
 //! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
-use super::backoff::Backoff;
+mod config;
+mod listening;
+
 use super::early_end::EarlyEnd;
 use super::fence::Agreement;
-use super::lease::{Ttl, Validity};
+use super::lease::Validity;
 use super::node::NodeSet;
 use super::time::{Readings, Timestamp};
 use super::turns::{WakeOrder, short_delay};
 use super::vote::{Outcome, Tally};
+pub use config::{AcquireConfig, WaitLimit};
+use listening::Listening;
+pub use listening::WaitBounds;
 use std::time::Duration;
-
-/// How long to try.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitLimit {
-    /// One attempt, no wait.
-    Once,
-    /// Until then at the latest.
-    Until(Timestamp),
-    /// As long as a quorum of nodes answers at least once in this time.
-    WhileAvailable(Duration),
-}
-
-/// The parameters of one call.
-#[derive(Clone, Copy, Debug)]
-pub struct AcquireConfig {
-    /// The time to live to ask for.
-    pub ttl: Ttl,
-    /// How long each node has to answer.
-    pub node_timeout: Duration,
-    /// How long to try.
-    pub wait_limit: WaitLimit,
-    /// The delays between attempts.
-    pub backoff: Backoff,
-    /// How long [permanent](super::fault::Cause::is_permanent) faults must leave no quorum until they end the wait.
-    pub permanent_fault_limit: Duration,
-}
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,22 +79,6 @@ pub enum Verdict {
     Unavailable,
 }
 
-/// What the next wait goes by, besides the tally of an attempt.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitBounds {
-    /// When so many keys have expired that a quorum may be free; never, if that is not known.
-    pub free_at: Timestamp,
-    /// Whether every release by a quorum ends the wait.
-    pub is_attentive: bool,
-    /// Whether a majority of nodes refused for a key without expiry.
-    pub is_endless: bool,
-}
-
-impl WaitBounds {
-    /// Nothing is known.
-    pub const NONE: WaitBounds = WaitBounds { free_at: Timestamp::NEVER, is_attentive: false, is_endless: false };
-}
-
 /// The state machine of one call that takes the lock.
 #[derive(Clone, Debug)]
 pub struct Acquire {
@@ -125,16 +88,20 @@ pub struct Acquire {
     started: Timestamp,
     /// How long the nodes of the last attempt had to answer at most.
     budget: Duration,
+    /// How long the last attempt took.
+    attempt_time: Duration,
     /// Whether the last attempt that had its full time, of this call or of the one before it, found the lock held.
     held: bool,
     /// What the last attempt found out about the next wait.
     bounds: WaitBounds,
+    /// When the next attempt follows if no release is announced.
+    fallback: Timestamp,
     /// Whether the present attempt follows the end of a lock: a release was announced, or the holder's key has expired.
     follows_end: bool,
     /// How many attempts in a row followed the end of a lock and got some grants and no quorum.
     splits: u32,
-    /// Whether the last attempt found the lock held, and its release will be announced.
-    hears_releases: bool,
+    /// What is known of the holder, and of its release.
+    listening: Listening,
     /// When a quorum was last available: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
     /// What may end the wait before its time.
@@ -165,11 +132,13 @@ impl Acquire {
             attempts: 0,
             started: now,
             budget: config.node_timeout,
+            attempt_time: Duration::ZERO,
             held: false,
             bounds: WaitBounds::NONE,
+            fallback: now,
             follows_end: false,
             splits: 0,
-            hears_releases: false,
+            listening: Listening::default(),
             available_at: now,
             early_end: EarlyEnd::default(),
         }
@@ -278,16 +247,29 @@ impl Acquire {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
     }
 
-    /// Delays the first attempt, so that other programs go first.
-    pub fn defer_first_attempt(&mut self, now: Timestamp, random: u64) {
-        self.state = AcquireState::Waiting { until: now.after(short_delay(random) * 2), last: Verdict::Held };
+    /// Whether the wait is long enough to subscribe: another attempt follows the subscription, and one the release.
+    pub fn has_time_to_listen(&self, now: Timestamp) -> bool {
+        !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
+    }
+
+    /// Delays the first attempt, so that so many other programs go first.
+    pub fn defer_first_attempt(&mut self, others: u8, now: Timestamp, random: u64) {
+        let (short, number) = (short_delay(random), 1 + u32::from(others.max(1)));
+        self.fallback = now.after((short * number).min(self.longest_sleep(now).max(short * 2)));
+        self.state = AcquireState::Waiting { until: self.fallback, last: Verdict::Held };
     }
 
     /// The lock was released. Unless it is this waiter's turn for certain, the attempt is delayed for a moment.
     pub fn released(&mut self, order: WakeOrder, now: Timestamp, random: u64) {
         let AcquireState::Waiting { until, last } = self.state else { return };
+        self.listening.announced();
         let Some(delay) = order.delay(random) else { return self.retry_now(now) };
         self.follows_end = order == WakeOrder::Due;
+        let until = match order.is_after_others() {
+            // The lock passes from hand to hand, and comes here in about that time.
+            true => self.fallback.max(self.available_at.after((delay * 2).min(self.longest_sleep(self.available_at)))),
+            false => until,
+        };
         self.state = AcquireState::Waiting { until: until.min(now.after(delay)), last };
     }
 
@@ -334,6 +316,11 @@ impl Acquire {
         matches!(self.state, AcquireState::Lost { .. })
     }
 
+    /// Whether the lock just counted as lost has changed hands, and no release was announced.
+    pub fn has_missed_release(&self) -> bool {
+        self.listening.has_missed()
+    }
+
     /// What may end the wait before its time.
     pub fn early_end(&mut self) -> &mut EarlyEnd {
         &mut self.early_end
@@ -355,6 +342,7 @@ impl Acquire {
         random: u64,
     ) {
         self.attempts = self.attempts.saturating_add(1);
+        self.attempt_time = now.steady.since(t0.steady);
         let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {
             Outcome::Won if lease.is_valid(now.lease) => {
@@ -372,9 +360,11 @@ impl Acquire {
         // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
         self.splits = if is_split && followed_end { self.splits + 1 } else { 0 };
         if is_split {
-            self.config.backoff.widen(now.steady.since(t0.steady));
+            self.config.backoff.widen(self.attempt_time);
         }
-        self.hears_releases = !is_split && self.bounds.is_attentive && !followed_end;
+        if self.listening.attempted(&self.bounds, is_split || followed_end) {
+            self.config.backoff.reset();
+        }
         self.state = AcquireState::Lost { undo, then: self.after_loss(lost, now.steady, random) };
     }
 
@@ -392,9 +382,18 @@ impl Acquire {
         matches!(self.config.wait_limit, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
+    /// For how long to make no attempt at most: there is time for another one.
+    fn longest_sleep(&self, now: Timestamp) -> Duration {
+        match self.config.wait_limit {
+            WaitLimit::WhileAvailable(limit) => limit / 2,
+            WaitLimit::Until(deadline) => deadline.since(now) / 2,
+            WaitLimit::Once => Duration::ZERO,
+        }
+    }
+
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
-        let backoff = &mut self.config.backoff;
-        let mut delay = if self.hears_releases { backoff.long_delay(random) } else { backoff.next_delay(random) };
+        let longest = self.longest_sleep(now);
+        let mut delay = self.listening.delay(&mut self.config.backoff, longest, random);
         if self.splits > 0 {
             // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
             delay = delay.min(short_delay(random) * self.splits.min(4));
@@ -431,6 +430,7 @@ impl Acquire {
         if self.bounds.free_at > now {
             until = until.min(self.bounds.free_at);
         }
+        self.fallback = until;
         After::Wait { until, last: lost }
     }
 }

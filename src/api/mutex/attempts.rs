@@ -62,8 +62,9 @@ impl<'a> Attempts<'a> {
                 Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
-            if machine.may_defer(started) && client.engine().must_defer(key, call.is_handed_on) {
-                machine.defer_first_attempt(started, random());
+            let others = if machine.may_defer(started) { client.engine().defers_to(key, call.is_handed_on) } else { 0 };
+            if others > 0 {
+                machine.defer_first_attempt(others, started, random());
             }
         }
         Attempts {
@@ -122,6 +123,9 @@ impl<'a> Attempts<'a> {
             Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
             None => self.machine.attempted(t0, tally, reached, self.now, random),
         }
+        if let (true, Some(waiter)) = (self.machine.has_missed_release(), &self.waiter) {
+            waiter.listener().missed_release();
+        }
         self.counted(record, result, 1);
         Ok(())
     }
@@ -179,7 +183,8 @@ impl<'a> Attempts<'a> {
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
         let Some(ticket) = &self.ticket else { return false };
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
-        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, self.call.key);
+        let subscribes = machine.has_time_to_listen(self.now.steady);
+        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (self.call.key, subscribes));
         let end = self.waiter.get_or_insert_with(begin).wait(until);
         let now = engine.now();
         match end {

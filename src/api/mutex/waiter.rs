@@ -6,6 +6,7 @@
 
 use crate::algorithm::acquire::WaitBounds;
 use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Outcome;
 use crate::api::wait::{InterruptRegistration, Wait};
 use crate::engine::calls::{Engine, Listener, RoundResult, WakeReason};
 use crate::engine::local_queue::QueueTicket;
@@ -27,9 +28,14 @@ pub(super) enum WaitEnd {
 }
 
 impl<'w> ReleaseWaiter<'w> {
-    /// Begins to listen. The confirmation by the nodes ends the first wait.
-    pub(super) fn begin(engine: &'w Engine, ticket: &QueueTicket<'_>, wait: &'w Wait, key: &str) -> ReleaseWaiter<'w> {
-        let listener = engine.listen(key);
+    /// Begins to listen. The confirmation by the nodes ends the first wait, if the waiter `subscribes`.
+    pub(super) fn begin(
+        engine: &'w Engine,
+        ticket: &QueueTicket<'_>,
+        wait: &'w Wait,
+        (key, subscribes): (&str, bool),
+    ) -> ReleaseWaiter<'w> {
+        let listener = engine.listen(key, subscribes);
         ticket.notify_by_interrupt(listener.interrupt());
         ReleaseWaiter { engine, wait, _registration: wait.register(listener.interrupt()), listener }
     }
@@ -41,7 +47,10 @@ impl<'w> ReleaseWaiter<'w> {
     /// What the result of an attempt says about the next wait.
     pub(super) fn bounds(&self, result: &RoundResult) -> WaitBounds {
         let is_endless = result.endless.len() >= result.tally.quorum();
-        WaitBounds { free_at: result.free_at, is_attentive: self.listener.is_attentive(), is_endless }
+        let is_refused = result.tally.acquisition() == Outcome::Held && result.tally.granted().is_empty();
+        let (is_attentive, misses_releases) = self.listener.hearing(is_refused);
+        let &RoundResult { free_at, holder, .. } = result;
+        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases }
     }
 
     /// Waits until then at the latest.

@@ -16,26 +16,26 @@ pub(super) struct Command<'c> {
     pub(super) key: &'c [u8],
     pub(super) token: &'c OwnerToken,
     pub(super) operation: Operation,
-    /// Of an acquire: whether a node that refuses is also asked for how long the key lives.
-    pub(super) asks_remaining: bool,
+    /// Of an acquire: whether a node that refuses is also asked which holder has the key, and for how long.
+    pub(super) asks_for_holder: bool,
 }
 
 impl<'c> Command<'c> {
     /// The command of an operation that needs no further answer.
     pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { ticket, key, token, operation, asks_remaining: false }
+        Command { ticket, key, token, operation, asks_for_holder: false }
     }
 
     /// Queues the command on one connection.
     pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let Command { ticket, key, token, ref operation, asks_remaining } = *self;
+        let Command { ticket, key, token, ref operation, asks_for_holder } = *self;
         if !operation.is_release() {
             connection.note_request(now);
         }
         connection.session.queue(ticket, *operation, (key, token), now, encoded);
-        // The voter says how long the key lives: one key ends once. The script of a fenced lock says it in any case.
-        if asks_remaining && operation.fence().is_none() && !connection.is_duplicate() {
-            connection.session.remaining(ticket, key, now);
+        // The voter answers: one key ends once. The script of a fenced lock says in any case how long the key lives.
+        if asks_for_holder && operation.fence().is_none() && !connection.is_duplicate() {
+            connection.session.ask_for_holder(ticket, key, now);
         }
     }
 }

@@ -78,6 +78,7 @@ impl Nodes {
             }
             SessionEvent::Endless(ticket) => self.rounds.note_endless(*ticket, node),
             SessionEvent::EndsWithin(ticket, left) => self.rounds.note_end(*ticket, node, now.after(*left)),
+            SessionEvent::HeldBy(ticket, holder) => self.rounds.note_holder(*ticket, node, *holder),
             SessionEvent::Held(ticket, left) => {
                 let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
                 self.rounds.note_end(*ticket, node, now.after(*left));
@@ -90,7 +91,7 @@ impl Nodes {
                 self.take_subscriber_count(node, *ticket, now);
                 self.note_not_run(node, *ticket, *fault, now, notify);
             }
-            SessionEvent::Published(ticket, count) => self.note_subscriber_count(*ticket, *count, now),
+            SessionEvent::Published(ticket, count) => self.note_subscriber_count(node, *ticket, *count, now),
             SessionEvent::Accepted => {
                 self.filter(node).on_handshake();
                 self.reject_duplicate(node, now);
@@ -118,13 +119,15 @@ impl Nodes {
     fn take_subscriber_count(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
         let count = self.node_mut(node).session.publisher.take_subscriber_count();
         if count > 0 {
-            self.note_subscriber_count(ticket, count, now);
+            self.note_subscriber_count(node, ticket, count, now);
         }
     }
 
-    fn note_subscriber_count(&mut self, ticket: Ticket, count: u8, now: Timestamp) {
-        if let Some(round) = self.rounds.round(ticket) {
-            self.subscribers.registry.note_crowd(round.key(), count, now);
+    fn note_subscriber_count(&mut self, node: NodeId, ticket: Ticket, count: u8, now: Timestamp) {
+        if let Some(round) = self.rounds.round(ticket)
+            && self.subscribers.registry.note_crowd(round.key(), count, now)
+        {
+            self.connections[node.index()].session.announce_waiting(ticket, round.key(), count, now);
         }
     }
 

@@ -108,9 +108,9 @@ impl Nodes {
         self.subscribers.clear();
     }
 
-    /// Registers a waiter for a key.
-    pub(super) fn listen(&mut self, key: &Key, now: Timestamp) {
-        let is_changed = self.subscribers.listen(key, &self.connections, now);
+    /// Registers a waiter for a key. `subscribes`: it waits for long enough.
+    pub(super) fn listen(&mut self, key: &Key, subscribes: bool, now: Timestamp) {
+        let is_changed = self.subscribers.listen(key, subscribes, &self.connections, now);
         self.poll.note_change(is_changed);
     }
 
@@ -144,17 +144,32 @@ impl Nodes {
         self.subscribers.registry.look_into(key);
     }
 
+    /// An attempt for the key has followed an announced release. `is_refused`: all nodes that answered refused it.
+    pub(super) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) {
+        self.subscribers.registry.followed(key, is_refused, now);
+    }
+
     /// Whether no release of the key by a quorum can escape.
     pub(super) fn is_attentive(&self, key: &Key) -> bool {
         self.subscribers.registry.is_attentive(key)
     }
 
-    /// Whether a caller that wants the key, and has not waited for it, should let other programs go first.
-    pub(super) fn must_defer(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> bool {
-        self.subscribers.registry.must_defer(key, is_handed_on, now)
+    /// Whether releases of the key were not announced lately.
+    pub(super) fn misses_releases(&self, key: &Key, now: Timestamp) -> bool {
+        self.subscribers.registry.misses_releases(key, now)
     }
 
-    /// Whether [`must_defer`](Nodes::must_defer) can be true for any key.
+    /// Notes that the key has changed hands, and no release was announced.
+    pub(super) fn note_missed(&mut self, key: &Key, now: Timestamp) {
+        self.subscribers.registry.note_missed(key, now);
+    }
+
+    /// How many other programs a caller that wants the key, and has not waited for it, should let go first.
+    pub(super) fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
+        self.subscribers.registry.defers_to(key, is_handed_on, now)
+    }
+
+    /// Whether [`defers_to`](Nodes::defers_to) can be more than 0 for any key.
     pub(super) fn is_crowded(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.subscribers.registry.is_crowded)
     }

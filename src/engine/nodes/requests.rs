@@ -53,11 +53,12 @@ impl Nodes {
     }
 
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
-    /// `asks_remaining`: a node that refuses also says for how long the key lives.
+    /// `asks_for_holder`: a node that refuses also says which holder has the
+    /// key, and for how long.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
-        asks_remaining: bool,
+        asks_for_holder: bool,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
@@ -66,7 +67,7 @@ impl Nodes {
         let (command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(command.ticket) {
-            self.queue(Command { asks_remaining, ..command }, ready, now);
+            self.queue(Command { asks_for_holder, ..command }, ready, now);
         }
         command.ticket
     }

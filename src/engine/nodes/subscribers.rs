@@ -4,9 +4,10 @@
 //! published release of its key ends that wait, and so does its [`Interrupt`] or its deadline
 //! ([`wait_registry`](crate::engine::wait_registry)).
 //!
-//! Nothing is subscribed to without a waiter. Connections without a subscription are kept for a moment after the last
-//! waiter has acquired its lock, because a client that has waited for a lock often waits for it again. The next
-//! operation closes them after that.
+//! Nothing is subscribed to without a waiter, nor for a wait that is shorter than two attempts. Connections without a
+//! subscription are kept for a moment after the last waiter has acquired its lock, because a client that has waited for
+//! a lock often waits for it again; likewise after one wait of several in a row. The next operation closes them after
+//! that.
 
 use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
@@ -21,6 +22,7 @@ use crate::engine::subscriber::Subscriber;
 use crate::engine::wait_registry::{KeyWaiters, WaitRegistry, Waiter, WakeReason};
 use crate::events::event_queue::{EventQueue, PendingEvent, Side};
 use crate::os::watch::Watch;
+use crate::protocol::publish::Message;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::{Key, SubscriptionEvent};
 use std::sync::Arc;
@@ -36,8 +38,11 @@ pub(super) struct Subscribers {
     pub(super) registry: WaitRegistry,
     /// None before the first wait.
     connections: Vec<Subscriber>,
-    /// When the last waiter acquired its lock.
+    /// When the last waiter acquired its lock, or ended one of several waits in a row.
     idle_since: Timestamp,
+    /// When a wait last ended, and whether the present ones began soon after that.
+    last_wait_ended_at: Timestamp,
+    follows_wait: bool,
     /// The nodes whose refusal of SUBSCRIBE, or of PUBLISH, was reported.
     subscribe_denied: NodeSet,
     publish_denied: NodeSet,
@@ -51,6 +56,8 @@ impl Subscribers {
             registry: WaitRegistry::new(nodes, is_on),
             connections: Vec::new(),
             idle_since: Timestamp::ORIGIN,
+            last_wait_ended_at: Timestamp::ORIGIN,
+            follows_wait: false,
             subscribe_denied: NodeSet::EMPTY,
             publish_denied: NodeSet::EMPTY,
             events,
@@ -62,9 +69,13 @@ impl Subscribers {
         self.registry.is_on
     }
 
-    /// Registers a waiter for a key. True when there is something new to poll for.
-    pub(super) fn listen(&mut self, key: &Key, nodes: &[NodeConnection], now: Timestamp) -> bool {
-        if !self.registry.enter(key) || !self.is_on() {
+    /// Registers a waiter for a key. `subscribes`: it waits for long enough. True when there is something new to poll
+    /// for.
+    pub(super) fn listen(&mut self, key: &Key, subscribes: bool, nodes: &[NodeConnection], now: Timestamp) -> bool {
+        if self.registry.waiters_by_key.is_empty() {
+            self.follows_wait = now.since(self.last_wait_ended_at) < LINGER;
+        }
+        if !self.registry.enter(key, subscribes && self.is_on()) {
             return false;
         }
         if self.connections.is_empty() {
@@ -79,13 +90,13 @@ impl Subscribers {
 
     /// Unregisters a waiter. `has_won`: it acquired the lock.
     pub(super) fn unlisten(&mut self, key: &Key, has_won: bool, poll: &mut PollList, now: Timestamp) {
-        if self.registry.leave(key) {
-            for subscriber in &mut self.connections {
-                subscriber.unsubscribe(key, now);
-            }
-            self.idle_since = if has_won { now } else { Timestamp::ORIGIN };
-            self.close_idle(poll, now);
+        let Some(was_subscribed) = self.registry.leave(key, has_won, now) else { return };
+        for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
+            subscriber.unsubscribe(key, now);
         }
+        self.last_wait_ended_at = now;
+        self.idle_since = if has_won || self.follows_wait { now } else { Timestamp::ORIGIN };
+        self.close_idle(poll, now);
     }
 
     /// Begins a wait. It ends at once when something has happened, or the interrupt was set, before. Gives its ticket,
@@ -197,9 +208,10 @@ impl Subscribers {
         let mut refusal = None;
         let is_open = self.connections[node.index()].ready(now, |event| match event {
             SubscriptionEvent::Confirmed(key) => end_waits(rounds, registry.confirmed(&key, node), notify),
-            SubscriptionEvent::Received(key, hint) => {
+            SubscriptionEvent::Received(key, Message::Released(hint)) => {
                 end_waits(rounds, registry.announced(&key, node, hint, now), notify)
             }
+            SubscriptionEvent::Received(key, Message::Waiting(number)) => registry.counted(&key, number),
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
         if !is_open {
@@ -218,7 +230,7 @@ impl Subscribers {
         let mut is_begun = false;
         for (index, (subscriber, node)) in self.connections.iter_mut().zip(nodes).enumerate() {
             let was_closed = subscriber.is_closed();
-            if subscriber.maintain(node, self.registry.waiters_by_key.keys(), now) {
+            if subscriber.maintain(node, self.registry.subscribed(), now) {
                 lost.insert(NodeId::new(index));
             }
             is_begun |= was_closed && !subscriber.is_closed();

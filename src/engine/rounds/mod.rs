@@ -5,9 +5,12 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
+mod result;
+
 use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fence::{Agreement, Fences, FencingToken};
+use crate::algorithm::fence::{Fences, FencingToken};
+use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
@@ -15,6 +18,7 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
 use crate::protocol::session::Ticket;
+pub(crate) use result::RoundResult;
 use std::sync::Arc;
 
 /// Longest key buffer that an unused slot keeps.
@@ -60,6 +64,8 @@ pub(crate) struct Round {
     faults: Box<[Fault]>,
     /// When the keys end for which nodes refused, as far as they have said.
     ends: Vec<Timestamp>,
+    /// Which holders they refused for, as far as they have said.
+    holders: Vec<HolderTag>,
     /// The nodes that refused for a key without expiry.
     endless: NodeSet,
     reached: NodeSet,
@@ -131,41 +137,6 @@ impl Round {
     }
 }
 
-/// What its owner takes out of a round.
-#[derive(Debug)]
-pub(crate) struct RoundResult {
-    /// The votes, as far as they mattered.
-    pub(crate) tally: Tally,
-    /// The nodes that the command was queued for, and may have reached.
-    pub(crate) reached: NodeSet,
-    /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
-    pub(crate) faults: Vec<(NodeId, Fault)>,
-    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have said; otherwise
-    /// never.
-    pub(crate) free_at: Timestamp,
-    /// The nodes that refused for a key without expiry, as far as they have said.
-    pub(crate) endless: NodeSet,
-    /// What the fences of a fenced attempt come to. None without a grant.
-    pub(crate) agreement: Option<Agreement>,
-}
-
-impl RoundResult {
-    /// Whether an extension was won.
-    pub(crate) fn is_extended(&self) -> bool {
-        self.tally.extension() == ExtensionVerdict::Extended
-    }
-
-    /// Whether an extension found that a quorum cannot hold the key any more.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.tally.extension() == ExtensionVerdict::Lost
-    }
-
-    /// Whether a quorum granted.
-    pub(crate) fn is_won(&self) -> bool {
-        self.tally.acquisition() == Outcome::Won
-    }
-}
-
 /// All rounds in flight of one client.
 pub(crate) struct Rounds {
     nodes: usize,
@@ -194,6 +165,7 @@ impl Rounds {
                     tally: Tally::new(self.nodes),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
                     ends: Vec::new(),
+                    holders: Vec::new(),
                     endless: NodeSet::EMPTY,
                     reached: NodeSet::EMPTY,
                     decided: false,
@@ -215,6 +187,7 @@ impl Rounds {
         round.token = *token;
         round.tally = Tally::new(self.nodes);
         round.ends.clear();
+        round.holders.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
         round.owner = Owner::Absent;
@@ -349,6 +322,15 @@ impl Rounds {
         }
     }
 
+    /// Notes which holder a node has refused for.
+    pub(crate) fn note_holder(&mut self, ticket: Ticket, node: NodeId, holder: HolderTag) {
+        if let Some(round) = self.round_mut(ticket)
+            && round.tally.refused().contains(node)
+        {
+            round.holders.push(holder);
+        }
+    }
+
     /// Notes that the key has no expiry for which a node has refused.
     pub(crate) fn note_endless(&mut self, ticket: Ticket, node: NodeId) {
         if let Some(round) = self.round_mut(ticket)
@@ -423,7 +405,8 @@ impl Rounds {
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let Round { tally, reached, endless, .. } = *round;
         let agreement = round.is_fenced.then(|| round.fences.agreement()).flatten();
-        let result = RoundResult { tally, reached, faults, free_at: round.free_at(), endless, agreement };
+        let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
+        let result = RoundResult { tally, reached, faults, free_at, holder, endless, agreement };
         self.unrefer(ticket);
         result
     }

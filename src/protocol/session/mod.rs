@@ -35,6 +35,7 @@ use super::server_info::ServerInfo;
 use super::traffic::Traffic;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::holder::HolderTag;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
@@ -54,6 +55,8 @@ pub enum SessionEvent {
     Endless(Ticket),
     /// For how long the key that an attempt was refused for lives at most, counted from now.
     EndsWithin(Ticket, Duration),
+    /// Which holder has the key that an attempt was refused for.
+    HeldBy(Ticket, HolderTag),
     /// A node's vote in a round: another token holds the key, for this long at most, counted from now.
     Held(Ticket, Duration),
     /// The hint of a round's release reached this many subscribers.
@@ -90,6 +93,8 @@ pub struct Session {
     pub publisher: Publisher,
     /// When the server was last asked whether it is a master.
     checked_at: Timestamp,
+    /// Whether the user may read the value of a key.
+    tells_holders: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,6 +106,7 @@ enum Request {
     Publish(Ticket),
     Recheck,
     Remaining(Ticket),
+    Holder(Ticket),
 }
 
 impl Request {
@@ -129,6 +135,7 @@ impl Session {
             scripts: ScriptCache::default(),
             publisher: Publisher::default(),
             checked_at: now,
+            tells_holders: true,
         };
         let parts = handshake.write(session.traffic.end());
         parts.into_iter().for_each(|part| session.await_reply(Request::Handshake(part), now));
@@ -141,10 +148,22 @@ impl Session {
         self.await_reply(Request::Check(ticket), now);
     }
 
-    /// Queues the question for how long a key lives.
-    pub fn remaining(&mut self, ticket: Ticket, key: &[u8], now: Timestamp) {
+    /// Queues the questions for how long a key lives, and which holder has it.
+    pub fn ask_for_holder(&mut self, ticket: Ticket, key: &[u8], now: Timestamp) {
         command::remaining(self.traffic.end(), key);
         self.await_reply(Request::Remaining(ticket), now);
+        if self.tells_holders {
+            command::holder(self.traffic.end(), key);
+            self.await_reply(Request::Holder(ticket), now);
+        }
+    }
+
+    /// Queues a message that so many wait for the lock that a round has released.
+    pub fn announce_waiting(&mut self, ticket: Ticket, key: &[u8], waiting: u8, now: Timestamp) {
+        if self.publisher.is_permitted() {
+            publish::waiting(self.traffic.end(), key, waiting);
+            self.await_reply(Request::Publish(ticket), now);
+        }
     }
 
     /// Lets no vote on this connection count any more: each is `fault` from now on. Releases are still served.
@@ -200,6 +219,11 @@ impl Session {
                     (count > 0).then_some(SessionEvent::Published(ticket, count))
                 }
                 &Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
+                &Request::Holder(ticket) => {
+                    let (holder, is_told) = command::holder_reply(reply)?;
+                    self.tells_holders &= is_told;
+                    holder.map(|holder| SessionEvent::HeldBy(ticket, holder))
+                }
             };
             self.taken(length);
             if event.is_some() {
@@ -216,7 +240,11 @@ impl Session {
         self.expected.drain(..).filter_map(|request| match request {
             Request::Check(ticket) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
-            Request::Handshake(_) | Request::Publish(_) | Request::Recheck | Request::Remaining(_) => None,
+            Request::Handshake(_)
+            | Request::Publish(_)
+            | Request::Recheck
+            | Request::Remaining(_)
+            | Request::Holder(_) => None,
         })
     }
 

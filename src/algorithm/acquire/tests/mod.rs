@@ -1,8 +1,10 @@
 //! The steps of an acquisition, each from the counts of its attempts.
 
+use super::super::backoff::Backoff;
 use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::Fences;
-use super::super::{lease::MAX_TTL, node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
+use super::super::lease::{MAX_TTL, Ttl};
+use super::super::{node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
 use super::*;
 
 mod deadlines;
@@ -222,7 +224,7 @@ fn cancelling_does_not_take_a_won_lock_away() {
 
 /// An attempt that is refused while no release can escape us.
 fn refused(machine: &mut Acquire, free_at: Timestamp, t0: u64) -> Output {
-    machine.set_wait_bounds(WaitBounds { free_at, is_attentive: true, is_endless: false });
+    machine.set_wait_bounds(WaitBounds { free_at, is_attentive: true, ..WaitBounds::NONE });
     attempt(machine, "rrr", t0, t0 + 1)
 }
 
@@ -259,7 +261,21 @@ fn a_release_is_left_to_those_who_have_waited_for_longer() {
     assert_eq!(until(WakeOrder::of(3, 4)), Output::Attempt, "overtaken before");
     assert_eq!(until(WakeOrder::of(3, 3)), Output::Wait(at(10).after(DUE_DELAY)));
     assert_eq!(until(WakeOrder::of(3, 2)), Output::Wait(at(13)));
-    assert_eq!(until(WakeOrder::of(200, 2)), Output::Wait(at(22)), "not for long");
+    assert_eq!(until(WakeOrder::of(22, 2)), Output::Wait(at(70)), "twenty times as long");
+    assert_eq!(until(WakeOrder::of(200, 2)), Output::Wait(at(604)), "longer than without the release");
+}
+
+#[test]
+fn the_next_release_begins_the_delay_anew() {
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
+    // Twice the time that it should take is enough.
+    for (time, until) in [(10, 170), (160, 320), (300, 321)] {
+        machine.released(WakeOrder::of(80, 0), at(time), 0);
+        assert_eq!(machine.poll(), Output::Wait(at(until)), "{time}");
+    }
+    machine.released(WakeOrder::of(80, 80), at(310), 0);
+    assert_eq!(machine.poll(), Output::Wait(at(310)), "its turn");
 }
 
 #[test]
@@ -279,7 +295,7 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 #[test]
 fn a_deferred_first_attempt_is_made_all_the_same() {
     let mut machine = acquire(WaitLimit::Until(at(5)));
-    machine.defer_first_attempt(at(0), 0);
+    machine.defer_first_attempt(1, at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
     // A busy machine wakes the thread late: no attempt has been made yet.
     machine.woken(at(5));
@@ -291,7 +307,7 @@ fn a_call_without_time_to_defer_does_not() {
     for (deadline, may) in [(0, false), (6, false), (7, true)] {
         let mut machine = acquire(WaitLimit::Until(at(deadline)));
         assert_eq!(machine.may_defer(at(0)), may, "{deadline}");
-        machine.defer_first_attempt(at(0), u64::MAX);
+        machine.defer_first_attempt(1, at(0), u64::MAX);
         assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
     }
     assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_defer(at(0)));

@@ -1,0 +1,52 @@
+//! Which holder has a lock that another client wants: the value of the key shows it.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+
+/// Shorter values than this may be used for every holder.
+const SHORTEST_TOKEN: usize = 8;
+
+/// Distinguishes one holder of a lock from the next one, whichever library it uses. A hash of the key's value: the
+/// value itself would be enough to release the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HolderTag(u64);
+
+impl HolderTag {
+    /// The holder with this value. None for a value that does not look like a token of one holder alone.
+    pub fn of(value: &[u8]) -> Option<HolderTag> {
+        if value.len() < SHORTEST_TOKEN {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write(value);
+        Some(HolderTag(hasher.finish()))
+    }
+
+    /// The holder that most of the nodes name.
+    pub fn of_most(tags: &[HolderTag]) -> Option<HolderTag> {
+        let count = |tag: &HolderTag| tags.iter().filter(|other| *other == tag).count();
+        tags.iter().copied().find(|tag| count(tag) * 2 > tags.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_distinguished_and_a_constant_word_is_none() {
+        let [first, second] = ["0123456789", "0123456780"].map(|value| HolderTag::of(value.as_bytes()));
+        assert!(first.is_some() && first != second && first == HolderTag::of(b"0123456789"));
+        assert_eq!(HolderTag::of(b"locked"), None);
+        assert!(!format!("{first:?}").contains("0123456789"));
+    }
+
+    #[test]
+    fn most_nodes_name_the_holder() {
+        let [first, second] = [HolderTag(1), HolderTag(2)];
+        assert_eq!(HolderTag::of_most(&[]), None);
+        assert_eq!(HolderTag::of_most(&[first]), Some(first));
+        assert_eq!(HolderTag::of_most(&[second, first, first]), Some(first));
+        assert_eq!(HolderTag::of_most(&[second, first]), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! What the owner of a round takes out of it.
+
+use crate::algorithm::fault::Fault;
+use crate::algorithm::fence::Agreement;
+use crate::algorithm::holder::HolderTag;
+use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally};
+
+/// What its owner takes out of a round.
+#[derive(Debug)]
+pub(crate) struct RoundResult {
+    /// The votes, as far as they mattered.
+    pub(crate) tally: Tally,
+    /// The nodes that the command was queued for, and may have reached.
+    pub(crate) reached: NodeSet,
+    /// Each failed node's fault. None if a quorum granted, but for a check: then they are of no interest.
+    pub(crate) faults: Vec<(NodeId, Fault)>,
+    /// When so many keys have ended by themselves that a quorum may be acquired, as far as nodes have said; otherwise
+    /// never.
+    pub(crate) free_at: Timestamp,
+    /// Which holder most nodes have refused for, as far as they have said.
+    pub(crate) holder: Option<HolderTag>,
+    /// The nodes that refused for a key without expiry, as far as they have said.
+    pub(crate) endless: NodeSet,
+    /// What the fences of a fenced attempt come to. None without a grant.
+    pub(crate) agreement: Option<Agreement>,
+}
+
+impl RoundResult {
+    /// Whether an extension was won.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.tally.extension() == ExtensionVerdict::Extended
+    }
+
+    /// Whether an extension found that a quorum cannot hold the key any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.tally.extension() == ExtensionVerdict::Lost
+    }
+
+    /// Whether a quorum granted.
+    pub(crate) fn is_won(&self) -> bool {
+        self.tally.acquisition() == Outcome::Won
+    }
+}
