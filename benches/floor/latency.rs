@@ -23,17 +23,27 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
 
 fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
     let (addresses, dialect) = (servers.addresses(nodes), servers.dialect());
-    let mutex = library::mutex(&library::client(&addresses), "latency/library");
+    let client = library::client(&addresses);
+    let mutex = library::mutex(&client, "latency/library");
     let mut floor = Floor::connect(&addresses, dialect, "latency/floor", 1);
     let mut again = Floor::connect(&addresses, dialect, "latency/again", 2);
-    let spinning = library::mutex(&library::spinning_client(&addresses), "latency/spinning");
+    let sleeping = library::mutex(&library::sleeping_client(&addresses), "latency/sleeping");
+    let mut number = 0_u64;
+    let mut fresh = || {
+        number += 1;
+        library::pair(&library::mutex(&client, &format!("latency/fresh/{number}")))
+    };
     let rounds = interleave(
         plan,
-        &mut [&mut || floor.pair(), &mut || library::pair(&mutex), &mut || again.pair(), &mut || {
-            library::pair(&spinning)
-        }],
+        &mut [
+            &mut || floor.pair(),
+            &mut || library::pair(&mutex),
+            &mut || again.pair(),
+            &mut || library::pair(&sleeping),
+            &mut fresh,
+        ],
     );
-    let [floor, library, again, spinning] = &rounds[..] else { return Vec::new() };
+    let [floor, library, again, sleeping, fresh] = &rounds[..] else { return Vec::new() };
 
     let against = ("floor", &floor[..]);
     let name = |figure: &str| format!("N = {nodes}, healthy: {figure}");
@@ -42,11 +52,11 @@ fn healthy(servers: &Servers, nodes: usize, plan: Plan) -> Vec<Row> {
         Row::ratio(name("pair p99"), "µs", library, against, pair_p99).goal(Goal::RatioAtMost(1.2)),
         Row::ratio(name("lock p50"), "µs", library, against, lock_p50),
         Row::ratio(name("unlock p50"), "µs", library, against, unlock_p50),
+        Row::ratio(name("a fresh Mutex and name each time, pair p50"), "µs", fresh, against, pair_p50)
+            .goal(Goal::RatioAtMost(1.05)),
+        Row::ratio(name("without busy poll, pair p50"), "µs", sleeping, against, pair_p50),
     ];
     if nodes == NODES {
-        let spun = |figure: &str| name(&format!("spinning 100 µs before sleeping, {figure}"));
-        rows.push(Row::ratio(spun("pair p50"), "µs", spinning, against, pair_p50).goal(Goal::RatioAtMost(0.8)));
-        rows.push(Row::ratio(spun("pair p99"), "µs", spinning, against, pair_p99));
         rows.push(Row::ratio(name("the floor again, pair p50"), "µs", again, against, pair_p50).note("noise"));
         rows.push(Row::ratio(name("the floor again, pair p99"), "µs", again, against, pair_p99).note("noise"));
     }
