@@ -45,8 +45,8 @@ fn every_way_to_lock_gives_a_greater_number() {
         assert!(guard.remaining() > Duration::from_secs(30) && guard.fence() == fence, "{way}");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     }
-    let watched = mutex.clone().ttl(Duration::from_millis(150)).watchdog(Watchdog::new()).lock().unwrap();
-    thread::sleep(Duration::from_millis(450));
+    let watched = mutex.clone().ttl(Duration::from_millis(900)).watchdog(Watchdog::new()).lock().unwrap();
+    thread::sleep(Duration::from_millis(1200));
     watched.ensure(Duration::from_millis(1)).unwrap();
     assert_eq!(watched.unlock().unwrap(), ReleaseOutcome::Released);
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
-const TTL: Duration = Duration::from_millis(600);
+const TTL: Duration = Duration::from_secs(2);
 
 /// How long a child may take that has nothing to wait for. One that hangs takes for ever.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -53,7 +53,7 @@ fn a_key_that_is_gone_calls_from_the_thread_that_finds_out() {
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
     called_once(&by_hand, thread::current().name().unwrap());
 
-    let watched = take(&client.mutex("watched").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()));
+    let watched = take(&client.mutex("watched").ttl(Duration::from_secs(1)).watchdog(Watchdog::new()));
     let by_watchdog = calls(&watched);
     forget("watched");
     called_once(&by_watchdog, WATCHDOG);

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
-const TTL: Duration = Duration::from_millis(400);
+const TTL: Duration = Duration::from_secs(1);
 const MARGIN: Duration = Duration::from_millis(80);
 const LOCKS: usize = 8;
 /// How many faults hit the nodes.

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "k";
-const TTL: Duration = Duration::from_millis(300);
+const TTL: Duration = Duration::from_secs(1);
 
 /// An event in a few words: its kind and its subject, and of some what matters most.
 fn words(event: &Event) -> String {

@@ -152,8 +152,9 @@ fn a_wait_for_a_node_in_quarantine_fails_though_others_wait_too() {
 fn a_durable_node_counts_at_once_and_has_its_keys() {
     let start = || Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
     let mut server = [start()];
-    let client = Redlock::builder().node(server[0].url()).durable(true).build().unwrap();
-    let theirs = Redlock::builder().node(format!("{}?durable=true", server[0].url())).build().unwrap();
+    let build = |node: String| Redlock::builder().node(node).node_timeout(SOON / 10);
+    let client = build(server[0].url()).durable(true).build().unwrap();
+    let theirs = build(format!("{}?durable=true", server[0].url())).build().unwrap();
     assert!(client.nodes().unwrap()[0].is_durable() && theirs.nodes().unwrap()[0].is_durable());
     acquaint(&theirs);
     let mut guard = take(&client.mutex(KEY));
@@ -169,7 +170,7 @@ fn a_durable_node_counts_at_once_and_has_its_keys() {
 fn a_durable_node_that_is_met_while_it_loads_its_data_is_durable() {
     let slowly = ["--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300"];
     let mut server = Server::with(&slowly).unwrap();
-    let fill = "for i = 1, 8000 do redis.call('SET', 'filler:' .. i, i) end";
+    let fill = "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, i) end";
     server.command(&["EVAL", fill, "0"]).unwrap();
     let client = Redlock::builder().node(server.url()).durable(true).node_timeout(SOON).build().unwrap();
     acquaint(&client);

@@ -34,7 +34,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 /// How long a server may take to say that it is ready. Far more than it needs, for machines that are busy.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long [`Server::command`] waits for its answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many ports are tried before giving up. Another process takes a port between our look and the bind, rarely.

@@ -6,9 +6,10 @@ use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
 use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
+use crossbeam_channel::bounded;
 use quorumlock::event::Event;
 use quorumlock::{Cause, Observer, Redlock, ReleaseOutcome};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -186,30 +187,33 @@ fn a_release_between_a_lost_attempt_and_the_subscription_is_not_missed() {
     const ROUNDS: u32 = 1000;
     let servers = Server::several(3).unwrap();
     let (mine, theirs) = (patient(&servers).build().unwrap(), client(&servers));
-    let barrier = Barrier::new(2);
     let waited = thread::scope(|scope| {
-        let holder = scope.spawn(|| {
+        // Not a barrier: a side that fails ends the other one.
+        let (ready, is_ready) = bounded(0);
+        let (done, is_done) = bounded(0);
+        let theirs = &theirs;
+        let holder = scope.spawn(move || {
             for round in 0..ROUNDS {
-                let held = long_lock(&theirs, "k").lock().unwrap();
-                barrier.wait();
+                let held = long_lock(theirs, "k").lock().unwrap();
+                ready.send(()).unwrap();
                 // 0 to 1.5 ms: an attempt, a connection and a confirmation take about as long.
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_micros(u64::from(round % 100) * 15) {
                     std::hint::spin_loop();
                 }
                 assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
-                barrier.wait();
+                is_done.recv().unwrap();
             }
         });
         let mut waited = 0;
         for round in 0..ROUNDS {
-            barrier.wait();
+            is_ready.recv().unwrap();
             let begun = Instant::now();
             let guard = long_lock(&mine, "k").lock_timeout(SOON).unwrap().expect("every waiter gets the lock");
             waited += u32::from(begun.elapsed() > Duration::from_micros(500));
             assert!(begun.elapsed() < PROMPT, "round {round}: {:?}", begun.elapsed());
             assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
-            barrier.wait();
+            done.send(()).unwrap();
         }
         holder.join().unwrap();
         waited
