@@ -53,8 +53,7 @@ impl Nodes {
     }
 
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
-    /// `asks_for_holder`: a node that refuses also says which holder has the
-    /// key, and for how long.
+    /// `asks_for_holder`: a node that refuses also says which holder has the key, and for how long.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
