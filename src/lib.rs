@@ -58,7 +58,7 @@
 //! * Order among programs. Threads that share a client queue in the order of their calls. Programs that wait for a lock
 //!   are [notified](Builder::release_notifications) of its release and take turns as a rule; nothing enforces it.
 //!
-//! Not in this version: fair or reentrant locks; TLS.
+//! Not in this version: fair locks.
 //!
 //! # After a fork
 //!
@@ -90,19 +90,24 @@
 //!    in time that a lock is lost.
 //! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceChecker`]
 //!    or a database refuses late writes.
-//! 7. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
+//! 7. [`Mutex::reentrant`] makes a [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or
+//!    an [`Owner`]. Its guards are [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
+//! 8. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
 //!    and its [`Cause`].
-//! 8. [`Observer`] receives each [`event`], for logs, metrics and alarms: also those of nodes, and of releases that no
-//!    call waits for. [`nodes`](Redlock::nodes) gives the last known state of each node: its [`NodeState`], server, run
-//!    id, role and last fault.
+//! 9. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 10. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
+//!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
+//!     state of each node: its [`NodeState`], server, run id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
-    doc = "9. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
+    doc = "11. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
 )]
 //!
 //! # The manual
 //!
 //! * [Operations](docs::operations): nodes, access control, restarts, settings, sizing, errors.
+//! * [TLS](docs::tls): certificates, settings of servers, faults.
+//! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what the nodes hold.
 //! * [Recipes](docs::recipes): cron, workers, SQL, tokio, metrics, a compose file, managed Redis, and the debate about
 //!   Redlock.
 //! * [Rules](docs::rules), [messages](docs::messages), [architecture](docs::architecture), and [what was
@@ -112,8 +117,15 @@
 //!
 //! * `embedded`, off by default: the module of that name, a node inside the process for first runs and tests. It brings
 //!   no further dependency. It is not for production.
+//! * `tls`, off by default: `rediss://` URLs, [`Tls`](docs::tls) and `Node::server_name`. It brings rustls with ring.
+//! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static
 //!   library that C programs link, [built](docs::operations#the-c-library) by one command.
+//! * `log`, off by default: `LogObserver`, which writes each event as one line to the crate `log`.
+//! * `metrics`, off by default: `RecorderObserver`, which hands [`Counters`](metrics::Counters) on to the recorder of
+//!   the crate `metrics`. The counters themselves, and their text for Prometheus, need no feature.
+//! * `cli`, off by default: the program [`quorumlock`](docs::command_line), which `cargo install quorumlock --features
+//!   cli` builds. It brings one further dependency, and changes nothing of the library.
 
 // On docs.rs each item of a feature names it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -133,6 +145,8 @@ mod ffi;
 mod api;
 mod engine;
 mod events;
+#[cfg(any(feature = "log", feature = "metrics"))]
+mod export;
 mod os;
 
 pub use algorithm::fault::{Cause, Phase};
@@ -140,15 +154,26 @@ pub use algorithm::fence::FencingToken;
 pub use algorithm::node::NodeId;
 pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
+pub use algorithm::tls_error::{CertificateError, TlsError};
 pub use api::builder::Builder;
+#[doc(hidden)]
+pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};
 pub use api::guard::MutexGuard;
+pub use api::label::Label;
 pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
 pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
+pub use api::mutex::holder::Holder;
 pub use api::node::Node;
-pub use api::node_status::{NodeState, NodeStatus};
+pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
 pub use api::redlock::Redlock;
+pub use api::reentrant::ReentrantMutex;
+pub use api::reentrant::guard::{ByOwner, ByThread, ReentrantGuard, ReentrantOutcome};
+pub use api::reentrant::owner::Owner;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use api::tls::Tls;
 pub use api::wait::{CancelHandle, Wait};
 pub use api::watchdog::Watchdog;
 /// The receiving half of a channel of the crate `crossbeam-channel`, as [`MutexGuard::lost`] gives it and
@@ -158,8 +183,13 @@ pub use crossbeam_channel::Receiver;
 pub use events::error::{Error, ErrorKind, NodeFault, Result};
 pub use events::event;
 pub use events::extension::ExtendOutcome;
+pub use events::metrics;
 pub use events::observer::Observer;
 pub use events::release::ReleaseOutcome;
+#[cfg(feature = "log")]
+pub use export::log_observer::LogObserver;
+#[cfg(feature = "metrics")]
+pub use export::recorder_observer::RecorderObserver;
 pub use protocol::server_info::Role;
 
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 
 use crate::bare_handoff::Bare;
 use crate::library;
+use crate::polling::Polling;
 use quorumlock::event::Event;
 use quorumlock::{Mutex, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
@@ -14,6 +15,8 @@ use std::time::Duration;
 /// The first argument of a competitor.
 pub(crate) const MARK: &str = "--competitor";
 
+/// What all of them want.
+const RESOURCE: &str = "contention";
 /// Between two starts at the same instant, for each competitor: all of them have had the lock by then.
 const PERIOD: Duration = Duration::from_millis(20);
 
@@ -23,11 +26,12 @@ pub(crate) enum Means {
     WakeUps,
     Delay,
     Bare,
+    Poll,
 }
 
 impl Means {
-    const ALL: [(&'static str, Means); 3] =
-        [("wake-ups", Means::WakeUps), ("delay", Means::Delay), ("bare", Means::Bare)];
+    const ALL: [(&'static str, Means); 4] =
+        [("wake-ups", Means::WakeUps), ("delay", Means::Delay), ("bare", Means::Bare), ("poll", Means::Poll)];
 
     pub(crate) fn name(self) -> &'static str {
         Means::ALL.iter().find(|(_, means)| *means == self).map_or("", |(name, _)| name)
@@ -59,6 +63,17 @@ pub(crate) fn run(order: &[&str]) {
                 if std::mem::take(&mut is_next) || bare.listen() {
                     let attempts = bare.take();
                     turns.push(hold([wanted, now()], held, || bare.release(), attempts));
+                }
+            }
+        }
+        Means::Poll => {
+            let mut polling = Polling::connect(&addresses, RESOURCE);
+            let end = wait_for_start() + length * 1_000_000;
+            while now() < end {
+                let wanted = now();
+                let attempts = polling.take(end);
+                if attempts > 0 {
+                    turns.push(hold([wanted, now()], held, || polling.release(), attempts));
                 }
             }
         }
@@ -103,7 +118,7 @@ impl Competitor {
             .expect("a client");
         // The connections are made before the measurement begins.
         drop(client.mutex(format!("contention/warm-up/{}", std::process::id())).lock());
-        Competitor { mutex: library::mutex(&client, "contention"), attempts }
+        Competitor { mutex: library::mutex(&client, RESOURCE), attempts }
     }
 
     fn turn(&mut self, wanted: u64, held: Duration) -> Option<[u64; 4]> {

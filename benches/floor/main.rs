@@ -1,9 +1,9 @@
 //! What a lock costs, as a ratio to what the system calls cost.
 //!
 //! ```text
-//! cargo bench                       everything, about seven minutes; Markdown on standard output
+//! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fenced
+//!                                   cost, scaling, fenced, reentry, rivals, observed
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -38,8 +38,13 @@ mod latency;
 mod library;
 mod limit;
 mod machine;
+mod observed;
+mod polling;
 mod probe;
+mod programs;
 mod proxy;
+mod reentry;
+mod rivals;
 mod scaling;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
@@ -47,6 +52,7 @@ mod servers;
 mod strict;
 mod table;
 mod throughput;
+mod waiters;
 mod workers;
 
 use machine::Cores;
@@ -61,7 +67,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 10] = [
+const SECTIONS: [Section; 13] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -72,6 +78,9 @@ const SECTIONS: [Section; 10] = [
     ("cost", cost::measure),
     ("scaling", scaling::measure),
     ("fenced", fenced::measure),
+    ("reentry", reentry::measure),
+    ("rivals", rivals::measure),
+    ("observed", observed::measure),
 ];
 
 /// The settings of all sections.

@@ -27,8 +27,13 @@ impl Servers {
 
     /// Servers with arguments of their own.
     pub(crate) fn with(setting: &Setting, count: usize, arguments: &[&str]) -> Servers {
+        Servers::try_with(setting, count, arguments).expect("servers to measure with")
+    }
+
+    /// Servers with arguments that not every server knows.
+    pub(crate) fn try_with(setting: &Setting, count: usize, arguments: &[&str]) -> Option<Servers> {
         let start = || (0..count).map(|_| Server::with(arguments)).collect::<std::io::Result<_>>();
-        Servers { processes: setting.cores.for_servers(start).expect("servers to measure with") }
+        setting.cores.for_servers(start).ok().map(|processes| Servers { processes })
     }
 
     /// The addresses of the first so many servers.
@@ -59,6 +64,27 @@ impl Servers {
     /// How many commands the servers have run so far, those of scripts included, and how many of them clients sent.
     pub(crate) fn commands(&self) -> (f64, f64) {
         let (mut run, mut sent) = (0.0, 0.0);
+        self.each_command(|name, calls| match name {
+            "info" => {}
+            // Scripts run these; no client sends them.
+            "del" | "get" | "publish" => run += calls,
+            _ => {
+                run += calls;
+                sent += calls;
+            }
+        });
+        (run, sent)
+    }
+
+    /// How often the servers have run this command so far.
+    pub(crate) fn calls(&self, command: &str) -> f64 {
+        let mut all = 0.0;
+        self.each_command(|name, calls| all += if name == command { calls } else { 0.0 });
+        all
+    }
+
+    /// Gives each server's commands with how often it has run them.
+    fn each_command(&self, mut take: impl FnMut(&str, f64)) {
         for server in &self.processes {
             let Ok(Answer::Text(statistics)) = server.command(&["INFO", "commandstats"]) else { continue };
             for line in statistics.lines() {
@@ -67,18 +93,8 @@ impl Servers {
                 else {
                     continue;
                 };
-                let calls: f64 = rest.split(',').next().and_then(|calls| calls.parse().ok()).unwrap_or(0.0);
-                match name {
-                    "info" => {}
-                    // Scripts run these; no client sends them.
-                    "del" | "get" | "publish" => run += calls,
-                    _ => {
-                        run += calls;
-                        sent += calls;
-                    }
-                }
+                take(name, rest.split(',').next().and_then(|calls| calls.parse().ok()).unwrap_or(0.0));
             }
         }
-        (run, sent)
     }
 }

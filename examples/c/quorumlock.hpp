@@ -19,6 +19,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <optional>
 #include <quorumlock.h>
 #include <stdexcept>
@@ -152,6 +153,10 @@ public:
         return faults;
     }
     microseconds waited() const noexcept { return microseconds(quorumlock_event_waited_us(event_)); }
+    bool has_waited() const noexcept { return quorumlock_event_has_waited(event_) != 0; }
+    microseconds held() const noexcept { return microseconds(quorumlock_event_held_us(event_)); }
+    quorumlock_reason reason() const noexcept { return quorumlock_event_reason(event_); }
+    quorumlock_severity severity() const noexcept { return quorumlock_event_severity(event_); }
     std::uint32_t attempts() const noexcept { return quorumlock_event_attempts(event_); }
     std::uint32_t round_trips() const noexcept { return quorumlock_event_round_trips(event_); }
     std::size_t granted() const noexcept { return quorumlock_event_granted(event_); }
@@ -186,8 +191,38 @@ inline void quorumlock_hpp_lost(void *userdata)
     } catch (...) {
     }
 }
+inline void quorumlock_hpp_write(void *userdata, const char *data, std::size_t length)
+{
+    try {
+        static_cast<std::string *>(userdata)->assign(data, length);
+    } catch (...) {
+    }
+}
 inline void quorumlock_hpp_forget_lost(void *userdata) { delete static_cast<std::function<void()> *>(userdata); }
 }
+
+// What clients count, for a metrics server. With a separator, resources are distinguished by their names up to it.
+class counters {
+public:
+    explicit counters(char separator = '\0') : handle_(quorumlock_counters_new(separator))
+    {
+        if (!handle_) {
+            throw std::bad_alloc();
+        }
+    }
+
+    // All series in the Prometheus text format.
+    std::string text() const
+    {
+        std::string text;
+        detail::check(quorumlock_counters_text(handle_.get(), quorumlock_hpp_write, &text));
+        return text;
+    }
+    void attach(quorumlock_config *config) const { detail::check(quorumlock_counters_attach(handle_.get(), config)); }
+
+private:
+    detail::handle<quorumlock_counters, quorumlock_counters_free> handle_;
+};
 
 // The nodes and settings of clients. What is set is checked when a client is made.
 class config {
@@ -205,12 +240,22 @@ public:
         }
     }
 
+    // From environment variables that begin with `prefix`.
+    static config from_env(std::string_view prefix)
+    {
+        quorumlock_config *made = nullptr;
+        detail::must(quorumlock_config_from_env, prefix.data(), prefix.size(), &made);
+        return config(made);
+    }
+
     config &add_node(std::string_view url) { return set(quorumlock_config_add_node, url.data(), url.size()); }
     config &add_durable_node(std::string_view url)
     {
         return set(quorumlock_config_add_durable_node, url.data(), url.size());
     }
     config &prefix(std::string_view prefix) { return set(quorumlock_config_set_prefix, prefix.data(), prefix.size()); }
+    config &label(std::string_view label) { return set(quorumlock_config_set_label, label.data(), label.size()); }
+    config &label_here() { return set(quorumlock_config_set_label_here); }
     config &node_timeout(milliseconds time) { return set(quorumlock_config_set_node_timeout_ms, detail::count(time)); }
     config &drift_factor(double factor) { return set(quorumlock_config_set_drift_factor, factor); }
     config &retry_delay(milliseconds shortest, milliseconds longest)
@@ -221,6 +266,7 @@ public:
     {
         return set(quorumlock_config_set_unavailable_after_ms, detail::count(time));
     }
+    config &ttl(milliseconds ttl) { return set(quorumlock_config_set_ttl_ms, detail::count(ttl)); }
     config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
     config &durable(bool declared) { return set(quorumlock_config_set_durable, static_cast<int>(declared)); }
     config &restart_policy(quorumlock_restart_policy guard)
@@ -233,6 +279,24 @@ public:
         return set(quorumlock_config_set_fence_retention_ms, detail::count(time));
     }
     config &spin(microseconds time) { return set(quorumlock_config_set_spin_us, detail::count(time)); }
+    config &tls_roots_pem(std::string_view pem)
+    {
+        return set(quorumlock_config_set_tls_roots_pem, pem.data(), pem.size());
+    }
+    config &tls_roots_file(std::string_view path)
+    {
+        return set(quorumlock_config_set_tls_roots_file, path.data(), path.size());
+    }
+    config &tls_identity_pem(std::string_view certificate, std::string_view key)
+    {
+        return set(
+            quorumlock_config_set_tls_identity_pem, certificate.data(), certificate.size(), key.data(), key.size());
+    }
+    // Of the node that was added last.
+    config &tls_server_name(std::string_view name)
+    {
+        return set(quorumlock_config_set_tls_server_name, name.data(), name.size());
+    }
 
     // Adds an observer to the clients that are made from now on. It is called on any thread.
     config &observe(observer observer)
@@ -242,9 +306,18 @@ public:
             quorumlock_hpp_forget_observer);
     }
 
+    // The clients that are made from now on count there.
+    config &count(const counters &counters)
+    {
+        counters.attach(handle_.get());
+        return *this;
+    }
+
     const quorumlock_config *get() const noexcept { return handle_.get(); }
 
 private:
+    explicit config(quorumlock_config *made) noexcept : handle_(made) {}
+
     template <typename Function, typename... Values> config &set(Function function, Values... values)
     {
         detail::check(function(handle_.get(), values...));
@@ -269,7 +342,20 @@ struct node_status {
         if (const quorumlock_fault *last = quorumlock_nodes_last_fault(nodes, index)) {
             last_fault.emplace(last);
         }
+        for (std::size_t kind = 0; kind < quorumlock_nodes_fault_kinds(nodes, index); kind++) {
+            faults.emplace_back(fault(quorumlock_nodes_fault(nodes, index, kind)),
+                quorumlock_nodes_fault_count(nodes, index, kind));
+        }
+        latency.count = quorumlock_nodes_latency_count(nodes, index);
+        latency.p50 = microseconds(quorumlock_nodes_latency_p50_us(nodes, index));
+        latency.p99 = microseconds(quorumlock_nodes_latency_p99_us(nodes, index));
+        latency.max = microseconds(quorumlock_nodes_latency_max_us(nodes, index));
     }
+
+    struct reply_times {
+        std::uint64_t count = 0;
+        microseconds p50{}, p99{}, max{};
+    };
 
     quorumlock_node_state state;
     std::string message;
@@ -283,6 +369,28 @@ struct node_status {
     quorumlock_role role;
     std::string eviction;
     std::optional<fault> last_fault;
+    std::vector<std::pair<fault, std::uint64_t>> faults;
+    reply_times latency;
+};
+
+// The client that has a lock, as nodes said.
+struct holder {
+    explicit holder(const quorumlock_holder *found)
+        : message(text(quorumlock_holder_message(found))), label(text(quorumlock_holder_label(found)))
+    {
+        if (quorumlock_holder_remaining_ms(found) != UINT64_MAX) {
+            remaining = milliseconds(quorumlock_holder_remaining_ms(found));
+        }
+        for (std::size_t index = 0; index < quorumlock_holder_node_count(found); index++) {
+            nodes.push_back(text(quorumlock_holder_node(found, index)));
+        }
+    }
+
+    std::string message;
+    std::string label;
+    // None if its keys have no expiry.
+    std::optional<milliseconds> remaining;
+    std::vector<std::string> nodes;
 };
 
 // A lease as text. Any program that reads it has the lock; it is overwritten when it is destroyed.
@@ -349,8 +457,12 @@ public:
     // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
     std::uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
 
-    // Whether the lock was ours to the end.
-    bool unlock() { return detail::call(quorumlock_guard_unlock, handle_.get()) == QUORUMLOCK_OK; }
+    // Whether the lock was ours to the end, or still is: a level of a reentrant lock has ended, and not the last one.
+    bool unlock()
+    {
+        auto result = detail::call(quorumlock_guard_unlock, handle_.get());
+        return result == QUORUMLOCK_OK || result == QUORUMLOCK_STILL_HELD;
+    }
 
     // Whether it lasts longer now. If not, it is lost. Throws when too few nodes answer: then look at remaining().
     bool extend(milliseconds ttl)
@@ -459,6 +571,21 @@ private:
     detail::handle<quorumlock_cancel_handle, quorumlock_cancel_handle_free> handle_;
 };
 
+// An owner of reentrant locks that is no thread. It serves one thread at a time.
+class owner {
+public:
+    owner() : handle_(quorumlock_owner_new())
+    {
+        if (handle_.get() == nullptr) {
+            throw std::bad_alloc();
+        }
+    }
+    const quorumlock_owner *get() const noexcept { return handle_.get(); }
+
+private:
+    detail::handle<quorumlock_owner, quorumlock_owner_free> handle_;
+};
+
 // The lock of one resource. Settings go for locks that are taken from then on.
 class mutex {
 public:
@@ -471,7 +598,12 @@ public:
 
     std::string name() const { return text(quorumlock_mutex_name(handle_.get())); }
     mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
+    mutex &at_least(milliseconds time) { return set(quorumlock_mutex_set_at_least_ms, detail::count(time)); }
     mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
+
+    // An owner may take the lock again that it holds: the calling thread, or the one that is given.
+    mutex &reentrant() { return set(quorumlock_mutex_set_reentrant, static_cast<const quorumlock_owner *>(nullptr)); }
+    mutex &reentrant(const owner &owner) { return set(quorumlock_mutex_set_reentrant, owner.get()); }
 
     // Automatic extension. Each of its settings switches it on.
     mutex &watchdog(bool enabled = true) { return set(quorumlock_mutex_set_watchdog, static_cast<int>(enabled)); }
@@ -511,6 +643,17 @@ public:
     std::optional<guard> try_lock_until(milliseconds deadline, const cancel_handle &cancel) const
     {
         return try_lock_until(deadline, cancel.get());
+    }
+
+    // Which client has the lock now, if any has.
+    std::optional<quorumlock::holder> holder() const
+    {
+        quorumlock_holder *found = nullptr;
+        if (detail::call(quorumlock_mutex_holder, handle_.get(), &found) == QUORUMLOCK_NOT_HELD) {
+            return std::nullopt;
+        }
+        detail::handle<quorumlock_holder, quorumlock_holder_free> owner(found);
+        return quorumlock::holder(found);
     }
 
     // Goes on with a lock that is held already, with this mutex's settings.

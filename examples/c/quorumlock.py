@@ -30,6 +30,7 @@ class Result(enum.IntEnum):
     EXPIRED = 2
     LOST = 3
     NOT_HELD = 4
+    STILL_HELD = 5
     CONFIG = 100
     UNAVAILABLE = 101
     LEASE_LOST = 102
@@ -65,6 +66,7 @@ class _Text(ctypes.Structure):
 _HANDLE, _OUT = c_void_p, POINTER(c_void_p)
 _OBSERVER = CFUNCTYPE(None, c_void_p, c_void_p)
 _CALLBACK = CFUNCTYPE(None, c_void_p)
+_WRITE = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
 
 # What each function gives and takes. Without that, ctypes takes pointers for 32-bit numbers.
 _FUNCTIONS = {
@@ -84,21 +86,33 @@ _FUNCTIONS = {
     "quorumlock_fault_number": (c_int64, _HANDLE),
     "quorumlock_fault_message": (_Text, _HANDLE),
     "quorumlock_config_new": (_HANDLE,),
+    "quorumlock_config_from_env": (c_int, c_char_p, c_size_t, _OUT, _OUT),
     "quorumlock_config_free": (None, _HANDLE),
     "quorumlock_config_add_node": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_add_durable_node": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_set_prefix": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_label": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_label_here": (c_int, _HANDLE),
     "quorumlock_config_set_node_timeout_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_drift_factor": (c_int, _HANDLE, c_double),
     "quorumlock_config_set_retry_delay_ms": (c_int, _HANDLE, c_uint64, c_uint64),
     "quorumlock_config_set_unavailable_after_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_ttl_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_max_ttl_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_durable": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_restart_policy": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_release_notifications": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_tls_roots_pem": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_tls_roots_file": (c_int, _HANDLE, c_char_p, c_size_t),
+    "quorumlock_config_set_tls_identity_pem": (c_int, _HANDLE, c_char_p, c_size_t, c_char_p, c_size_t),
+    "quorumlock_config_set_tls_server_name": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_add_observer": (c_int, _HANDLE, _OBSERVER, c_void_p, _CALLBACK),
+    "quorumlock_counters_new": (_HANDLE, c_int),
+    "quorumlock_counters_attach": (c_int, _HANDLE, _HANDLE),
+    "quorumlock_counters_text": (c_int, _HANDLE, _WRITE, c_void_p),
+    "quorumlock_counters_free": (None, _HANDLE),
     "quorumlock_client_new": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_client_close": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_client_free": (None, _HANDLE),
@@ -109,17 +123,28 @@ _FUNCTIONS = {
     "quorumlock_mutex_free": (None, _HANDLE),
     "quorumlock_mutex_name": (_Text, _HANDLE),
     "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_mutex_set_at_least_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_watchdog_period_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog_notify_before_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_watchdog_max_extensions": (c_int, _HANDLE, c_uint32),
     "quorumlock_mutex_set_watchdog_max_duration_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
+    "quorumlock_mutex_set_reentrant": (c_int, _HANDLE, _HANDLE),
+    "quorumlock_owner_new": (_HANDLE,),
+    "quorumlock_owner_free": (None, _HANDLE),
     "quorumlock_mutex_lock": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_try_lock": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_lock_timeout": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_lock_deadline": (c_int, _HANDLE, c_uint64, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_attach": (c_int, _HANDLE, _HANDLE, _OUT, _OUT),
+    "quorumlock_mutex_holder": (c_int, _HANDLE, _OUT, _OUT),
+    "quorumlock_holder_free": (None, _HANDLE),
+    "quorumlock_holder_message": (_Text, _HANDLE),
+    "quorumlock_holder_label": (_Text, _HANDLE),
+    "quorumlock_holder_remaining_ms": (c_uint64, _HANDLE),
+    "quorumlock_holder_node_count": (c_size_t, _HANDLE),
+    "quorumlock_holder_node": (_Text, _HANDLE, c_size_t),
     "quorumlock_cancel_handle_new": (_HANDLE,),
     "quorumlock_cancel_handle_free": (None, _HANDLE),
     "quorumlock_cancel_handle_cancel": (c_int, _HANDLE),
@@ -158,6 +183,13 @@ _FUNCTIONS = {
     "quorumlock_nodes_role": (c_int, _HANDLE, c_size_t),
     "quorumlock_nodes_eviction": (_Text, _HANDLE, c_size_t),
     "quorumlock_nodes_last_fault": (_HANDLE, _HANDLE, c_size_t),
+    "quorumlock_nodes_latency_count": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_latency_p50_us": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_latency_p99_us": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_latency_max_us": (c_uint64, _HANDLE, c_size_t),
+    "quorumlock_nodes_fault_kinds": (c_size_t, _HANDLE, c_size_t),
+    "quorumlock_nodes_fault": (_HANDLE, _HANDLE, c_size_t, c_size_t),
+    "quorumlock_nodes_fault_count": (c_uint64, _HANDLE, c_size_t, c_size_t),
     "quorumlock_event_kind": (c_int, _HANDLE),
     "quorumlock_event_message": (_Text, _HANDLE),
     "quorumlock_event_name": (_Text, _HANDLE),
@@ -166,6 +198,10 @@ _FUNCTIONS = {
     "quorumlock_event_fault_count": (c_size_t, _HANDLE),
     "quorumlock_event_fault": (_HANDLE, _HANDLE, c_size_t),
     "quorumlock_event_waited_us": (c_uint64, _HANDLE),
+    "quorumlock_event_has_waited": (c_int, _HANDLE),
+    "quorumlock_event_held_us": (c_uint64, _HANDLE),
+    "quorumlock_event_reason": (c_int, _HANDLE),
+    "quorumlock_event_severity": (c_int, _HANDLE),
     "quorumlock_event_attempts": (c_uint32, _HANDLE),
     "quorumlock_event_round_trips": (c_uint32, _HANDLE),
     "quorumlock_event_granted": (c_size_t, _HANDLE),
@@ -354,7 +390,7 @@ def _lost(userdata):
 
 
 class Event:
-    """Something that happened, copied. `kind` is a number of quorumlock.h; times are seconds."""
+    """Something that happened, copied. Times are seconds; `kind`, `reason` and `severity` are numbers of the header."""
 
     def __init__(self, event):
         self.kind = _c.quorumlock_event_kind(event)
@@ -365,6 +401,10 @@ class Event:
         count = _c.quorumlock_event_fault_count(event)
         self.faults = [Fault._of(_c.quorumlock_event_fault(event, index)) for index in range(count)]
         self.waited = _c.quorumlock_event_waited_us(event) / 1_000_000
+        self.has_waited = bool(_c.quorumlock_event_has_waited(event))
+        self.held = _c.quorumlock_event_held_us(event) / 1_000_000
+        self.reason = _c.quorumlock_event_reason(event)
+        self.severity = _c.quorumlock_event_severity(event)
         self.attempts = _c.quorumlock_event_attempts(event)
         self.round_trips = _c.quorumlock_event_round_trips(event)
         self.granted = _c.quorumlock_event_granted(event)
@@ -394,13 +434,61 @@ class NodeStatus:
         self.eviction = str(_c.quorumlock_nodes_eviction(nodes, index))
         fault = _c.quorumlock_nodes_last_fault(nodes, index)
         self.last_fault = Fault._of(fault) if fault else None
+        self.reply_count = _c.quorumlock_nodes_latency_count(nodes, index)
+        self.reply_p50 = _c.quorumlock_nodes_latency_p50_us(nodes, index) / 1_000_000
+        self.reply_p99 = _c.quorumlock_nodes_latency_p99_us(nodes, index) / 1_000_000
+        self.reply_max = _c.quorumlock_nodes_latency_max_us(nodes, index) / 1_000_000
+        kinds = range(_c.quorumlock_nodes_fault_kinds(nodes, index))
+        self.faults = [
+            (
+                Fault._of(_c.quorumlock_nodes_fault(nodes, index, kind)),
+                _c.quorumlock_nodes_fault_count(nodes, index, kind),
+            )
+            for kind in kinds
+        ]
+
+
+# The label "host/pid" of this machine and process.
+HERE = object()
+
+
+class Holder:
+    """The client that has a lock, as nodes said. `remaining` is in seconds, or None if its keys have no expiry."""
+
+    def __init__(self, holder):
+        self.message = str(_c.quorumlock_holder_message(holder))
+        self.label = str(_c.quorumlock_holder_label(holder)) or None
+        remaining = _c.quorumlock_holder_remaining_ms(holder)
+        self.remaining = None if remaining == 2**64 - 1 else remaining / 1000
+        count = _c.quorumlock_holder_node_count(holder)
+        self.nodes = [str(_c.quorumlock_holder_node(holder, index)) for index in range(count)]
+
+
+class Counters(_Handle):
+    """What clients count, for a metrics server. With a `separator`, the class of a resource is its name up to it."""
+
+    def __init__(self, separator=None):
+        self._handle = _c.quorumlock_counters_new(ord(separator) if separator else 0)
+        if not self._handle:
+            raise ValueError("separator: one ASCII character")
+
+    def _free(self, handle):
+        _c.quorumlock_counters_free(handle)
+
+    def text(self):
+        """All series in the Prometheus text format."""
+        parts = []
+        write = _WRITE(lambda _, data, length: parts.append(ctypes.string_at(data, length)))
+        _check(_c.quorumlock_counters_text(self._handle, write, None))
+        return b"".join(parts).decode()
 
 
 class Client(_Handle):
     """The nodes of one quorum, and the connections to them. One for the whole program will do.
 
-    Settings that are not given have the library's defaults. Each of `observers` is called with an `Event`, on
-    any thread.
+    Settings that are not given have the library's defaults. `label` is a text, or `HERE`. Each of `observers` is called
+    with an `Event`, on any thread. For nodes by `rediss://`: `tls_identity` is a pair of certificate and key in PEM,
+    and `tls_server_names` has the names of certificates by URL, where they are not those of the hosts.
     """
 
     def __init__(
@@ -409,26 +497,41 @@ class Client(_Handle):
         *,
         durable_nodes=(),
         prefix=None,
+        label=None,
         node_timeout=None,
         drift_factor=None,
         retry_delay=None,
         unavailable_after=None,
         max_ttl=None,
+        ttl=None,
         durable=None,
         restart_policy=None,
         release_notifications=None,
         fence_retention=None,
         spin=None,
+        tls_roots_pem=None,
+        tls_roots_file=None,
+        tls_identity=None,
+        tls_server_names=None,
         observers=(),
+        counters=None,
     ):
+        def add(function, urls):
+            for url in urls:
+                _check(function(config, *_bytes(url)))
+                if url in (tls_server_names or {}):
+                    _check(_c.quorumlock_config_set_tls_server_name(config, *_bytes(tls_server_names[url])))
+
         config = _c.quorumlock_config_new()
         try:
-            for url in nodes:
-                _check(_c.quorumlock_config_add_node(config, *_bytes(url)))
-            for url in durable_nodes:
-                _check(_c.quorumlock_config_add_durable_node(config, *_bytes(url)))
+            add(_c.quorumlock_config_add_node, nodes)
+            add(_c.quorumlock_config_add_durable_node, durable_nodes)
             if prefix is not None:
                 _check(_c.quorumlock_config_set_prefix(config, *_bytes(prefix)))
+            if label is HERE:
+                _check(_c.quorumlock_config_set_label_here(config))
+            elif label is not None:
+                _check(_c.quorumlock_config_set_label(config, *_bytes(label)))
             if node_timeout is not None:
                 _check(_c.quorumlock_config_set_node_timeout_ms(config, _millis(node_timeout)))
             if drift_factor is not None:
@@ -440,6 +543,8 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_unavailable_after_ms(config, _millis(unavailable_after)))
             if max_ttl is not None:
                 _check(_c.quorumlock_config_set_max_ttl_ms(config, _millis(max_ttl)))
+            if ttl is not None:
+                _check(_c.quorumlock_config_set_ttl_ms(config, _millis(ttl)))
             if durable is not None:
                 _check(_c.quorumlock_config_set_durable(config, durable))
             if restart_policy is not None:
@@ -450,11 +555,31 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
             if spin is not None:
                 _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
+            if tls_roots_pem is not None:
+                _check(_c.quorumlock_config_set_tls_roots_pem(config, *_bytes(tls_roots_pem)))
+            if tls_roots_file is not None:
+                _check(_c.quorumlock_config_set_tls_roots_file(config, *_bytes(tls_roots_file)))
+            if tls_identity is not None:
+                certificate, key = map(_bytes, tls_identity)
+                _check(_c.quorumlock_config_set_tls_identity_pem(config, *certificate, *key))
             for observer in observers:
                 _check(_c.quorumlock_config_add_observer(config, _observe, _keep(observer), _release))
+            if counters is not None:
+                _check(_c.quorumlock_counters_attach(counters._handle, config))
             self._handle = _made(_c.quorumlock_client_new, config)
         finally:
             _c.quorumlock_config_free(config)
+
+    @classmethod
+    def from_env(cls, prefix="QUORUMLOCK_"):
+        """A client of the nodes and settings in the environment variables that begin with the prefix."""
+        client = cls.__new__(cls)
+        config = _made(_c.quorumlock_config_from_env, *_bytes(prefix))
+        try:
+            client._handle = _made(_c.quorumlock_client_new, config)
+        finally:
+            _c.quorumlock_config_free(config)
+        return client
 
     def _free(self, handle):
         _c.quorumlock_client_free(handle)
@@ -501,10 +626,21 @@ class CancelHandle(_Handle):
         return bool(_c.quorumlock_cancel_handle_is_cancelled(self._handle))
 
 
+class Owner(_Handle):
+    """An owner of reentrant locks that is no thread. It serves one thread at a time."""
+
+    def __init__(self):
+        self._handle = _c.quorumlock_owner_new()
+
+    def _free(self, handle):
+        _c.quorumlock_owner_free(handle)
+
+
 class Mutex(_Handle):
     """The lock of one resource.
 
-    `watchdog` switches automatic extension on; so does each of its settings.
+    `watchdog` switches automatic extension on; so does each of its settings. With `reentrant`, an owner may take the
+    lock again that it holds: the calling thread, or an `Owner` that is given for it.
     """
 
     def __init__(
@@ -513,7 +649,9 @@ class Mutex(_Handle):
         name,
         *,
         ttl=None,
+        at_least=None,
         fenced=False,
+        reentrant=False,
         watchdog=False,
         watchdog_period=None,
         watchdog_notify_before=None,
@@ -525,8 +663,13 @@ class Mutex(_Handle):
         self._handle = made
         if ttl is not None:
             _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))
+        if at_least is not None:
+            _check(_c.quorumlock_mutex_set_at_least_ms(made, _millis(at_least)))
         if fenced:
             _check(_c.quorumlock_mutex_set_fenced(made, 1))
+        if reentrant:
+            owner = reentrant._handle if isinstance(reentrant, Owner) else None
+            _check(_c.quorumlock_mutex_set_reentrant(made, owner))
         if watchdog:
             _check(_c.quorumlock_mutex_set_watchdog(made, 1))
         if watchdog_period is not None:
@@ -558,6 +701,16 @@ class Mutex(_Handle):
     def try_lock_until(self, deadline, cancel=None):
         """Waits until then at the latest, by `now()`. Gives a guard, or None when another client has the lock."""
         return _taken(_c.quorumlock_mutex_lock_deadline, self._handle, _millis(deadline), cancel and cancel._handle)
+
+    def holder(self):
+        """Which client has the lock now, or None. It may have changed when the answer is there."""
+        found = c_void_p()
+        if _call(_c.quorumlock_mutex_holder, self._handle, byref(found)) != Result.OK:
+            return None
+        try:
+            return Holder(found)
+        finally:
+            _c.quorumlock_holder_free(found)
 
     def attach(self, lease):
         """Goes on with a lock that is held already, with this mutex's settings. Uses the lease up."""
@@ -592,8 +745,8 @@ class Guard(_Handle):
         return _c.quorumlock_guard_fencing_token(self._handle)
 
     def unlock(self):
-        """Releases the lock, and says whether it was ours to the end."""
-        return _call(_c.quorumlock_guard_unlock, self._handle) == Result.OK
+        """Releases the lock, and says whether it was ours to the end, or still is: another level holds it."""
+        return _call(_c.quorumlock_guard_unlock, self._handle) in (Result.OK, Result.STILL_HELD)
 
     def extend(self, ttl):
         """Whether it lasts for so many seconds now. If not, it is lost. Raises when too few nodes answer."""

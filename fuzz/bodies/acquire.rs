@@ -299,9 +299,14 @@ impl Model {
             false if is_held || is_cut && self.was_held => Verdict::Held,
             false => Verdict::Unavailable,
         };
-        self.was_held = verdict == Verdict::Held;
+        let was_held = std::mem::replace(&mut self.was_held, verdict == Verdict::Held);
         if self.was_held {
             self.seen_at = now;
+        } else if let (true, WaitLimit::WhileAvailable(limit)) = (was_held, self.wait_limit) {
+            // The time asleep counts for half of the limit at most.
+            let half = u64::try_from(limit.as_nanos() / 2).unwrap_or(u64::MAX);
+            let asleep = t0.saturating_sub(self.seen_at);
+            self.seen_at = self.seen_at.saturating_add(asleep.saturating_sub(half));
         }
         let end = match self.wait_limit {
             WaitLimit::Once => Some(now),

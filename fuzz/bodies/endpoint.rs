@@ -88,11 +88,12 @@ fn written(endpoint: &Endpoint, password: Option<&str>) -> String {
             encoded(password.as_bytes())
         )
     });
+    let scheme = if endpoint.is_tls() { "rediss" } else { "redis" };
     match endpoint.address() {
         Address::Tcp(host, port) if host.contains(':') => {
-            format!("redis://{login}[{host}]:{port}/{}", handshake.database)
+            format!("{scheme}://{login}[{host}]:{port}/{}", handshake.database)
         }
-        Address::Tcp(host, port) => format!("redis://{login}{host}:{port}/{}", handshake.database),
+        Address::Tcp(host, port) => format!("{scheme}://{login}{host}:{port}/{}", handshake.database),
         Address::Unix(path) => {
             format!("unix://{login}{}?db={}", encoded(path.to_string_lossy().as_bytes()), handshake.database)
         }

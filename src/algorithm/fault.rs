@@ -7,6 +7,7 @@
 use super::detail::Detail;
 use super::node::NodeId;
 use super::protocol_error::ProtocolError;
+use super::tls_error::{CertificateError, TlsError};
 use std::fmt;
 
 /// What kept one node from giving a usable answer. Two faults are equal when phase and cause are.
@@ -80,6 +81,8 @@ pub enum Cause {
     Auth,
     /// Too many of our commands are waiting for this node already; it gets no more until it catches up.
     Backlog,
+    /// The certificate of a `rediss://` node is not accepted. Nothing was sent to it.
+    Certificate(CertificateError),
     /// The node closed or reset the connection.
     Closed,
     /// The node is part of a Redis Cluster, which is not an independent master.
@@ -106,6 +109,8 @@ pub enum Cause {
     NoScripts,
     /// The node is a replica.
     NotMaster,
+    /// The URL says `rediss://`, and what listens there does not speak TLS.
+    NotTls,
     /// The node is out of memory and evicts nothing.
     OutOfMemory,
     /// The node's bytes are not what a Redis server answers.
@@ -124,6 +129,8 @@ pub enum Cause {
     System(i32),
     /// No answer in time. Never a "no": the command may still run later.
     TimedOut,
+    /// TLS with a `rediss://` node failed, for another reason than its certificate.
+    Tls(TlsError),
     /// The node has reached its limit of clients.
     TooManyClients,
     /// The host name has no address.
@@ -134,7 +141,8 @@ pub enum Cause {
 
 impl Cause {
     /// Whether time does not cure it: the configuration of the node or of the client, or the data on the node, must be
-    /// changed first. A replica counts, because it takes a fail-over to make a master of it.
+    /// changed first. A replica counts, because it takes a fail-over to make a master of it. A certificate counts,
+    /// because it must be replaced, unless it is not valid yet.
     ///
     /// ```
     /// use quorumlock::Cause;
@@ -143,19 +151,22 @@ impl Cause {
     /// assert!(!Cause::TimedOut.is_permanent() && !Cause::OutOfMemory.is_permanent());
     /// ```
     pub fn is_permanent(self) -> bool {
-        matches!(
-            self,
+        match self {
             Cause::Auth
-                | Cause::ClusterMode
-                | Cause::Database
-                | Cause::Duplicate(_)
-                | Cause::NoExpiry
-                | Cause::NoPermission
-                | Cause::NoScripts
-                | Cause::NotMaster
-                | Cause::ReadOnly
-                | Cause::Server("MASTERDOWN")
-        )
+            | Cause::ClusterMode
+            | Cause::Database
+            | Cause::Duplicate(_)
+            | Cause::NoExpiry
+            | Cause::NoPermission
+            | Cause::NoScripts
+            | Cause::NotMaster
+            | Cause::NotTls
+            | Cause::ReadOnly
+            | Cause::Server("MASTERDOWN") => true,
+            Cause::Certificate(error) => error.is_permanent(),
+            Cause::Tls(error) => error.is_permanent(),
+            _ => false,
+        }
     }
 
     /// Whether an error reply of this cause to a release means that the node did not run it, and may run it later: the
@@ -174,6 +185,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Cause::Auth => "login refused",
             Cause::Backlog => "too many commands wait for an answer",
+            Cause::Certificate(error) => return write!(f, "the server's certificate is not accepted: {error}"),
             Cause::Closed => "connection closed",
             Cause::ClusterMode => "runs in cluster mode",
             Cause::Database => "no such database on this server",
@@ -185,6 +197,7 @@ impl fmt::Display for Cause {
             Cause::NoPermission => "permission denied",
             Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
             Cause::NotMaster => "not a master",
+            Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",
             Cause::Protocol(error) => return write!(f, "protocol error: {error}"),
             Cause::Quarantined => "restarted or was a replica, does not vote yet",
@@ -198,6 +211,7 @@ impl fmt::Display for Cause {
             Cause::Server(word) => return write!(f, "error reply {word}"),
             Cause::System(number) => return write!(f, "system error {number}"),
             Cause::TimedOut => "timed out",
+            Cause::Tls(error) => return write!(f, "TLS failed: {error}"),
             Cause::TooManyClients => "too many clients (maxclients)",
             Cause::UnknownHost => "unknown host name",
             Cause::Unreachable => "unreachable",

@@ -14,12 +14,14 @@ pub struct HolderTag(u64);
 impl HolderTag {
     /// The holder with this value. None for a value that does not look like a token of one holder alone.
     pub fn of(value: &[u8]) -> Option<HolderTag> {
-        if value.len() < SHORTEST_TOKEN {
-            return None;
-        }
+        (value.len() >= SHORTEST_TOKEN).then(|| HolderTag::exact(value))
+    }
+
+    /// The holder with this very value.
+    pub fn exact(value: &[u8]) -> HolderTag {
         let mut hasher = DefaultHasher::new();
         hasher.write(value);
-        Some(HolderTag(hasher.finish()))
+        HolderTag(hasher.finish())
     }
 
     /// The holder that most of the nodes name.
@@ -38,6 +40,9 @@ mod tests {
         let [first, second] = ["0123456789", "0123456780"].map(|value| HolderTag::of(value.as_bytes()));
         assert!(first.is_some() && first != second && first == HolderTag::of(b"0123456789"));
         assert_eq!(HolderTag::of(b"locked"), None);
+        let token = "a7".repeat(20);
+        let [plain, labelled] = [token.clone(), format!("{token} host7")].map(|value| HolderTag::of(value.as_bytes()));
+        assert!(plain.is_some() && labelled.is_some() && plain != labelled);
         assert!(!format!("{first:?}").contains("0123456789"));
     }
 

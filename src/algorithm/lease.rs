@@ -10,9 +10,11 @@
 //! until `t0 + ttl` at least, by that node's clock. The drift allowed for takes off what clocks may disagree by
 //! (Redlock step 3). The end is computed once, by one addition; nothing subtracts elapsed time, so nothing underflows.
 
+use super::label::HolderLabel;
 use super::time::LeaseTime;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Deref;
 use std::time::Duration;
 
 /// Shortest time to live: Redis counts in milliseconds.
@@ -119,40 +121,68 @@ impl Validity {
     }
 }
 
-/// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40 hexadecimal digits.
+/// The random value that signs one attempt: 20 bytes of the operating system's entropy, as 40 hexadecimal digits; and
+/// the label of the holder, if its client has one. Each command about the attempt's key has both.
 ///
 /// A client that knows it can release the lock, so `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct OwnerToken([u8; OwnerToken::ENTROPY]);
+pub struct OwnerToken {
+    entropy: [u8; OwnerToken::ENTROPY],
+    label: HolderLabel,
+}
 
 impl OwnerToken {
     /// Bytes of entropy in a token.
     pub const ENTROPY: usize = 20;
-    /// Bytes of a token on the wire.
+    /// Bytes of a token on the wire, without a label.
     pub const LENGTH: usize = 2 * OwnerToken::ENTROPY;
 
-    /// The token of this entropy.
+    /// The token of this entropy, without a label.
     pub fn from_entropy(entropy: [u8; OwnerToken::ENTROPY]) -> OwnerToken {
-        OwnerToken(entropy)
+        OwnerToken { entropy, label: HolderLabel::NONE }
+    }
+
+    /// The same with this label.
+    #[must_use]
+    pub fn labelled(self, label: HolderLabel) -> OwnerToken {
+        OwnerToken { label, ..self }
+    }
+
+    /// Its label.
+    pub fn label(&self) -> &HolderLabel {
+        &self.label
     }
 
     /// Its first eight bytes as a number: enough to tell apart what one process holds.
     pub fn beginning(&self) -> u64 {
-        self.0.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
+        self.entropy.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// The token as it is sent.
+    /// The value that signs the key: the digits, and behind a space the label, if there is one.
+    pub fn value(&self) -> OwnerValue {
+        let mut value = OwnerValue { bytes: [0; OwnerValue::LONGEST], length: OwnerToken::LENGTH };
+        value.bytes[..OwnerToken::LENGTH].copy_from_slice(&self.digits());
+        let label = self.label.as_bytes();
+        if !label.is_empty() {
+            value.bytes[OwnerToken::LENGTH] = b' ';
+            value.bytes[OwnerToken::LENGTH + 1..][..label.len()].copy_from_slice(label);
+            value.length += 1 + label.len();
+        }
+        value
+    }
+
+    /// The token's digits.
     pub fn digits(&self) -> [u8; OwnerToken::LENGTH] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut digits = [0; OwnerToken::LENGTH];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.entropy) {
             pair[0] = DIGITS[usize::from(byte >> 4)];
             pair[1] = DIGITS[usize::from(byte & 15)];
         }
         digits
     }
 
-    /// The token that is sent as these digits: 40 of them, lower case, and nothing else.
+    /// The token with these digits: 40 of them, lower case, and nothing else.
     pub fn from_digits(digits: &[u8]) -> Option<OwnerToken> {
         let digits: &[u8; OwnerToken::LENGTH] = digits.try_into().ok()?;
         let value = |digit: u8| match digit {
@@ -164,7 +194,25 @@ impl OwnerToken {
         for (byte, pair) in entropy.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = value(pair[0])? << 4 | value(pair[1])?;
         }
-        Some(OwnerToken(entropy))
+        Some(OwnerToken::from_entropy(entropy))
+    }
+}
+
+/// What stands under the key of a plain lock, as [`OwnerToken::value`] writes it.
+pub struct OwnerValue {
+    bytes: [u8; OwnerValue::LONGEST],
+    length: usize,
+}
+
+impl OwnerValue {
+    const LONGEST: usize = OwnerToken::LENGTH + 1 + HolderLabel::LONGEST;
+}
+
+impl Deref for OwnerValue {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
@@ -227,6 +275,10 @@ mod tests {
         let token = OwnerToken::from_entropy(entropy);
         assert_eq!(&token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(format!("{token:?}"), "OwnerToken(…)");
+        assert_eq!(*token.value(), token.digits());
+        let labelled = token.labelled(HolderLabel::new(b"host7").unwrap());
+        assert_eq!(&*labelled.value(), b"a70000000000000000000000000000000000000f host7");
+        assert_eq!(format!("{labelled:?}"), "OwnerToken(…)");
     }
 
     #[test]

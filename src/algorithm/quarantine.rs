@@ -203,6 +203,11 @@ pub fn of_extension(vote: Vote) -> Vote {
     if vote == Vote::Granted { QUARANTINED } else { vote }
 }
 
+/// What counts of an answer to the question for the holder in quarantine: the node may have forgotten its key.
+pub fn of_inspection(vote: Vote) -> Vote {
+    if vote == Vote::Absent { QUARANTINED } else { vote }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Human;
@@ -15,7 +16,7 @@ use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
 use crate::protocol::fenced;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A handle on what is shared. Cloning is cheap.
@@ -44,6 +45,9 @@ pub(crate) struct Settings {
     pub(crate) backoff: Backoff,
     pub(crate) unavailable_after: Duration,
     pub(crate) max_ttl: Duration,
+    /// That of a lock that names none.
+    pub(crate) ttl: Duration,
+    pub(crate) label: HolderLabel,
 }
 
 impl Client {
@@ -57,6 +61,11 @@ impl Client {
     /// Whether this process is a child of the one that built the client, and must not touch it.
     pub(crate) fn is_inherited(&self) -> bool {
         self.shared.created_in.is_forked()
+    }
+
+    /// What tells this client from others, as long as it has a handle.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
     }
 
     /// Refuses to work in a child. To be asked before anything else that is here.
@@ -191,6 +200,23 @@ impl Client {
         let fault = Fault::new(Phase::Reply, Cause::NoExpiry);
         let causes = endless.iter().map(|node| NodeFault::new(addresses[node.index()].clone(), fault)).collect();
         Error::new(ErrorKind::Unavailable, message).with_causes_of(addresses.len(), causes)
+    }
+}
+
+/// A handle that does not keep what is shared.
+pub(crate) struct WeakClient(Weak<SharedClient>);
+
+impl Client {
+    pub(crate) fn downgrade(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.shared))
+    }
+}
+
+impl WeakClient {
+    /// The client, while it exists; none in a child made by `fork`.
+    pub(crate) fn upgrade(&self) -> Option<Client> {
+        let client = Client { shared: self.0.upgrade()? };
+        if client.is_inherited() { None } else { Some(client) }
     }
 }
 

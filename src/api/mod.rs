@@ -5,10 +5,14 @@ pub(crate) mod client;
 pub(crate) mod fence_checker;
 pub(crate) mod forked;
 pub(crate) mod guard;
+pub(crate) mod label;
 pub(crate) mod lease;
 pub(crate) mod mutex;
 pub(crate) mod node;
 pub(crate) mod node_status;
 pub(crate) mod redlock;
+pub(crate) mod reentrant;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod wait;
 pub(crate) mod watchdog;

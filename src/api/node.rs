@@ -21,13 +21,21 @@ pub struct Node {
     pub(crate) url: String,
     /// What is declared here; otherwise the URL or the builder says.
     pub(crate) durable: Option<bool>,
+    /// The name that its certificate must be for, if not the host of the URL.
+    #[cfg(feature = "tls")]
+    pub(crate) server_name: Option<String>,
 }
 
 impl Node {
     /// The node at this URL, see [`Builder::node`](crate::Builder::node) for its form. Whether it is durable, its URL
     /// or [`Builder::durable`](crate::Builder::durable) says.
     pub fn new(url: impl Into<String>) -> Node {
-        Node { url: url.into(), durable: None }
+        Node {
+            url: url.into(),
+            durable: None,
+            #[cfg(feature = "tls")]
+            server_name: None,
+        }
     }
 
     /// Declares whether the node keeps every write that it has confirmed, through restarts and crashes: `appendonly
@@ -42,6 +50,27 @@ impl Node {
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Node {
         self.durable = Some(durable);
+        self
+    }
+
+    /// The host name or IP address that the certificate of a `rediss://` node must be for, and that the server is asked
+    /// for (SNI). Default: the host of the URL. For a node that is reached by another address than its certificate
+    /// names, as through a tunnel.
+    ///
+    /// ```no_run
+    /// use quorumlock::{Node, Redlock, Tls};
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .node(Node::new("rediss://10.0.0.1:6379").server_name("redis-1.example.com"))
+    ///     .tls(Tls::new().roots_file("/etc/redis/tls/ca.crt"))
+    ///     .build()?;
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[must_use]
+    pub fn server_name(mut self, name: impl Into<String>) -> Node {
+        self.server_name = Some(name.into());
         self
     }
 }

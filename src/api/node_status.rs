@@ -1,6 +1,6 @@
 //! What a client knows of its nodes at present, for operators and health checks.
 
-use crate::algorithm::fault::Cause;
+use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::time::Human;
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Explained, NodeFault};
@@ -108,6 +108,95 @@ impl NodeStatus {
     pub fn last_fault(&self) -> Option<NodeFault> {
         self.snapshot.last_fault.map(|fault| NodeFault::new(self.address.clone(), fault))
     }
+
+    /// How long it took to reply to what it was asked about locks, since the client was built: from when the command
+    /// was queued, or the connection made, to when the reply was read. Also of replies that no call waited for.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// redlock.mutex("orders/42").lock()?.unlock()?;
+    /// let latency = redlock.nodes()?[0].latency();
+    /// assert_eq!(latency.count(), 2);
+    /// assert!(latency.p50() <= latency.p99() && latency.p99() <= latency.max());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn latency(&self) -> Latency {
+        let times = &self.snapshot.latency;
+        let (p50, p99) = (times.percentile(50), times.percentile(99));
+        Latency { count: times.count(), p50, p99, max: times.longest() }
+    }
+
+    /// How often it has cost a call its vote since the client was built, by phase and cause, in the order in which they
+    /// first occurred. A node that is down counts once for each attempt, extension or release that could not count on
+    /// it.
+    pub fn faults(&self) -> Vec<FaultCount> {
+        let count = |(phase, cause, count)| FaultCount {
+            fault: NodeFault::new(self.address.clone(), Fault::new(phase, cause)),
+            count,
+        };
+        self.snapshot.fault_counts.iter().map(count).collect()
+    }
+}
+
+/// How long a node took to reply: from [`NodeStatus::latency`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    count: u64,
+    p50: Duration,
+    p99: Duration,
+    max: Duration,
+}
+
+impl Latency {
+    /// How many replies were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The time that half of them did not exceed: never too small, and at most a quarter too large. Zero without any.
+    pub fn p50(&self) -> Duration {
+        self.p50
+    }
+
+    /// The time that 99 % of them did not exceed: never too small, and at most a quarter too large. Zero without any.
+    pub fn p99(&self) -> Duration {
+        self.p99
+    }
+
+    /// The longest. Zero without any.
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+}
+
+/// How often a node has failed in one way: from [`NodeStatus::faults`].
+#[derive(Clone, Debug)]
+pub struct FaultCount {
+    fault: NodeFault,
+    count: u64,
+}
+
+impl FaultCount {
+    /// How far the node had come.
+    pub fn phase(&self) -> Phase {
+        self.fault.phase()
+    }
+
+    /// What went wrong there.
+    pub fn cause(&self) -> Cause {
+        self.fault.cause()
+    }
+
+    /// How often.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Both together with the node's address, in words.
+    pub fn fault(&self) -> &NodeFault {
+        &self.fault
+    }
 }
 
 /// One line: the address, what it is, for how long, and why.
@@ -164,6 +253,8 @@ impl fmt::Debug for NodeStatus {
             .field("role", &self.role())
             .field("eviction", &self.eviction())
             .field("last_fault", &self.last_fault())
+            .field("latency", &self.latency())
+            .field("faults", &self.faults())
             .finish()
     }
 }

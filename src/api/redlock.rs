@@ -6,6 +6,7 @@ use crate::api::lease::Lease;
 use crate::api::mutex::Mutex;
 use crate::api::node_status::NodeStatus;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::metrics::nodes::NodeSample;
 use crate::protocol::fenced;
 use std::fmt;
 use std::time::Duration;
@@ -160,6 +161,12 @@ impl Redlock {
     /// client.
     pub fn close(&self, timeout: Duration) -> Result<()> {
         self.client.close(timeout)
+    }
+
+    /// What counters show of the nodes.
+    pub(crate) fn samples(&self) -> Vec<NodeSample> {
+        let names = self.client.settings().nodes.iter();
+        names.zip(self.client.engine().status()).map(|(name, status)| status.sample(name)).collect()
     }
 
     pub(crate) fn new(client: Client) -> Redlock {

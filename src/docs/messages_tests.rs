@@ -5,6 +5,7 @@ use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::tls_error::{CertificateError, TlsError};
 use crate::engine::nodes::status::{NodeStateSnapshot, NodeStatusSnapshot};
 use crate::events::error::{Error, NodeFault};
 use crate::ffi::event_tests;
@@ -27,6 +28,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
     let server = |word| (fault(Reply, Cause::Server(word)), "Check the server; the word is that of its error reply");
     let timed_out = |phase| fault(phase, Cause::TimedOut).with(TIMEOUT);
     let auth = |detail| fault(Handshake, Cause::Auth).with(detail);
+    let certificate = |error, remedy| (fault(Handshake, Cause::Certificate(error)), remedy);
+    let tls = |error, remedy| (fault(Handshake, Cause::Tls(error)), remedy);
     let protocol =
         |error| (fault(Reply, Cause::Protocol(error)), "Check which program answers there: it violates RESP2");
     vec![
@@ -63,6 +66,23 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         protocol(ProtocolError::UnexpectedReply),
         protocol(ProtocolError::UnknownType),
         protocol(ProtocolError::Unrequested),
+        certificate(
+            CertificateError::UnknownIssuer,
+            "Name the root that has issued it by `Tls::roots_file`: [page about TLS]",
+        ),
+        certificate(CertificateError::WrongName, "Issue one with a SAN for the URL's host, or set `Node::server_name`"),
+        certificate(CertificateError::Expired, "Issue a new one, and let the server read it"),
+        certificate(CertificateError::NotYetValid, "Check the clocks of this machine and of the one that issued it"),
+        certificate(CertificateError::Version1, "Issue one with `-extfile`: [page about TLS]"),
+        certificate(CertificateError::Other, "Check it by `openssl verify` and `openssl x509 -text`"),
+        (fault(Handshake, Cause::NotTls), "Name the port of TLS (`tls-port`), or write `redis://`"),
+        tls(TlsError::ClientCertificateRequired, "Give one by `Tls::identity_pem`, or set `tls-auth-clients no`"),
+        tls(TlsError::Alert(48), "Let the server trust the issuer of the client certificate: `tls-ca-cert-file`"),
+        tls(TlsError::Alert(45), "Issue a new client certificate"),
+        tls(TlsError::Alert(40), "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`"),
+        tls(TlsError::Alert(20), "Look the number up in RFC 8446, section 6, and check the server's log"),
+        tls(TlsError::Incompatible, "Allow TLS 1.2 or 1.3 on the server, and a certificate of RSA, ECDSA or Ed25519"),
+        tls(TlsError::Misbehaved, "Check which program answers there, and devices on the way to it"),
         (auth(Detail::PasswordMissing), "Put the password into the URL: `redis://:password@host`"),
         (auth(Detail::PasswordWrong), "Correct user and password in the URL"),
         (auth(Detail::PasswordUnset), "Take the password out of the URL, or set it on the server"),
@@ -74,6 +94,9 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
             "Allow one way of releasing in the user's ACL",
         ),
         (denied(Detail::Command("EVAL with GET and PEXPIRE, or SET")), "Allow one way of extending in the user's ACL"),
+        (denied(Detail::Command("GET")), "Allow it, for `holder`"),
+        (denied(Detail::Command("PTTL")), "Allow it, for `holder`"),
+        (denied(Detail::Command("TIME")), "Allow it, for `holder` of a fenced lock"),
         (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
         (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
         (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
@@ -155,6 +178,10 @@ fn errors() -> Vec<Error> {
     let order = || client.mutex("orders/42");
     let refused = |mutex: Mutex| mutex.try_lock().unwrap_err();
     let built = |builder: crate::Builder| builder.build().unwrap_err();
+    let variable = |name: &str, value: &str| {
+        let variables = [("QUORUMLOCK_NODES", "redis://10.0.0.1"), (&format!("QUORUMLOCK_{name}"), value)];
+        crate::Builder::from_variables("QUORUMLOCK_", variables).unwrap_err()
+    };
     let one = || Redlock::builder().node("redis://10.0.0.1");
     let lease = |text: &str| text.parse::<Lease>();
     let text = |key: &str, end: u64| format!("quorumlock-lease:1:{key}:10000:{end}:{}", "ab".repeat(20));
@@ -165,6 +192,14 @@ fn errors() -> Vec<Error> {
         built(Redlock::builder()),
         built(Redlock::builder().nodes((1..=65).map(|port| format!("redis://10.0.0.1:{port}")))),
         built(one().node("redis://:secret@10.0.0.1:6379/3")),
+        crate::Builder::from_variables("QUORUMLOCK_", [("", "")]).unwrap_err(),
+        variable("NODES", "redis://10.0.0.1,redis://:secret@"),
+        variable("TTL", "secret"),
+        variable("SPIN", "secret"),
+        variable("RETRY_DELAY", "secret"),
+        variable("DRIFT_FACTOR", "secret"),
+        variable("DURABLE", "secret"),
+        variable("RESTART_POLICY", "secret"),
         built(one().node_timeout(Duration::ZERO)),
         built(one().drift_factor(1.0)),
         built(one().retry_delay(Duration::ZERO, MINUTE)),
@@ -217,6 +252,7 @@ fn unavailable() -> Vec<Error> {
             vec![node(1, slow), node(2, slow)],
             other("asked, answer not awaited"),
         ),
+        error("find the holder of \"orders/42\"", vec![node(1, refused), node(2, slow)], other("answered")),
         error("lock \"orders/42\"", Vec::new(), other("answered")),
         client.no_expiry("orders/42", [NodeId::new(0), NodeId::new(2)].into_iter().collect()),
         client.unsettled(Duration::from_secs(2), vec![(NodeId::new(0), slow)]),
@@ -228,7 +264,9 @@ fn looks() -> Vec<NodeStatus> {
         let mut server_info = ServerInfo::default();
         server_info.learn(said);
         let time = Duration::from_millis(3200);
-        let snapshot = NodeStatusSnapshot { state, time, is_connected: true, server_info, last_fault: None };
+        let (latency, fault_counts) = Default::default();
+        let (is_connected, last_fault) = (true, None);
+        let snapshot = NodeStatusSnapshot { state, time, is_connected, server_info, last_fault, latency, fault_counts };
         NodeStatus::new("10.0.0.1:6379".into(), is_durable, snapshot)
     };
     let auth = Fault::new(Phase::Handshake, Cause::Auth).with(Detail::PasswordWrong);
@@ -289,7 +327,7 @@ fn page() -> String {
     let [_, late] = [8, 7].map(|fence| checker.check("orders/42", FencingToken::from(fence)));
     list(&mut page, "A write with an old fencing token", &[&late.unwrap_err()]);
     list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
-    page.push_str("\n[operations page]: operations.md\n");
+    page.push_str("\n[operations page]: operations.md\n[page about TLS]: tls.md\n");
     page
 }
 
@@ -335,9 +373,12 @@ fn every_cause_is_on_the_page() {
         Cause::Unreachable => 21,
         Cause::FenceAhead => 22,
         Cause::NoExpiry => 23,
+        Cause::Certificate(_) => 24,
+        Cause::NotTls => 25,
+        Cause::Tls(_) => 26,
     };
     let mut shown: Vec<u8> = node_faults().iter().map(|(fault, _)| number(fault.cause)).collect();
     shown.sort_unstable();
     shown.dedup();
-    assert_eq!(shown, (0..24).collect::<Vec<u8>>());
+    assert_eq!(shown, (0..27).collect::<Vec<u8>>());
 }

@@ -2,7 +2,9 @@
 //!
 //! * [`rules`]: what the library does, rule by rule, with the tests that show each.
 //! * [`operations`]: nodes, access control, restarts, settings, sizing, errors.
+//! * [`command_line`]: programs of any language under a lock, and what the nodes hold.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
+//! * [`tls`]: certificates, settings of servers and clients, managed services, faults.
 //! * [`messages`]: every message of an error or an event, and what to do about it.
 //! * [`architecture`]: how the code is divided, and why.
 //! * [`testing`]: what was tested, how, and what was not.
@@ -15,6 +17,7 @@
 pub mod architecture {}
 
 #[doc = "[operations page]: crate::docs::operations"]
+#[doc = "[page about TLS]: crate::docs::tls"]
 #[doc = include_str!("messages.md")]
 pub mod messages {}
 // The page shows the events of the C interface too.
@@ -24,9 +27,15 @@ mod messages_tests;
 
 #[doc = "[after a fork]: crate#after-a-fork"]
 #[doc = "[messages page]: crate::docs::messages"]
+#[doc = "[`metrics`]: crate::metrics"]
 #[doc = "[rules page]: crate::docs::rules"]
+#[doc = "[page about TLS]: crate::docs::tls"]
 #[doc = include_str!("operations.md")]
 pub mod operations {}
+
+#[doc = "[operations page]: crate::docs::operations"]
+#[doc = include_str!("command_line.md")]
+pub mod command_line {}
 
 #[doc = "[`CancelHandle`]: crate::CancelHandle"]
 #[doc = "[`FenceChecker`]: crate::FenceChecker"]
@@ -34,6 +43,8 @@ pub mod operations {}
 #[doc = "[`Observer`]: crate::Observer"]
 #[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
 #[doc = "[rules page]: crate::docs::rules"]
+#[doc = "[managed services]: crate::docs::tls#managed-services"]
+#[doc = "[page about TLS]: crate::docs::tls"]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}
 
@@ -44,3 +55,8 @@ pub mod rules {}
 #[doc = "[rules page]: crate::docs::rules"]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
+
+#[doc = "[one managed Redis]: crate::docs::recipes#one-managed-redis"]
+#[doc = "[messages page]: crate::docs::messages"]
+#[doc = include_str!("tls.md")]
+pub mod tls {}

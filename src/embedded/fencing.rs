@@ -15,11 +15,17 @@ const MINUTE: u64 = 60_000_000;
 /// A day, in microseconds: how far beyond the latest floor a fence may be.
 const DAY: u64 = 86_400_000_000;
 
-/// What a key says.
+/// Bytes of an owner token.
+const TOKEN: usize = 40;
+/// Bytes of the longest label, with the space before it.
+const LONGEST_LABEL: usize = 65;
+
+/// What a key says. The label begins with its space.
 struct Value<'k> {
     fence: u64,
     deadline: Millis,
     owner: &'k [u8],
+    label: &'k [u8],
 }
 
 impl<'k> Value<'k> {
@@ -28,9 +34,12 @@ impl<'k> Value<'k> {
         let mut fields = bytes.splitn(3, |&byte| byte == b' ');
         let fence = number(fields.next()?).filter(|fence| *fence > 0)?;
         let deadline = number(fields.next()?)?;
-        let owner = fields.next()?;
-        let is_token = owner.len() == 40 && owner.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        (owner.is_empty() || is_token).then_some(Value { fence, deadline, owner })
+        let rest = fields.next()?;
+        let (owner, label) = rest.split_at(rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len()));
+        let is_token = owner.len() == TOKEN && owner.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_label = (2..=LONGEST_LABEL).contains(&label.len()) && label[1..].iter().all(u8::is_ascii_graphic);
+        let is_valid = (owner.is_empty() || is_token) && (label.is_empty() || is_label);
+        is_valid.then_some(Value { fence, deadline, owner, label })
     }
 }
 
@@ -45,16 +54,17 @@ pub(super) fn run(
     condition: Condition,
     now: Millis,
 ) -> Result<ScriptValue, ScriptFailure> {
-    let [what, token, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
+    let [what, signature, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
     let read = database.value(key, now).map(Value::read);
-    let Value { mut fence, mut deadline, owner } = match read {
-        None => Value { fence: 0, deadline: 0, owner: b"" },
+    let Value { mut fence, mut deadline, owner, mut label } = match read {
+        None => Value { fence: 0, deadline: 0, owner: b"", label: b"" },
         Some(None) => return Ok(ScriptValue::Integer(-2)),
         Some(Some(value)) => value,
     };
     let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
-    let is_ours = owner == *token;
-    let mut owner_now = *token;
+    let (token, own_label) = signature.split_at(signature.len().min(TOKEN));
+    let is_ours = owner == token;
+    let mut owner_now = token;
     let mut answer = ScriptValue::Integer(1);
     let latest_floor = now * 1000 + MINUTE;
     let greatest = (latest_floor + DAY).min(MOST);
@@ -76,6 +86,7 @@ pub(super) fn run(
                 return Ok(ScriptValue::Integer(-3));
             }
             answer = ScriptValue::Fence(fence);
+            label = own_label;
         }
         deadline = now + argument(0)?;
     } else if !is_ours {
@@ -100,6 +111,7 @@ pub(super) fn run(
     let end = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time)).ok_or(NO_ARGUMENT)?;
     let mut value = format!("{fence} {deadline} ").into_bytes();
     value.extend_from_slice(owner_now);
+    value.extend_from_slice(label);
     database.set(key, &value, Some(end), now);
     Ok(answer)
 }

@@ -5,6 +5,7 @@
 
 use super::driver::{Driver, WaitSlots};
 use super::interrupt::Interrupt;
+use super::listener::Listener;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
@@ -12,7 +13,6 @@ use super::nodes::status::NodeStatusSnapshot;
 pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest};
 use super::nodes::submission::{Posting, ReleaseScope, Submission};
 pub(crate) use super::rounds::RoundResult;
-pub(crate) use super::wait_registry::WakeReason;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::OwnerToken;
@@ -21,6 +21,7 @@ use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
+use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
 use crate::protocol::session::Ticket;
@@ -35,6 +36,9 @@ use std::time::Duration;
 const DEADLINE_CHECK: Duration = Duration::from_millis(10);
 /// Shortest wait for stragglers.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
+
+/// Longest wait for nodes that may refuse an attempt that is lost. They have as long again as the others took.
+const REFUSAL_LIMIT: Duration = Duration::from_millis(2);
 
 /// Whether extensions that were sent together wait for nodes that have not answered when a quorum has: to learn which
 /// nodes have lost the key and need it again. They wait for a moment, or as long again as the quorum took. A node that
@@ -77,7 +81,7 @@ impl Engine {
     /// # Errors
     /// The process has no descriptor left for waking the driver.
     pub(crate) fn new(
-        nodes: Vec<(Endpoint, Quarantine)>,
+        nodes: Vec<(Endpoint, TransportConfig, Quarantine)>,
         node_timeout: Duration,
         clock: Arc<dyn Clock>,
         config: EngineConfig,
@@ -131,19 +135,30 @@ impl Engine {
                 let submission = Submission::Acquire { key, token, ttl_millis, fence };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
-            Some(listener) => self.driver.run(
-                |nodes, now, notify| {
+            Some(listener) => {
+                let mut until = t0.steady;
+                let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
                     nodes.look_into(&listener.key);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, fence };
                     let ticket = nodes.acquire(&request, listener.asks_for_holder, now, notify);
-                    (ticket, deadline(nodes.has_to_connect(now)))
-                },
-                |nodes, ticket| nodes.rounds().conclude(ticket),
-            ),
+                    until = deadline(nodes.has_to_connect(now));
+                    (ticket, until)
+                };
+                let refused = self.driver.run(begin, |nodes, ticket| match nodes.rounds().await_refusals(ticket) {
+                    true => Err(ticket),
+                    false => Ok(nodes.rounds().conclude(ticket)),
+                });
+                // A waiter has time, and an attempt that all nodes have refused leaves nothing to undo.
+                refused.unwrap_or_else(|ticket| {
+                    let refusals = |now: Timestamp| now.after(now.since(t0.steady).min(REFUSAL_LIMIT)).min(until);
+                    self.driver
+                        .run(|_, now, _| (ticket, refusals(now)), |nodes, ticket| nodes.rounds().conclude(ticket))
+                })
+            }
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
         let fence = result.agreement.as_ref().map(Agreement::fence).or(fence);
-        (AttemptRecord { token, t0, reached, origin, has_waited, fence }, result)
+        (AttemptRecord { token, t0, reached, origin, has_waited, fence, stands_for: None }, result)
     }
 
     /// Registers a waiter for releases of a lock. `subscribes`: it waits for long enough to be notified of them.
@@ -151,7 +166,7 @@ impl Engine {
         let key = Key::from(key.as_bytes());
         self.driver.enter(|nodes, now, _| nodes.listen(&key, subscribes, now));
         Listener {
-            engine: self,
+            driver: &self.driver,
             key,
             interrupt: Arc::new(Interrupt::new(&self.waker)),
             asks_for_holder: true,
@@ -277,6 +292,19 @@ impl Engine {
         )
     }
 
+    /// Asks every node what stands under the key of a lock, and waits until a quorum of answers decides, for the node
+    /// timeout at most, and once more for connections.
+    pub(crate) fn inspect(&self, key: &[u8], is_fenced: bool) -> RoundResult {
+        self.driver.run(
+            |nodes, now, notify| {
+                let ticket = nodes.inspect(key, is_fenced, now, notify);
+                let timeouts = if nodes.has_to_connect(now) { 2 } else { 1 };
+                (ticket, now.after(self.node_timeout * timeouts))
+            },
+            |nodes, ticket| nodes.rounds().conclude(ticket),
+        )
+    }
+
     /// The state of each node, in their order. Asks none of them.
     pub(crate) fn status(&self) -> Vec<NodeStatusSnapshot> {
         self.driver.enter(Nodes::status)
@@ -359,60 +387,6 @@ impl Drop for Engine {
             |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), now.after(self.node_timeout)),
             |nodes, ticket| nodes.leave_settled(ticket),
         );
-    }
-}
-
-/// A registered waiter for releases of a lock. Dropping it ends the registration.
-pub(crate) struct Listener<'e> {
-    engine: &'e Engine,
-    key: Key,
-    interrupt: Arc<Interrupt>,
-    /// Whether the next attempt asks which holder it is refused for, and for how long. One that follows a release does
-    /// not: it may well win. If not, the next one asks.
-    asks_for_holder: bool,
-    has_won: bool,
-}
-
-impl Listener<'_> {
-    /// What ends a wait from outside.
-    pub(crate) fn interrupt(&self) -> &Arc<Interrupt> {
-        &self.interrupt
-    }
-
-    /// Waits until then at the latest, and gives what has ended the wait before.
-    pub(crate) fn wait(&mut self, until: Timestamp) -> Option<WakeReason> {
-        let reason = self.engine.driver.run(
-            |nodes, now, notify| (nodes.sleep(&self.key, &self.interrupt, now, notify), until),
-            |nodes, ticket| nodes.wake(ticket, &self.key),
-        );
-        self.asks_for_holder = !matches!(reason, Some(WakeReason::Released(_)));
-        reason
-    }
-
-    /// After an attempt, which all nodes that answered have refused if it `is_refused`: whether a release of the lock
-    /// by a quorum is certain to be noticed, and whether releases were not announced lately.
-    pub(crate) fn hearing(&self, is_refused: bool) -> (bool, bool) {
-        self.engine.driver.enter(|nodes, now, _| {
-            if !self.asks_for_holder {
-                nodes.followed(&self.key, is_refused, now);
-            }
-            (nodes.is_attentive(&self.key), nodes.misses_releases(&self.key, now))
-        })
-    }
-
-    /// The lock has changed hands, and no release was announced.
-    pub(crate) fn missed_release(&self) {
-        self.engine.driver.enter(|nodes, now, _| nodes.note_missed(&self.key, now));
-    }
-
-    /// The waiter has acquired the lock.
-    pub(crate) fn won(&mut self) {
-        self.has_won = true;
-    }
-}
-
-impl Drop for Listener<'_> {
-    fn drop(&mut self) {
-        self.engine.driver.enter(|nodes, now, _| nodes.unlisten(&self.key, self.has_won, now));
+        self.driver.enter(Nodes::end_background);
     }
 }

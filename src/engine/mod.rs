@@ -52,6 +52,7 @@ mod busy_poll;
 pub(crate) mod calls;
 pub(crate) mod driver;
 pub(crate) mod interrupt;
+pub(crate) mod listener;
 pub(crate) mod local_queue;
 mod node_connection;
 pub(crate) mod nodes;

@@ -11,6 +11,7 @@ use crate::algorithm::health::{Health, LAST_DELAY};
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
 use crate::os::stream::{self, Stream};
+use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;
 use crate::protocol::subscription::{Key, Subscription, SubscriptionEvent};
 use std::io;
@@ -28,6 +29,7 @@ const MAX_READS: usize = 8;
 pub(super) struct Subscriber {
     node: NodeId,
     socket: SocketState,
+    transport: TransportConfig,
     subscription: Subscription,
     health: Health,
     opened_at: Timestamp,
@@ -39,6 +41,7 @@ impl Subscriber {
         Subscriber {
             node,
             socket: SocketState::Closed,
+            transport: TransportConfig::default(),
             subscription: Subscription::open(&Default::default(), Timestamp::ORIGIN),
             health: Health::new(),
             opened_at: Timestamp::ORIGIN,
@@ -70,6 +73,7 @@ impl Subscriber {
                 Some(Err(error)) => self.fail(broken(&error), now),
                 Some(Ok(stream)) => {
                     self.socket = SocketState::Connecting(Arc::new(stream));
+                    self.transport = node.transport().clone();
                     self.opened_at = now;
                     self.subscription = Subscription::open(node.handshake(), now);
                     keys.for_each(|key| self.subscription.subscribe(key, now));
@@ -107,11 +111,15 @@ impl Subscriber {
     /// The stream is ready for something. Processes it; false when the connection was lost.
     pub(super) fn ready(&mut self, now: Timestamp, mut on_event: impl FnMut(SubscriptionEvent)) -> bool {
         self.advance(now);
-        for _ in 0..MAX_READS {
-            let SocketState::Open(stream) = &self.socket else { break };
+        for reads in 0.. {
+            let SocketState::Open(transport) = &mut self.socket else { break };
+            // What poll does not show is read in any case.
+            if reads >= MAX_READS && !transport.has_unread() {
+                break;
+            }
             let space = self.subscription.traffic.space();
             let size = space.len();
-            let count = match stream.read(space) {
+            let count = match transport.read(space) {
                 Ok(0) => {
                     self.fail(Fault::new(Phase::Reply, Cause::Closed), now);
                     break;
@@ -123,6 +131,7 @@ impl Subscriber {
                     break;
                 }
             };
+            let is_all = count < size && !transport.has_unread();
             self.subscription.traffic.received(count);
             loop {
                 match self.subscription.next_event() {
@@ -146,10 +155,12 @@ impl Subscriber {
                     }
                 }
             }
-            if count < size {
+            if is_all {
                 break;
             }
         }
+        // The handshake of TLS may be over.
+        self.flush();
         !matches!(self.socket, SocketState::Closed)
     }
 
@@ -184,10 +195,13 @@ impl Subscriber {
             && stream.is_settled()
         {
             match stream.finish_connecting() {
-                Ok(()) => {
-                    self.socket = SocketState::Open(Arc::clone(stream));
-                    self.subscription.traffic.connected(now);
-                }
+                Ok(()) => match self.transport.begin(Arc::clone(stream)) {
+                    Ok(transport) => {
+                        self.socket = SocketState::Open(transport);
+                        self.subscription.traffic.connected(now);
+                    }
+                    Err(error) => return self.fail(broken(&error), now),
+                },
                 Err(error) => return self.fail(broken(&error), now),
             }
         }
@@ -196,13 +210,14 @@ impl Subscriber {
 
     /// Sends what the kernel takes. An error of the connection shows at the next read.
     fn flush(&mut self) {
-        let SocketState::Open(stream) = &self.socket else { return };
+        let SocketState::Open(transport) = &mut self.socket else { return };
         while !self.subscription.traffic.unsent().is_empty() {
-            match stream.write(self.subscription.traffic.unsent()) {
+            match transport.write(self.subscription.traffic.unsent()) {
                 Ok(count) => self.subscription.traffic.sent(count),
                 Err(_) => return,
             }
         }
+        let _ = transport.flush();
     }
 
     fn fail(&mut self, fault: Fault, now: Timestamp) {

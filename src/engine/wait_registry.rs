@@ -34,6 +34,8 @@ pub(crate) enum WakeReason {
     Released(WakeOrder),
     /// From now on no release can escape.
     Subscribed,
+    /// From now on a release can escape, or the nodes are gone.
+    Unsubscribed,
 }
 
 /// The waiters of one client, by key.
@@ -182,20 +184,24 @@ impl WaitRegistry {
         }
     }
 
-    /// An attempt has followed an announcement. `is_refused`: all nodes that answered refused it.
-    pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) {
+    /// As [`AnnouncedReleases::followed`].
+    pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
         let quorum = self.quorum();
-        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
-            waiters.releases.followed(is_refused, quorum, now);
-        }
+        self.waiters_by_key.get_mut(key).is_some_and(|waiters| waiters.releases.followed(is_refused, quorum, now))
     }
 
-    /// The subscriptions at a node are lost.
-    pub(crate) fn lost(&mut self, node: NodeId) {
+    /// The subscriptions at a node are lost. Gives the waiters to wake: those that a release can escape now.
+    pub(crate) fn lost(&mut self, node: NodeId) -> Vec<&KeyWaiters> {
+        let enough = self.enough();
+        let mut woken = Vec::new();
         for waiters in self.waiters_by_key.values_mut().filter(|waiters| waiters.live.contains(node)) {
             waiters.live = waiters.live.without(NodeSet::from_iter([node]));
             waiters.missed.insert(node);
+            if waiters.live.len() + 1 == enough {
+                woken.push(waiters.note(WakeReason::Unsubscribed));
+            }
         }
+        woken
     }
 
     /// Whether no release of the key by a quorum can escape.
@@ -249,7 +255,7 @@ impl KeyWaiters {
     /// Keeps a reason for the threads that sleep, or for the first that will. A release outweighs a confirmation.
     fn note(&mut self, reason: WakeReason) -> &KeyWaiters {
         let keep = |kept: &mut Option<WakeReason>| {
-            if kept.is_none() || reason != WakeReason::Subscribed {
+            if kept.is_none() || matches!(reason, WakeReason::Released(_)) {
                 *kept = Some(reason);
             }
         };
@@ -311,7 +317,10 @@ mod tests {
                 assert_eq!(is_woken, node + 1 == enough, "node {node} of {nodes}");
                 assert_eq!(registry.is_attentive(&key()), node + 1 >= enough);
             }
-            registry.lost(NodeId::new(0));
+            for node in (0..nodes).rev() {
+                let is_woken = !registry.lost(NodeId::new(node)).is_empty();
+                assert_eq!(is_woken, node + 1 == enough, "{node} of {nodes} are left");
+            }
             assert!(registry.confirmed(&key(), NodeId::new(0)).is_some());
         }
     }

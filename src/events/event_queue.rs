@@ -8,11 +8,16 @@
 //! 3. The queue is limited as well. Releases that do not fit are counted, and the next delivery begins with their
 //!    number.
 //!
-//! A client without an observer has no queue.
+//! A client without an observer and without counters has no queue. Counters count an outcome when it is pushed, so that
+//! they miss none. Without an observer, nothing is queued.
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::vote::ReleaseVerdict;
+use crate::events::event::LossReason;
+use crate::events::metrics::classes::ClassId;
+use crate::events::metrics::meter::Meter;
+use crate::events::release::ReleaseOutcome;
 use crate::os::sync::{Mutex, lock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,6 +63,35 @@ pub(crate) struct ReleaseContext {
     pub(crate) was_valid: bool,
     /// Whether the loss of the lock was reported before.
     pub(crate) loss_reported: bool,
+    /// How long the lock was held.
+    pub(crate) held: Duration,
+    /// The class that counts the release, if anything does.
+    pub(crate) class: Option<ClassId>,
+    /// Whether observers get the outcome.
+    pub(crate) is_observed: bool,
+}
+
+impl ReleaseContext {
+    /// The loss of the lock that the release has found, and how the release ended; none where that is not known.
+    pub(crate) fn findings(&self, verdict: ReleaseVerdict) -> (Option<LossReason>, Option<ReleaseOutcome>) {
+        let outcome = ReleaseOutcome::of(verdict, self.was_valid);
+        let loss = match outcome {
+            _ if self.loss_reported => None,
+            _ if !self.was_valid => Some(LossReason::LeaseEnded),
+            Some(ReleaseOutcome::Expired) => Some(LossReason::KeyGone),
+            Some(ReleaseOutcome::Released) | None => None,
+        };
+        (loss, outcome)
+    }
+
+    /// Counts the release, and the loss of the lock if the release has found it.
+    pub(crate) fn count(&self, meter: &Meter, class: ClassId, verdict: ReleaseVerdict, dropped: bool) {
+        let (loss, outcome) = self.findings(verdict);
+        if let Some(reason) = loss {
+            meter.counters.lost(class, reason);
+        }
+        meter.counters.released(class, outcome, dropped);
+    }
 }
 
 /// Events that were not delivered yet.
@@ -66,6 +100,9 @@ pub(crate) struct EventQueue {
     /// Whether any event is queued: a caller that finds none takes no mutex.
     any: AtomicBool,
     inner: Mutex<Inner>,
+    meter: Option<Meter>,
+    /// No observer gets what is queued.
+    is_unobserved: bool,
 }
 
 #[derive(Default)]
@@ -74,6 +111,8 @@ struct Inner {
     /// How many did not fit and were not reported yet.
     dropped: u64,
     is_delivering: bool,
+    /// The client has ended.
+    is_abandoned: bool,
 }
 
 impl Inner {
@@ -88,10 +127,26 @@ impl Inner {
 }
 
 impl EventQueue {
+    pub(crate) fn new(meter: Option<Meter>, is_observed: bool) -> EventQueue {
+        EventQueue { meter, is_unobserved: !is_observed, ..EventQueue::default() }
+    }
+
     pub(crate) fn push(&self, event: PendingEvent) {
+        if let PendingEvent::Release(release, verdict, _) = &event {
+            if let (Some(meter), Some(class)) = (&self.meter, release.class) {
+                release.count(meter, class, *verdict, true);
+            }
+            if !release.is_observed {
+                return;
+            }
+        }
+        if self.is_unobserved {
+            return;
+        }
         let mut inner = lock(&self.inner);
-        if inner.events.len() >= LIMIT && matches!(event, PendingEvent::Release(..)) {
+        if inner.is_abandoned || inner.events.len() >= LIMIT && matches!(event, PendingEvent::Release(..)) {
             inner.dropped += 1;
+            self.count_dropped(1);
         } else {
             inner.events.push_back(event);
         }
@@ -130,7 +185,15 @@ impl EventQueue {
         let mut inner = lock(&self.inner);
         let left = inner.events.len() as u64;
         inner.events.clear();
+        inner.is_abandoned = true;
+        self.count_dropped(left);
         left + std::mem::take(&mut inner.dropped)
+    }
+
+    fn count_dropped(&self, count: u64) {
+        if let Some(meter) = &self.meter {
+            meter.counters.events_dropped(count);
+        }
     }
 }
 
@@ -159,7 +222,14 @@ mod tests {
     }
 
     fn release(number: usize) -> PendingEvent {
-        let release_context = ReleaseContext { key: number.to_string().into(), was_valid: true, loss_reported: false };
+        let release_context = ReleaseContext {
+            key: number.to_string().into(),
+            was_valid: true,
+            loss_reported: false,
+            held: Duration::ZERO,
+            class: None,
+            is_observed: true,
+        };
         PendingEvent::Release(release_context, ReleaseVerdict::Released, Vec::new())
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod error;
 pub mod event;
 pub(crate) mod event_queue;
 pub(crate) mod extension;
+pub mod metrics;
 pub(crate) mod node_states;
 pub(crate) mod observer;
 pub(crate) mod release;

@@ -59,7 +59,7 @@ use std::sync::Arc;
 ///
 /// # Rules for observers
 ///
-/// * Return quickly. A slow observer delays the call that reports the event, by up to 33 times its own duration, and
+/// * Return quickly. A slow observer delays the call that reports the event, by up to 34 times its own duration, and
 ///   the threads that wait behind that call for the same resource. The lease of a lock that was just acquired shrinks
 ///   meanwhile. On the watchdog thread a slow observer delays extensions, and locks may be lost. Send slow work to
 ///   another thread, by a channel.

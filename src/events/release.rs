@@ -17,7 +17,8 @@ pub enum ReleaseOutcome {
     /// Fewer refusals prove nothing, because a node that was down at the acquire never had the key. With nodes that do
     /// not answer, `unlock` then fails as [`Unavailable`](crate::ErrorKind::Unavailable).
     Expired,
-    /// The lock was held until the release, and a quorum of nodes has deleted it.
+    /// The lock was held until the release, and a quorum of nodes has deleted it; or, if it was to stand
+    /// [for longer](crate::Mutex::at_least), has set its end to that time.
     Released,
 }
 

@@ -1,24 +1,28 @@
 //! Reports events to the observers of a client, if it has any.
 //!
 //! The caller holds no mutex. Invariants:
-//! 1. Without an observer no event is created and no queue exists.
+//! 1. Without an observer no event is created. Without an observer and counters no queue exists.
 //! 2. A panic of an observer ends here, and the next observer is called.
 //! 3. While an observer runs, the calls of its thread report nothing: that would never end. Queued events wait until it
 //!    returns.
 //! 4. A call reports its own events first, and then delivers a limited number of queued events.
+//! 5. Counters count before observers are called, also within a callback, and what the queue drops.
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::vote::{ReleaseVerdict, Tally};
 use crate::events::error::NodeFault;
 use crate::events::event::{
-    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName,
+    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
+    LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
+    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting,
 };
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext, Side};
+use crate::events::metrics::class::ExtensionResult;
+use crate::events::metrics::classes::ClassId;
+use crate::events::metrics::counters::Counters;
+use crate::events::metrics::meter::Meter;
 use crate::events::observer::Observer;
-use crate::events::release::ReleaseOutcome;
 use crate::os::sync::{is_in_callback, set_in_callback};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -36,20 +40,39 @@ pub(crate) struct Reporter {
     most_queued: usize,
 }
 
-/// The observers, and what turns numbers of nodes and keys into the names that events show.
+/// The observers and counters, and what turns numbers of nodes and keys into the names that events show.
 struct Target {
     observers: Vec<Arc<dyn Observer>>,
+    meter: Option<Meter>,
     queue: Arc<EventQueue>,
     addresses: Vec<String>,
     /// Length of the prefix of keys.
     prefix: usize,
 }
 
+/// A call that ended without the lock.
+pub(crate) struct FailedCall<'c> {
+    pub(crate) reason: GaveUpReason,
+    pub(crate) attempts: u32,
+    pub(crate) has_waited: bool,
+    /// What the last attempt ran into, of a call without an error.
+    pub(crate) faults: &'c [(NodeId, Fault)],
+    /// The causes of the error.
+    pub(crate) causes: &'c [NodeFault],
+}
+
 impl Reporter {
-    pub(crate) fn new(observers: Vec<Arc<dyn Observer>>, nodes: &[String], prefix: &str) -> Reporter {
-        let target = (!observers.is_empty()).then(|| {
-            let (addresses, prefix) = (nodes.to_vec(), prefix.len());
-            Arc::new(Target { observers, queue: Arc::default(), addresses, prefix })
+    pub(crate) fn new(
+        observers: Vec<Arc<dyn Observer>>,
+        counters: Option<Counters>,
+        nodes: &[String],
+        prefix: &str,
+    ) -> Reporter {
+        let (is_observed, prefix) = (!observers.is_empty(), prefix.len());
+        let meter = counters.map(|counters| Meter { counters, prefix });
+        let target = (is_observed || meter.is_some()).then(|| {
+            let queue = Arc::new(EventQueue::new(meter.clone(), is_observed));
+            Arc::new(Target { observers, meter, queue, addresses: nodes.to_vec(), prefix })
         });
         Reporter { target, most_queued: MOST_QUEUED }
     }
@@ -64,9 +87,33 @@ impl Reporter {
         self.target.as_ref().map(|target| Arc::clone(&target.queue))
     }
 
-    /// Whether an event of this thread would be reported now.
+    /// Whether an event of this thread would be counted or reported now.
     pub(crate) fn is_observed(&self) -> bool {
-        self.target.is_some() && !is_in_callback()
+        self.target.as_ref().is_some_and(|target| target.meter.is_some() || target.is_observed_here())
+    }
+
+    /// A guard is made of a lease.
+    pub(crate) fn attached(&self, key: &str) {
+        self.count(key, Counters::attached);
+    }
+
+    /// A guard lets go of its lock, which stays held.
+    pub(crate) fn detached(&self, key: &str) {
+        self.count(key, |counters, class| counters.lets_go(class, None));
+    }
+
+    /// A guard is dropped: what the event of its release needs.
+    pub(crate) fn dropped(
+        &self,
+        key: &Arc<str>,
+        (was_valid, loss_reported): (bool, bool),
+        held: Duration,
+    ) -> Option<ReleaseContext> {
+        let target = self.target.as_ref()?;
+        let class = target.meter.as_ref().map(|meter| meter.class_of(key));
+        self.count_as(class, |counters, class| counters.lets_go(class, Some(held)));
+        let (key, is_observed) = (Arc::clone(key), target.is_observed_here());
+        Some(ReleaseContext { key, was_valid, loss_reported, held, class, is_observed })
     }
 
     /// Whether events are queued that no other thread is delivering.
@@ -99,14 +146,44 @@ impl Reporter {
         }
     }
 
+    /// A call begins to wait.
+    pub(crate) fn waiting(&self, key: &Arc<str>) {
+        self.count(key, Counters::waits);
+        self.report_alone(|to| to.call(&Event::Waiting(Waiting { resource: to.resource(key) })));
+    }
+
     /// After this many attempts, the last of which took this many round trips.
-    pub(crate) fn acquired(&self, key: &Arc<str>, waited: Duration, (attempts, round_trips): (u32, u32)) {
+    pub(crate) fn acquired(
+        &self,
+        key: &Arc<str>,
+        waited: Duration,
+        (attempts, round_trips): (u32, u32),
+        has_waited: bool,
+    ) {
+        self.count(key, |counters, class| counters.acquired(class, waited, has_waited));
         self.report(|to| {
-            to.call(&Event::Acquired(Acquired { resource: to.resource(key), waited, attempts, round_trips }));
+            let resource = to.resource(key);
+            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited }));
         });
     }
 
+    /// A call ended without the lock. Queued events were delivered after its last attempt, if it made any.
+    pub(crate) fn gave_up(&self, key: &Arc<str>, waited: impl FnOnce() -> Duration, call: &FailedCall<'_>) {
+        let &FailedCall { reason, attempts, has_waited, faults, causes } = call;
+        let waited = if self.is_observed() { waited() } else { return };
+        self.count(key, |counters, class| counters.gave_up(class, reason, waited, has_waited));
+        self.report_alone(|to| {
+            let causes = if causes.is_empty() { to.causes(faults) } else { causes.to_vec() };
+            let resource = to.resource(key);
+            to.call(&Event::GaveUp(GaveUp { resource, reason, waited, attempts, has_waited, causes }));
+        });
+        if attempts == 0 {
+            self.deliver_at_most(self.most_queued);
+        }
+    }
+
     pub(crate) fn attempt_lost(&self, key: &Arc<str>, attempt: u32, tally: &Tally, faults: &[(NodeId, Fault)]) {
+        self.count(key, |counters, class| counters.attempt_lost(class, tally));
         self.report(|to| {
             to.call(&Event::AttemptLost(AttemptLost {
                 resource: to.resource(key),
@@ -120,6 +197,7 @@ impl Reporter {
 
     /// `repaired` are the nodes where the key was set again.
     pub(crate) fn extended(&self, key: &Arc<str>, ttl: Duration, automatic: bool, repaired: NodeSet) {
+        self.count_extension(key, ExtensionResult::Extended, automatic);
         self.report(|to| {
             to.call(&Event::Extended(Extended { resource: to.resource(key), ttl, automatic }));
             if !repaired.is_empty() {
@@ -131,12 +209,19 @@ impl Reporter {
 
     /// An extension by a call failed.
     pub(crate) fn extension_failed(&self, key: &Arc<str>, remaining: impl FnOnce() -> Duration, causes: &[NodeFault]) {
+        self.count_extension(key, ExtensionResult::Failed, false);
         self.report(|to| to.extension_failed(key, false, remaining(), causes.to_vec()));
     }
 
     /// An automatic extension failed.
     pub(crate) fn renewal_failed(&self, key: &Arc<str>, remaining: Duration, faults: &[(NodeId, Fault)]) {
+        self.count_extension(key, ExtensionResult::Failed, true);
         self.report(|to| to.extension_failed(key, true, remaining, to.causes(faults)));
+    }
+
+    /// An extension found the lock lost. Its loss is an event of its own.
+    pub(crate) fn extension_lost(&self, key: &str, automatic: bool) {
+        self.count_extension(key, ExtensionResult::Lost, automatic);
     }
 
     /// A wait failed, because the key has no expiry on these nodes.
@@ -147,26 +232,61 @@ impl Reporter {
         });
     }
 
-    pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason) {
-        self.report(|to| to.lost(key, reason));
+    pub(crate) fn lost(&self, key: &Arc<str>, reason: LossReason, held: Duration) {
+        self.count(key, |counters, class| counters.lost(class, reason));
+        self.report(|to| to.lost(key, reason, held));
     }
 
     /// The release by `unlock` has been counted.
     pub(crate) fn unlocked(&self, release: &ReleaseContext, tally: &Tally, faults: &[(NodeId, Fault)]) {
+        if let Some(meter) = self.meter() {
+            let class = meter.class_of(&release.key);
+            meter.counters.lets_go(class, Some(release.held));
+            release.count(meter, class, tally.release(), false);
+        }
         self.report(|to| to.release_ended(release, false, tally.release(), faults));
     }
 
+    fn meter(&self) -> Option<&Meter> {
+        self.target.as_ref()?.meter.as_ref()
+    }
+
+    /// Counts, where there are counters: also within a callback.
+    fn count(&self, key: &str, count: impl FnOnce(&Counters, ClassId)) {
+        self.count_as(self.meter().map(|meter| meter.class_of(key)), count);
+    }
+
+    fn count_as(&self, class: Option<ClassId>, count: impl FnOnce(&Counters, ClassId)) {
+        if let (Some(meter), Some(class)) = (self.meter(), class) {
+            count(&meter.counters, class);
+        }
+    }
+
+    fn count_extension(&self, key: &str, result: ExtensionResult, automatic: bool) {
+        self.count(key, |counters, class| counters.extended(class, result, automatic));
+    }
+
     fn report(&self, events: impl FnOnce(&Target)) {
+        self.report_alone(events);
+        self.deliver_at_most(self.most_queued);
+    }
+
+    /// Reports, and delivers no queued events: another event of the call does.
+    fn report_alone(&self, events: impl FnOnce(&Target)) {
         if let Some(target) = &self.target
-            && !is_in_callback()
+            && target.is_observed_here()
         {
             events(target);
-            self.deliver_at_most(self.most_queued);
         }
     }
 }
 
 impl Target {
+    /// Whether observers get an event of this thread.
+    fn is_observed_here(&self) -> bool {
+        !self.observers.is_empty() && !is_in_callback()
+    }
+
     /// Calls each observer, in order.
     fn call(&self, event: &Event) {
         self.observers.iter().for_each(|observer| isolated(|| observer.event(event)));
@@ -201,8 +321,8 @@ impl Target {
         self.call(&Event::ExtensionFailed(ExtensionFailed { resource, automatic, remaining, causes }));
     }
 
-    fn lost(&self, key: &Arc<str>, reason: LossReason) {
-        self.call(&Event::Lost(Lost { resource: self.resource(key), reason }));
+    fn lost(&self, key: &Arc<str>, reason: LossReason, held: Duration) {
+        self.call(&Event::Lost(Lost { resource: self.resource(key), reason, held }));
     }
 
     /// A release has ended. Before its outcome comes the loss of the lock, if the release found it.
@@ -213,19 +333,15 @@ impl Target {
         verdict: ReleaseVerdict,
         faults: &[(NodeId, Fault)],
     ) {
-        let ReleaseContext { key, was_valid, loss_reported } = release;
-        let outcome = ReleaseOutcome::of(verdict, *was_valid);
-        if !loss_reported {
-            match outcome {
-                _ if !was_valid => self.lost(key, LossReason::LeaseEnded),
-                Some(ReleaseOutcome::Expired) => self.lost(key, LossReason::KeyGone),
-                Some(ReleaseOutcome::Released) | None => {}
-            }
+        let &ReleaseContext { ref key, held, .. } = release;
+        let (loss, outcome) = release.findings(verdict);
+        if let Some(reason) = loss {
+            self.lost(key, reason, held);
         }
         let resource = self.resource(key);
         self.call(&match outcome {
-            Some(outcome) => Event::Released(Released { resource, outcome, dropped }),
-            None => Event::ReleaseFailed(ReleaseFailed { resource, dropped, causes: self.causes(faults) }),
+            Some(outcome) => Event::Released(Released { resource, outcome, dropped, held }),
+            None => Event::ReleaseFailed(ReleaseFailed { resource, dropped, held, causes: self.causes(faults) }),
         });
     }
 

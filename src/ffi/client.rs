@@ -6,6 +6,7 @@ use super::config::ConfigHandle;
 use super::error_object::ErrorObject;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, Output, Returned};
+use super::held::Held;
 use super::lease::LeaseHandle;
 use super::no_unload::no_unload;
 use crate::Redlock;
@@ -61,7 +62,7 @@ extern "C" fn quorumlock_client_attach(
         let guard = guard.required("guard")?;
         let held = client.redlock.attach(lease.take()?)?;
         let name = held.resource().into();
-        guard.write_handle(GuardHandle::new(name, held)?);
+        guard.write_handle(GuardHandle::new(name, Held::Lock(held))?);
         Ok(Code::Ok)
     })
 }

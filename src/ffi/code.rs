@@ -13,6 +13,7 @@ pub(super) enum Code {
     Expired = 2,
     Lost = 3,
     NotHeld = 4,
+    StillHeld = 5,
     Config = 100,
     Unavailable = 101,
     LeaseLost = 102,
@@ -31,12 +32,13 @@ pub(super) enum Code {
 }
 
 impl Code {
-    pub(super) const ALL: [Code; 20] = [
+    pub(super) const ALL: [Code; 21] = [
         Code::Ok,
         Code::Held,
         Code::Expired,
         Code::Lost,
         Code::NotHeld,
+        Code::StillHeld,
         Code::Config,
         Code::Unavailable,
         Code::LeaseLost,
@@ -70,6 +72,7 @@ impl Code {
             Code::Expired => "released too late",
             Code::Lost => "lost",
             Code::NotHeld => "the guard holds no lock any more",
+            Code::StillHeld => "a level has ended, and the lock is still held",
             Code::Config => "a setting, name or time that cannot be used",
             Code::Unavailable => "too few nodes answered",
             Code::LeaseLost => "the lease has ended",
@@ -80,9 +83,9 @@ impl Code {
             Code::NullPointer => "NULL where something must stand",
             Code::NotUtf8 => "a text that is not UTF-8",
             Code::TooLong => "a text of more than 1 MiB",
-            Code::Busy => "a guard that this thread is at work on",
+            Code::Busy => "a guard that this thread is at work on, or an owner that another thread is",
             Code::Consumed => "a lease that was attached or made into text before",
-            Code::Unsupported => "not on this system",
+            Code::Unsupported => "not on this system, or not in this build",
             Code::InvalidArgument => "a number that stands for nothing",
             Code::Panic => "a bug in quorumlock",
         }
@@ -99,7 +102,7 @@ mod tests {
             assert_eq!(Code::of(code as i32), Some(code));
             assert_eq!(Code::ALL.iter().filter(|other| other.text() == code.text()).count(), 1);
         }
-        assert_eq!(Code::of(5), None);
+        assert_eq!(Code::of(99), None);
         assert!(Code::NotHeld.is_answer() && !Code::Config.is_answer());
     }
 }

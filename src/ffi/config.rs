@@ -1,20 +1,42 @@
 //! The nodes and settings of a client to be.
 
-use super::boundary::{call, call_or};
+use super::boundary::{call, call_or, call_with_error};
 use super::code::Code;
+use super::error_object::ErrorObject;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
-use super::handle::{Borrowed, Returned, new_handle};
+use super::handle::{Borrowed, Output, Returned, new_handle};
 use super::observer::{CallbackObserver, ObserverFn};
 use super::text::Bytes;
 use super::userdata::{ReleaseFn, Userdata};
-use crate::{Builder, Node, Redlock, RestartPolicy};
+use crate::{Builder, Label, Node, Redlock, RestartPolicy};
 use std::ffi::{c_int, c_void};
 use std::ptr::null;
 use std::time::Duration;
 
 /// `quorumlock_config`.
-pub(super) struct ConfigHandle(ForkSafeMutex<Builder>);
+pub(super) struct ConfigHandle(ForkSafeMutex<Settings>);
+
+/// What has been set.
+#[derive(Clone)]
+pub(super) struct Settings {
+    builder: Builder,
+    /// Apart from the builder, so that more can be said of the last one.
+    pub(super) nodes: Vec<Node>,
+    #[cfg(feature = "tls")]
+    pub(super) tls: crate::Tls,
+}
+
+impl Settings {
+    fn of(builder: Builder) -> Settings {
+        Settings {
+            builder,
+            nodes: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: crate::Tls::new(),
+        }
+    }
+}
 
 /// `quorumlock_restart_policy`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +57,31 @@ impl RestartPolicyNumber {
 
 impl ConfigHandle {
     pub(super) fn builder(&self) -> Result<Builder> {
-        Ok(self.0.lock()?.clone())
+        let settings = self.0.lock()?.clone();
+        let builder = settings.builder.nodes(settings.nodes);
+        #[cfg(feature = "tls")]
+        let builder = builder.tls(settings.tls);
+        Ok(builder)
     }
 
-    fn change(&self, change: impl FnOnce(Builder) -> Builder) -> Result<Code> {
-        let mut builder = self.0.lock()?;
-        *builder = change(builder.clone());
+    /// Changes settings, or gives the reason why not.
+    pub(super) fn try_change(&self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<Code> {
+        change(&mut *self.0.lock()?)?;
         Ok(Code::Ok)
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(Builder) -> Builder) -> Result<Code> {
+        self.try_change(|settings| {
+            settings.builder = change(settings.builder.clone());
+            Ok(())
+        })
+    }
+
+    fn add_node(&self, node: impl Into<Node>) -> Result<Code> {
+        self.try_change(|settings| {
+            settings.nodes.push(node.into());
+            Ok(())
+        })
     }
 }
 
@@ -51,7 +91,22 @@ fn change(config: &Borrowed<ConfigHandle>, change: impl FnOnce(Builder) -> Build
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_new() -> *const ConfigHandle {
-    call_or(null(), || Some(new_handle(ConfigHandle(ForkSafeMutex::new(Redlock::builder()).ok()?))))
+    call_or(null(), || Some(new_handle(ConfigHandle(ForkSafeMutex::new(Settings::of(Redlock::builder())).ok()?))))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_from_env(
+    prefix: Bytes,
+    prefix_length: usize,
+    config: Output<*const ConfigHandle>,
+    error: Output<*const ErrorObject>,
+) -> Code {
+    call_with_error(error, || {
+        let prefix = prefix.text(prefix_length, "prefix")?;
+        let config = config.required("config")?;
+        config.write_handle(ConfigHandle(ForkSafeMutex::new(Settings::of(Builder::from_env(prefix)?))?));
+        Ok(Code::Ok)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -64,7 +119,7 @@ extern "C" fn quorumlock_config_add_node(config: Borrowed<ConfigHandle>, url: By
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
-        config.change(|builder| builder.node(url))
+        config.add_node(url)
     })
 }
 
@@ -77,7 +132,7 @@ extern "C" fn quorumlock_config_add_durable_node(
     call(|| {
         let config = config.required("config")?;
         let url = url.text(url_length, "url")?;
-        config.change(|builder| builder.node(Node::new(url).durable(true)))
+        config.add_node(Node::new(url).durable(true))
     })
 }
 
@@ -92,6 +147,20 @@ extern "C" fn quorumlock_config_set_prefix(
         let prefix = prefix.text(prefix_length, "prefix")?;
         config.change(|builder| builder.prefix(prefix))
     })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_label(config: Borrowed<ConfigHandle>, label: Bytes, label_length: usize) -> Code {
+    call(|| {
+        let config = config.required("config")?;
+        let label = label.text(label_length, "label")?;
+        config.change(|builder| builder.label(label))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_label_here(config: Borrowed<ConfigHandle>) -> Code {
+    change(&config, |builder| builder.label(Label::here()))
 }
 
 #[unsafe(no_mangle)]
@@ -117,6 +186,11 @@ extern "C" fn quorumlock_config_set_retry_delay_ms(
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_unavailable_after_ms(config: Borrowed<ConfigHandle>, time_ms: u64) -> Code {
     change(&config, |builder| builder.unavailable_after(Duration::from_millis(time_ms)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_ttl_ms(config: Borrowed<ConfigHandle>, ttl_ms: u64) -> Code {
+    change(&config, |builder| builder.ttl(Duration::from_millis(ttl_ms)))
 }
 
 #[unsafe(no_mangle)]

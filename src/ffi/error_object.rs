@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::failure::Failure;
-use crate::{Cause, NodeFault};
+use crate::{Cause, CertificateError, NodeFault, TlsError};
 use std::borrow::Cow;
 
 /// `quorumlock_error`.
@@ -18,6 +18,9 @@ pub(super) struct FaultObject {
     pub(super) fault: NodeFault,
     pub(super) message: String,
 }
+
+/// The alert of TLS that says so, whether or not the server has sent it.
+const CERTIFICATE_REQUIRED: i64 = 116;
 
 /// `quorumlock_phase`. Numbers are never given to anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,21 @@ pub(super) enum CauseNumber {
     NoScripts = 22,
     FenceAhead = 23,
     NoExpiry = 24,
+    Certificate = 25,
+    NotTls = 26,
+    Tls = 27,
+}
+
+/// `quorumlock_certificate_error`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) enum CertificateNumber {
+    Other = 1,
+    UnknownIssuer = 2,
+    Expired = 3,
+    NotYetValid = 4,
+    WrongName = 5,
+    Version1 = 6,
 }
 
 impl ErrorObject {
@@ -96,6 +114,7 @@ impl FaultObject {
         let cause = match self.fault.cause() {
             Cause::Auth => CauseNumber::Auth,
             Cause::Backlog => CauseNumber::Backlog,
+            Cause::Certificate(error) => return (CauseNumber::Certificate, Some(certificate_number(error) as i64)),
             Cause::Closed => CauseNumber::Closed,
             Cause::ClusterMode => CauseNumber::ClusterMode,
             Cause::Database => CauseNumber::Database,
@@ -107,6 +126,7 @@ impl FaultObject {
             Cause::NoPermission => CauseNumber::NoPermission,
             Cause::NoScripts => CauseNumber::NoScripts,
             Cause::NotMaster => CauseNumber::NotMaster,
+            Cause::NotTls => CauseNumber::NotTls,
             Cause::OutOfMemory => CauseNumber::OutOfMemory,
             Cause::Protocol(_) => CauseNumber::Protocol,
             Cause::Quarantined => CauseNumber::Quarantined,
@@ -115,11 +135,25 @@ impl FaultObject {
             Cause::Server(_) => CauseNumber::Server,
             Cause::System(number) => return (CauseNumber::System, Some(number.into())),
             Cause::TimedOut => CauseNumber::TimedOut,
+            Cause::Tls(TlsError::Alert(number)) => return (CauseNumber::Tls, Some(number.into())),
+            Cause::Tls(TlsError::ClientCertificateRequired) => return (CauseNumber::Tls, Some(CERTIFICATE_REQUIRED)),
+            Cause::Tls(_) => CauseNumber::Tls,
             Cause::TooManyClients => CauseNumber::TooManyClients,
             Cause::UnknownHost => CauseNumber::UnknownHost,
             Cause::Unreachable => CauseNumber::Unreachable,
         };
         (cause, None)
+    }
+}
+
+fn certificate_number(error: CertificateError) -> CertificateNumber {
+    match error {
+        CertificateError::Expired => CertificateNumber::Expired,
+        CertificateError::NotYetValid => CertificateNumber::NotYetValid,
+        CertificateError::Other => CertificateNumber::Other,
+        CertificateError::UnknownIssuer => CertificateNumber::UnknownIssuer,
+        CertificateError::Version1 => CertificateNumber::Version1,
+        CertificateError::WrongName => CertificateNumber::WrongName,
     }
 }
 

@@ -6,7 +6,7 @@ use super::boundary::call_or;
 use super::error_object::{FaultObject, faults, show};
 use super::handle::View;
 use super::text::Str;
-use crate::event::{self, LossReason};
+use crate::event::{self, GaveUpReason, LossReason, Severity};
 use crate::{NodeFault, ReleaseOutcome};
 use std::ffi::c_int;
 use std::ptr::null;
@@ -39,6 +39,33 @@ pub(super) enum Kind {
     KeyWithoutExpiry = 18,
     EventsDropped = 19,
     NodeNotDurable = 20,
+    Waiting = 21,
+    GaveUp = 22,
+}
+
+/// `quorumlock_reason`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) enum ReasonNumber {
+    #[default]
+    None = 0,
+    Cancelled = 1,
+    Failed = 2,
+    Held = 3,
+    TimedOut = 4,
+    TooLate = 5,
+    Unavailable = 6,
+}
+
+/// `quorumlock_severity`. Numbers are never given to anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) enum SeverityNumber {
+    None = 0,
+    Debug = 1,
+    Info = 2,
+    Warning = 3,
+    Error = 4,
 }
 
 /// `quorumlock_event`: an event and its parts, for the time of a callback.
@@ -59,6 +86,9 @@ struct Parts<'e> {
     causes: &'e [NodeFault],
     policy: &'static str,
     waited: Duration,
+    held: Duration,
+    reason: ReasonNumber,
+    has_waited: bool,
     ttl: Duration,
     remaining: Duration,
     attempts: u32,
@@ -99,6 +129,7 @@ impl<'e> Parts<'e> {
                 name: event.resource(),
                 waited: event.waited(),
                 attempts: event.attempts(),
+                has_waited: event.has_waited(),
                 round_trips: event.round_trips(),
                 ..Parts::default()
             },
@@ -129,13 +160,25 @@ impl<'e> Parts<'e> {
                 causes: event.causes(),
                 ..Parts::default()
             },
+            Event::GaveUp(event) => Parts {
+                kind: Kind::GaveUp,
+                name: event.resource(),
+                reason: reason(event.reason()),
+                waited: event.waited(),
+                attempts: event.attempts(),
+                has_waited: event.has_waited(),
+                causes: event.causes(),
+                ..Parts::default()
+            },
             Event::KeyWithoutExpiry(event) => Parts {
                 kind: Kind::KeyWithoutExpiry,
                 name: event.resource(),
                 addresses: all(event.addresses()),
                 ..Parts::default()
             },
-            Event::Lost(event) => Parts { kind: lost(event.reason()), name: event.resource(), ..Parts::default() },
+            Event::Lost(event) => {
+                Parts { kind: lost(event.reason()), name: event.resource(), held: event.held(), ..Parts::default() }
+            }
             Event::NodeDown(event) => because(Kind::NodeDown, event.fault()),
             Event::NodeMayEvict(event) => Parts { policy: event.policy(), ..at(Kind::NodeMayEvict, event.address()) },
             Event::NodeNotDurable(event) => at(Kind::NodeNotDurable, event.address()),
@@ -147,6 +190,7 @@ impl<'e> Parts<'e> {
             Event::ReleaseFailed(event) => Parts {
                 kind: Kind::ReleaseFailed,
                 name: event.resource(),
+                held: event.held(),
                 is_freed: event.is_dropped(),
                 causes: event.causes(),
                 ..Parts::default()
@@ -155,6 +199,7 @@ impl<'e> Parts<'e> {
             Event::Released(event) => Parts {
                 kind: released(event.outcome()),
                 name: event.resource(),
+                held: event.held(),
                 is_freed: event.is_dropped(),
                 ..Parts::default()
             },
@@ -164,6 +209,7 @@ impl<'e> Parts<'e> {
                 addresses: all(event.addresses()),
                 ..Parts::default()
             },
+            Event::Waiting(event) => Parts { kind: Kind::Waiting, name: event.resource(), ..Parts::default() },
         }
     }
 }
@@ -172,6 +218,26 @@ fn lost(reason: LossReason) -> Kind {
     match reason {
         LossReason::KeyGone => Kind::LostKey,
         LossReason::LeaseEnded => Kind::LostTime,
+    }
+}
+
+fn reason(reason: GaveUpReason) -> ReasonNumber {
+    match reason {
+        GaveUpReason::Cancelled => ReasonNumber::Cancelled,
+        GaveUpReason::Failed => ReasonNumber::Failed,
+        GaveUpReason::Held => ReasonNumber::Held,
+        GaveUpReason::TimedOut => ReasonNumber::TimedOut,
+        GaveUpReason::TooLate => ReasonNumber::TooLate,
+        GaveUpReason::Unavailable => ReasonNumber::Unavailable,
+    }
+}
+
+fn severity(severity: Severity) -> SeverityNumber {
+    match severity {
+        Severity::Debug => SeverityNumber::Debug,
+        Severity::Info => SeverityNumber::Info,
+        Severity::Warning => SeverityNumber::Warning,
+        Severity::Error => SeverityNumber::Error,
     }
 }
 
@@ -232,6 +298,26 @@ extern "C" fn quorumlock_event_fault(event: View<EventObject<'_>>, index: usize)
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_waited_us(event: View<EventObject<'_>>) -> u64 {
     call_or(0, || Some(micros(event.get()?.parts.waited)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_has_waited(event: View<EventObject<'_>>) -> c_int {
+    call_or(0, || Some(event.get()?.parts.has_waited.into()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_held_us(event: View<EventObject<'_>>) -> u64 {
+    call_or(0, || Some(micros(event.get()?.parts.held)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_reason(event: View<EventObject<'_>>) -> ReasonNumber {
+    call_or(ReasonNumber::None, || Some(event.get()?.parts.reason))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_severity(event: View<EventObject<'_>>) -> SeverityNumber {
+    call_or(SeverityNumber::None, || Some(severity(event.get()?.event.severity())))
 }
 
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ use super::code::Code;
 use super::failure::{Failure, Result};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, MutexGuard, lock};
+use std::sync::TryLockError;
 
 /// Mutable content. Its mutex is held briefly, and never during a callback.
 pub(super) struct ForkSafeMutex<T> {
@@ -29,6 +30,15 @@ impl<T> ForkSafeMutex<T> {
     /// Refuses what belongs to the parent.
     pub(super) fn check_process(&self) -> Result<()> {
         if self.is_inherited() { Err(Failure::plain(Code::Forked)) } else { Ok(()) }
+    }
+
+    /// The content, unless another thread has it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.content.try_lock() {
+            Ok(content) => Some(content),
+            Err(TryLockError::Poisoned(content)) => Some(content.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The content. In a child: if no thread of the parent was changing it when it was forked.

@@ -18,10 +18,11 @@ use super::event_fd::EventFd;
 use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::handle::{Borrowed, Output, Returned};
+use super::held::Held;
 use super::lease::LeaseHandle;
 use super::text::Str;
+use crate::ExtendOutcome;
 use crate::os::sync::{Condvar, MutexGuard};
-use crate::{ExtendOutcome, ReleaseOutcome};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(super) struct GuardHandle {
 enum GuardState {
     InUse(ThreadAddress),
     Gone,
-    Held(crate::MutexGuard),
+    Held(Held),
 }
 
 /// The identity of a running thread. Not by `thread::current`, which allocates a record of every thread that calls it,
@@ -58,30 +59,49 @@ impl ThreadAddress {
 /// What holds the lock, for the time of a call. It is put back however that ends.
 struct GuardInUse<'g> {
     guard: &'g GuardHandle,
-    held: Option<crate::MutexGuard>,
+    held: Option<Held>,
 }
 
 impl GuardHandle {
-    pub(super) fn new(name: Arc<str>, held: crate::MutexGuard) -> Result<GuardHandle> {
+    pub(super) fn new(name: Arc<str>, held: Held) -> Result<GuardHandle> {
         let fence = held.fencing_token().map_or(0, u64::from);
         let state = ForkSafeMutex::new(GuardState::Held(held))?;
         Ok(GuardHandle { name, fence, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
     }
 
     /// Does something with what holds the lock, while other threads wait for it.
-    pub(super) fn with<R>(&self, act: impl FnOnce(&mut crate::MutexGuard) -> Result<R>) -> Result<R> {
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut Held) -> Result<R>) -> Result<R> {
         let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
         let mut borrowed = GuardInUse { guard: self, held: Some(held) };
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
 
+    /// Takes out the lease. A level of a reentrant lock has none to give, and stays.
+    fn detach(&self) -> Result<crate::Lease> {
+        let mut state = self.at_rest()?;
+        match std::mem::replace(&mut *state, GuardState::Gone) {
+            GuardState::Held(Held::Lock(guard)) => {
+                drop(state);
+                Ok(guard.detach())
+            }
+            former => {
+                let is_level = matches!(former, GuardState::Held(_));
+                *state = former;
+                Err(match is_level {
+                    true => Failure::new(Code::Config, "a level of a reentrant lock cannot be detached"),
+                    false => Failure::plain(Code::NotHeld),
+                })
+            }
+        }
+    }
+
     /// Takes out what holds the lock, for good.
-    fn take(&self) -> Result<crate::MutexGuard> {
+    fn take(&self) -> Result<Held> {
         self.replace(GuardState::Gone)
     }
 
     /// Takes out what holds the lock, and leaves something else.
-    fn replace(&self, other: GuardState) -> Result<crate::MutexGuard> {
+    fn replace(&self, other: GuardState) -> Result<Held> {
         let mut state = self.at_rest()?;
         match std::mem::replace(&mut *state, other) {
             GuardState::Held(held) => Ok(held),
@@ -163,13 +183,7 @@ extern "C" fn quorumlock_guard_fencing_token(guard: Borrowed<GuardHandle>) -> u6
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_unlock(guard: Borrowed<GuardHandle>, error: Output<*const ErrorObject>) -> Code {
-    call_with_error(error, || {
-        let held = guard.required("guard")?.take()?;
-        Ok(match held.unlock()? {
-            ReleaseOutcome::Expired => Code::Expired,
-            ReleaseOutcome::Released => Code::Ok,
-        })
-    })
+    call_with_error(error, || guard.required("guard")?.take()?.unlock())
 }
 
 #[unsafe(no_mangle)]
@@ -197,7 +211,7 @@ extern "C" fn quorumlock_guard_detach(
     call_with_error(error, || {
         let guard = guard.required("guard")?;
         let lease = lease.required("lease")?;
-        lease.write_handle(LeaseHandle::new(guard.take()?.detach())?);
+        lease.write_handle(LeaseHandle::new(guard.detach()?)?);
         Ok(Code::Ok)
     })
 }

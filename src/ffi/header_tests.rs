@@ -2,8 +2,8 @@
 
 use super::code::Code;
 use super::config::RestartPolicyNumber;
-use super::error_object::{CauseNumber, PhaseNumber};
-use super::event::Kind;
+use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
+use super::event::{Kind, ReasonNumber, SeverityNumber};
 use super::nodes::{NodeStateNumber, RoleNumber};
 use std::collections::BTreeMap;
 
@@ -95,6 +95,30 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CAUSE_FENCE_AHEAD", CauseNumber::FenceAhead as i32, 23),
     ("QUORUMLOCK_CAUSE_NO_EXPIRY", CauseNumber::NoExpiry as i32, 24),
     ("QUORUMLOCK_EVENT_KEY_WITHOUT_EXPIRY", Kind::KeyWithoutExpiry as i32, 18),
+    ("QUORUMLOCK_STILL_HELD", Code::StillHeld as i32, 5),
+    ("QUORUMLOCK_EVENT_WAITING", Kind::Waiting as i32, 21),
+    ("QUORUMLOCK_EVENT_GAVE_UP", Kind::GaveUp as i32, 22),
+    ("QUORUMLOCK_REASON_NONE", ReasonNumber::None as i32, 0),
+    ("QUORUMLOCK_REASON_CANCELLED", ReasonNumber::Cancelled as i32, 1),
+    ("QUORUMLOCK_REASON_FAILED", ReasonNumber::Failed as i32, 2),
+    ("QUORUMLOCK_REASON_HELD", ReasonNumber::Held as i32, 3),
+    ("QUORUMLOCK_REASON_TIMED_OUT", ReasonNumber::TimedOut as i32, 4),
+    ("QUORUMLOCK_REASON_TOO_LATE", ReasonNumber::TooLate as i32, 5),
+    ("QUORUMLOCK_REASON_UNAVAILABLE", ReasonNumber::Unavailable as i32, 6),
+    ("QUORUMLOCK_SEVERITY_NONE", SeverityNumber::None as i32, 0),
+    ("QUORUMLOCK_SEVERITY_DEBUG", SeverityNumber::Debug as i32, 1),
+    ("QUORUMLOCK_SEVERITY_INFO", SeverityNumber::Info as i32, 2),
+    ("QUORUMLOCK_SEVERITY_WARNING", SeverityNumber::Warning as i32, 3),
+    ("QUORUMLOCK_SEVERITY_ERROR", SeverityNumber::Error as i32, 4),
+    ("QUORUMLOCK_CAUSE_CERTIFICATE", CauseNumber::Certificate as i32, 25),
+    ("QUORUMLOCK_CAUSE_NOT_TLS", CauseNumber::NotTls as i32, 26),
+    ("QUORUMLOCK_CAUSE_TLS", CauseNumber::Tls as i32, 27),
+    ("QUORUMLOCK_CERTIFICATE_OTHER", CertificateNumber::Other as i32, 1),
+    ("QUORUMLOCK_CERTIFICATE_UNKNOWN_ISSUER", CertificateNumber::UnknownIssuer as i32, 2),
+    ("QUORUMLOCK_CERTIFICATE_EXPIRED", CertificateNumber::Expired as i32, 3),
+    ("QUORUMLOCK_CERTIFICATE_NOT_YET_VALID", CertificateNumber::NotYetValid as i32, 4),
+    ("QUORUMLOCK_CERTIFICATE_WRONG_NAME", CertificateNumber::WrongName as i32, 5),
+    ("QUORUMLOCK_CERTIFICATE_VERSION_1", CertificateNumber::Version1 as i32, 6),
 ];
 
 /// Every `NAME = number,` of the header.

@@ -8,8 +8,10 @@ use super::error_object::ErrorObject;
 use super::failure::Result;
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::guard::GuardHandle;
-use super::handle::{Borrowed, Output, Returned};
+use super::handle::{Borrowed, NonNullOutput, Output, Returned};
+use super::held::Held;
 use super::lease::LeaseHandle;
+use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
 use crate::{Wait, Watchdog};
@@ -30,29 +32,40 @@ struct Settings {
     plain: crate::Mutex,
     is_fenced: bool,
     watchdog: Option<Watchdog>,
+    /// Of a reentrant mutex.
+    owner: Option<LockOwner>,
 }
 
 impl MutexHandle {
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
-    fn current(&self) -> Result<crate::Mutex> {
-        let Settings { plain, is_fenced, watchdog } = self.settings.lock()?.clone();
+    pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
+        let Settings { plain, is_fenced, watchdog, owner } = self.settings.lock()?.clone();
         let mutex = if is_fenced { plain.fenced().into() } else { plain };
         Ok(match watchdog {
-            Some(watchdog) => mutex.watchdog(watchdog),
-            None => mutex,
+            Some(watchdog) => (mutex.watchdog(watchdog), owner),
+            None => (mutex, owner),
         })
     }
 
-    /// Writes a guard, or returns that another client holds the lock.
-    fn take(
-        &self,
-        guard: Output<*const GuardHandle>,
-        take: impl FnOnce(&crate::Mutex) -> Result<Option<crate::MutexGuard>>,
-    ) -> Result<Code> {
-        let guard = guard.required("guard")?;
-        let Some(held) = take(&self.current()?)? else { return Ok(Code::Held) };
+    /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
+    fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
+        Ok(match self.current()? {
+            (mutex, Some(owner)) => owner.lock(&mutex.reentrant(), wait)?.map(Held::Level),
+            (mutex, None) => wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))?.map(Held::Lock),
+        })
+    }
+
+    /// Writes a guard of what was taken, or returns that another client holds the lock.
+    fn give(&self, guard: NonNullOutput<*const GuardHandle>, held: Option<Held>) -> Result<Code> {
+        let Some(held) = held else { return Ok(Code::Held) };
         guard.write_handle(GuardHandle::new(Arc::clone(&self.name), held)?);
         Ok(Code::Ok)
+    }
+
+    /// [`take`](MutexHandle::take), and [`give`](MutexHandle::give).
+    fn lock(&self, guard: Output<*const GuardHandle>, wait: Option<&Wait>) -> Result<Code> {
+        let guard = guard.required("guard")?;
+        self.give(guard, self.take(wait)?)
     }
 }
 
@@ -97,7 +110,7 @@ extern "C" fn quorumlock_mutex_new(
         let plain = client.redlock.mutex(name);
         mutex.write_handle(MutexHandle {
             name: name.into(),
-            settings: ForkSafeMutex::new(Settings { plain, is_fenced: false, watchdog: None })?,
+            settings: ForkSafeMutex::new(Settings { plain, is_fenced: false, watchdog: None, owner: None })?,
         });
         Ok(Code::Ok)
     })
@@ -120,8 +133,20 @@ extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: 
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_mutex_set_at_least_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
+    let time = Duration::from_millis(time_ms);
+    change(&mutex, |settings| Settings { plain: settings.plain.at_least(time), ..settings })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     change(&mutex, |settings| Settings { is_fenced: enabled != 0, ..settings })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_mutex_set_reentrant(mutex: Borrowed<MutexHandle>, owner: Borrowed<OwnerHandle>) -> Code {
+    let owner = owner.optional().map_or(LockOwner::Thread, LockOwner::Object);
+    change(&mutex, |settings| Settings { owner: Some(owner), ..settings })
 }
 
 #[unsafe(no_mangle)]
@@ -160,15 +185,14 @@ extern "C" fn quorumlock_mutex_lock(
     error: Output<*const ErrorObject>,
 ) -> Code {
     call_with_error(error, || {
-        let wait = ended_by(&cancel, Wait::forever());
-        mutex.required("mutex")?.take(guard, |mutex| {
-            loop {
-                // Without a limit there is always a guard, or an error.
-                if let Some(held) = mutex.lock_with(&wait)? {
-                    return Ok(Some(held));
-                }
+        let (mutex, wait) = (mutex.required("mutex")?, ended_by(&cancel, Wait::forever()));
+        let guard = guard.required("guard")?;
+        loop {
+            // Without a limit there is always a guard, or an error.
+            if let Some(held) = mutex.take(Some(&wait))? {
+                return mutex.give(guard, Some(held));
             }
-        })
+        }
     })
 }
 
@@ -178,7 +202,7 @@ extern "C" fn quorumlock_mutex_try_lock(
     guard: Output<*const GuardHandle>,
     error: Output<*const ErrorObject>,
 ) -> Code {
-    call_with_error(error, || mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.try_lock()?)))
+    call_with_error(error, || mutex.required("mutex")?.lock(guard, None))
 }
 
 #[unsafe(no_mangle)]
@@ -191,7 +215,7 @@ extern "C" fn quorumlock_mutex_lock_timeout(
 ) -> Code {
     call_with_error(error, || {
         let wait = ended_by(&cancel, Wait::timeout(Duration::from_millis(timeout_ms)));
-        mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
+        mutex.required("mutex")?.lock(guard, Some(&wait))
     })
 }
 
@@ -206,7 +230,7 @@ extern "C" fn quorumlock_mutex_lock_deadline(
     call_with_error(error, || {
         let left = Duration::from_millis(deadline_ms.saturating_sub(now_millis()));
         let wait = ended_by(&cancel, Wait::timeout(left));
-        mutex.required("mutex")?.take(guard, |mutex| Ok(mutex.lock_with(&wait)?))
+        mutex.required("mutex")?.lock(guard, Some(&wait))
     })
 }
 
@@ -220,6 +244,8 @@ extern "C" fn quorumlock_mutex_attach(
     call_with_error(error, || {
         let mutex = mutex.required("mutex")?;
         let lease = lease.required("lease")?;
-        mutex.take(guard, |mutex| Ok(Some(mutex.attach(lease.take()?)?)))
+        let guard = guard.required("guard")?;
+        let (settings, _) = mutex.current()?;
+        mutex.give(guard, Some(Held::Lock(settings.attach(lease.take()?)?)))
     })
 }

@@ -21,6 +21,7 @@ struct NodeEntry {
     server: String,
     run_id: String,
     last_fault: Option<FaultObject>,
+    faults: Vec<(FaultObject, u64)>,
 }
 
 /// `quorumlock_node_state`. Numbers are never given to anything else.
@@ -48,7 +49,9 @@ impl NodeEntry {
     fn new(status: NodeStatus) -> NodeEntry {
         let (message, server) = (status.to_string(), status.server().unwrap_or_default());
         let (run_id, last_fault) = (status.run_id().unwrap_or_default(), status.last_fault());
-        NodeEntry { status, message, server, run_id, last_fault: last_fault.as_ref().map(FaultObject::new) }
+        let faults = status.faults().iter().map(|count| (FaultObject::new(count.fault()), count.count())).collect();
+        let last_fault = last_fault.as_ref().map(FaultObject::new);
+        NodeEntry { status, message, server, run_id, last_fault, faults }
     }
 
     fn state(&self) -> NodeStateNumber {
@@ -99,6 +102,10 @@ fn write_list(
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[unsafe(no_mangle)]
@@ -188,4 +195,39 @@ extern "C" fn quorumlock_nodes_eviction(nodes: Borrowed<NodeList>, index: usize)
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_nodes_last_fault(nodes: Borrowed<NodeList>, index: usize) -> *const FaultObject {
     of(&nodes, index, null(), |node| node.last_fault.as_ref().map_or(null(), std::ptr::from_ref))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_latency_count(nodes: Borrowed<NodeList>, index: usize) -> u64 {
+    of(&nodes, index, 0, |node| node.status.latency().count())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_latency_p50_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
+    of(&nodes, index, 0, |node| micros(node.status.latency().p50()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_latency_p99_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
+    of(&nodes, index, 0, |node| micros(node.status.latency().p99()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_latency_max_us(nodes: Borrowed<NodeList>, index: usize) -> u64 {
+    of(&nodes, index, 0, |node| micros(node.status.latency().max()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_fault_kinds(nodes: Borrowed<NodeList>, index: usize) -> usize {
+    of(&nodes, index, 0, |node| node.faults.len())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_fault(nodes: Borrowed<NodeList>, index: usize, kind: usize) -> *const FaultObject {
+    of(&nodes, index, null(), |node| node.faults.get(kind).map_or(null(), |(fault, _)| std::ptr::from_ref(fault)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_nodes_fault_count(nodes: Borrowed<NodeList>, index: usize, kind: usize) -> u64 {
+    of(&nodes, index, 0, |node| node.faults.get(kind).map_or(0, |&(_, count)| count))
 }

@@ -86,8 +86,11 @@ typedef enum quorumlock_result {
     /* The lock is lost, and cannot be extended: the lease has ended, or so many nodes do not have the key that no
      * majority can hold it. */
     QUORUMLOCK_LOST = 3,
-    /* The guard holds no lock any more: it was unlocked or detached before. */
+    /* The guard holds no lock any more: it was unlocked or detached before. Of quorumlock_mutex_holder: no client has
+     * the lock. */
     QUORUMLOCK_NOT_HELD = 4,
+    /* A level of a reentrant lock has ended, and the lock is still held by others. */
+    QUORUMLOCK_STILL_HELD = 5,
 
     /* From 100: the call failed, for a reason outside of its arguments. */
 
@@ -116,11 +119,11 @@ typedef enum quorumlock_result {
     /* The text is longer than 1 MiB: most likely the length is wrong. */
     QUORUMLOCK_TOO_LONG = 202,
     /* A callback from within quorumlock_guard_extend or quorumlock_guard_on_lost has called a function with the
-     * same guard. */
+     * same guard; or another thread is locking with the same quorumlock_owner. */
     QUORUMLOCK_BUSY = 203,
     /* The lease was attached, or made into text, before. */
     QUORUMLOCK_CONSUMED = 204,
-    /* This system does not have the feature. */
+    /* This system, or this build of the library, does not have the feature. */
     QUORUMLOCK_UNSUPPORTED = 205,
     /* The number is none of those that the function knows. */
     QUORUMLOCK_INVALID_ARGUMENT = 206,
@@ -143,6 +146,8 @@ typedef struct quorumlock_client quorumlock_client;
 typedef struct quorumlock_mutex quorumlock_mutex;
 /* Ends waits from another thread. */
 typedef struct quorumlock_cancel_handle quorumlock_cancel_handle;
+/* An owner of reentrant locks that is no thread. */
+typedef struct quorumlock_owner quorumlock_owner;
 /* A held lock. */
 typedef struct quorumlock_guard quorumlock_guard;
 /* A held lock without a guard, to be handed to another thread or process. */
@@ -155,8 +160,13 @@ typedef struct quorumlock_error quorumlock_error;
 typedef struct quorumlock_fault quorumlock_fault;
 /* A copy of the state of a client's nodes. */
 typedef struct quorumlock_nodes quorumlock_nodes;
+/* What clients count, for a metrics server. */
+typedef struct quorumlock_counters quorumlock_counters;
+
 /* An event. Lasts until the callback returns that it was given to. */
 typedef struct quorumlock_event quorumlock_event;
+/* The client that has a lock, as nodes said. */
+typedef struct quorumlock_holder quorumlock_holder;
 
 /* ---- Version and time ------------------------------------------------------------------------------------------- */
 
@@ -239,8 +249,31 @@ typedef enum quorumlock_cause {
      * The node does not vote for this lock. If all nodes have this cause, check the clock of this machine. */
     QUORUMLOCK_CAUSE_FENCE_AHEAD = 23,
     /* The lock is held by a key that has no expiry: it is never freed by itself. */
-    QUORUMLOCK_CAUSE_NO_EXPIRY = 24
+    QUORUMLOCK_CAUSE_NO_EXPIRY = 24,
+    /* The certificate of the node is not accepted: quorumlock_fault_number() is a quorumlock_certificate_error. */
+    QUORUMLOCK_CAUSE_CERTIFICATE = 25,
+    /* The URL says "rediss://", and what listens there does not speak TLS. */
+    QUORUMLOCK_CAUSE_NOT_TLS = 26,
+    /* TLS failed for another reason than the certificate: quorumlock_fault_number() is the number of the server's alert
+     * (RFC 8446, section 6), 116 when the server requires a client certificate, or -1. */
+    QUORUMLOCK_CAUSE_TLS = 27
 } quorumlock_cause;
+
+/* Why the certificate of a node is not accepted. More may follow in later versions. */
+typedef enum quorumlock_certificate_error {
+    /* Damaged, revoked, for another purpose, or of a kind that is not supported. */
+    QUORUMLOCK_CERTIFICATE_OTHER = 1,
+    /* No root that the client trusts has issued it. */
+    QUORUMLOCK_CERTIFICATE_UNKNOWN_ISSUER = 2,
+    /* It has expired, or one that it was issued by. */
+    QUORUMLOCK_CERTIFICATE_EXPIRED = 3,
+    /* It is not valid yet, or the clock of this machine is wrong. */
+    QUORUMLOCK_CERTIFICATE_NOT_YET_VALID = 4,
+    /* It is for other names or addresses. */
+    QUORUMLOCK_CERTIFICATE_WRONG_NAME = 5,
+    /* It is of X.509 version 1, which names no hosts. */
+    QUORUMLOCK_CERTIFICATE_VERSION_1 = 6
+} quorumlock_certificate_error;
 
 /* Frees an error, its texts and its faults. */
 void quorumlock_error_free(quorumlock_error *error);
@@ -254,8 +287,9 @@ quorumlock_str quorumlock_error_message(const quorumlock_error *error);
 
 /* 1 when a retry cannot help until something is changed, otherwise 0. That is: invalid settings, a lease that has
  * ended, a handle of the parent process, or so many nodes with permanent faults that the others are no majority.
- * Permanent faults are QUORUMLOCK_CAUSE_AUTH, _CLUSTER_MODE, _DATABASE, _DUPLICATE, _NO_EXPIRY, _NO_PERMISSION,
- * _NO_SCRIPTS, _NOT_MASTER and _READ_ONLY. */
+ * Permanent faults are QUORUMLOCK_CAUSE_AUTH, _CERTIFICATE unless it is not valid yet, _CLUSTER_MODE, _DATABASE,
+ * _DUPLICATE, _NO_EXPIRY, _NO_PERMISSION, _NO_SCRIPTS, _NOT_MASTER, _NOT_TLS, _READ_ONLY, and _TLS where client and
+ * node have to be configured to suit each other. */
 int quorumlock_error_is_permanent(const quorumlock_error *error);
 
 /* How many nodes gave no usable answer. */
@@ -273,7 +307,8 @@ quorumlock_phase quorumlock_fault_phase(const quorumlock_fault *fault);
 /* What went wrong there. */
 quorumlock_cause quorumlock_fault_cause(const quorumlock_fault *fault);
 
-/* The number that belongs to the cause, see QUORUMLOCK_CAUSE_DUPLICATE and _SYSTEM. -1 if none does, and for NULL. */
+/* The number that belongs to the cause, see QUORUMLOCK_CAUSE_CERTIFICATE, _DUPLICATE, _SYSTEM and _TLS. -1 if none
+ * does, and for NULL. */
 int64_t quorumlock_fault_number(const quorumlock_fault *fault);
 
 /* Address, cause and phase in one line, such as "10.0.0.3:6379: no reply within 100 ms (node_timeout)". */
@@ -285,12 +320,19 @@ quorumlock_str quorumlock_fault_message(const quorumlock_fault *fault);
  * client is made. */
 quorumlock_config *quorumlock_config_new(void);
 
+/* A configuration from the environment variables that begin with `prefix`, such as "LOCKS_": LOCKS_NODES has the
+ * URLs, separated by commas, and LOCKS_TTL=30s is a setting; the documentation of Builder::from_env has the table. The
+ * error names the variable and not its value. No other thread may change the environment meanwhile. */
+quorumlock_result quorumlock_config_from_env(
+    const char *prefix, size_t prefix_length, quorumlock_config **config, quorumlock_error **error);
+
 /* Frees a configuration. Clients that were made of it are not affected. */
 void quorumlock_config_free(quorumlock_config *config);
 
 /* Adds a node, an independent Redis or Valkey master: "redis://[user:password@]host[:port][/database]" or
  * "unix://[user:password@]path[?db=database]". The parameter "durable=true" declares the node durable. All clients of
- * a lock must name the same nodes. Three or five make a sound quorum; at most 64. */
+ * a lock must name the same nodes. Three or five make a sound quorum; at most 64. "rediss://" instead of "redis://" is
+ * TLS, in a build with the feature "tls". */
 quorumlock_result quorumlock_config_add_node(quorumlock_config *config, const char *url, size_t url_length);
 
 /* Adds a node that keeps every write it has confirmed, through restarts and crashes: "appendonly yes" and "appendfsync
@@ -300,6 +342,15 @@ quorumlock_result quorumlock_config_add_durable_node(quorumlock_config *config, 
 
 /* The text before the name of each resource in its key. Default: empty. */
 quorumlock_result quorumlock_config_set_prefix(quorumlock_config *config, const char *prefix, size_t prefix_length);
+
+/* What this client calls itself, such as "billing@host7/4711": 1 to 64 visible ASCII characters, or QUORUMLOCK_CONFIG
+ * when the client is made. It stands in the keys of its locks, behind the token, for quorumlock_mutex_holder; all that
+ * can read the keys can read it. Other libraries compare the whole value, so that their locks and these exclude each
+ * other as before. Default: none. */
+quorumlock_result quorumlock_config_set_label(quorumlock_config *config, const char *label, size_t label_length);
+
+/* The label "host/pid" of this machine and process. */
+quorumlock_result quorumlock_config_set_label_here(quorumlock_config *config);
 
 /* How long each node has to answer an attempt; must be longer than a round trip. An attempt that has to connect to
  * nodes first has the same time again for that. Default: 100. At least 1. */
@@ -316,6 +367,9 @@ quorumlock_result quorumlock_config_set_retry_delay_ms(
 /* How long quorumlock_mutex_lock goes on when no majority of nodes answers, and any wait when permanent faults (see
  * quorumlock_error_is_permanent) leave no majority. Default: 3000. */
 quorumlock_result quorumlock_config_set_unavailable_after_ms(quorumlock_config *config, uint64_t time_ms);
+
+/* The time to live of locks that quorumlock_mutex_set_ttl_ms was not called for. Default: 10000. */
+quorumlock_result quorumlock_config_set_ttl_ms(quorumlock_config *config, uint64_t ttl_ms);
 
 /* The longest time to live that a lock may ask for, and how long a restarted node does not vote: the same in all
  * clients of the nodes. A watchdog extends the locks of longer work. Default: 60000, a minute. At least 1. */
@@ -353,6 +407,28 @@ quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *co
  * turns it off, which is right where all processors are busy. Default: 100. At most 10000. */
 quorumlock_result quorumlock_config_set_spin_us(quorumlock_config *config, uint64_t time_us);
 
+/* Adds roots that the certificates of "rediss://" nodes are checked against: certificates in PEM, one or more. They are
+ * read when a client is made. Default: the roots of the system in a build with the feature "tls-native-roots",
+ * otherwise none. Certificates are always checked; nothing switches that off.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
+quorumlock_result quorumlock_config_set_tls_roots_pem(quorumlock_config *config, const char *pem, size_t pem_length);
+
+/* Adds the roots of a file in PEM, which is read whenever a client is made.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
+quorumlock_result quorumlock_config_set_tls_roots_file(quorumlock_config *config, const char *path, size_t path_length);
+
+/* Sets a client certificate, with those that lead from it to a root, and its private key, each in PEM, for servers with
+ * "tls-auth-clients yes". The key must not be encrypted. Default: none.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_UNSUPPORTED in a build without the feature "tls". */
+quorumlock_result quorumlock_config_set_tls_identity_pem(
+    quorumlock_config *config, const char *certificate, size_t certificate_length, const char *key, size_t key_length);
+
+/* Sets the host name or IP address that the certificate of the node that was added last must be for. Default: the host
+ * of its URL.
+ * Gives QUORUMLOCK_OK; QUORUMLOCK_INVALID_ARGUMENT before a node was added, _UNSUPPORTED in a build without the feature
+ * "tls". */
+quorumlock_result quorumlock_config_set_tls_server_name(quorumlock_config *config, const char *name, size_t name_length);
+
 /* Receives events of locks and nodes. `event` lasts until the callback returns. See convention 11. */
 typedef void (*quorumlock_observer)(void *userdata, const quorumlock_event *event);
 
@@ -366,6 +442,29 @@ typedef void (*quorumlock_release)(void *userdata);
  * QUORUMLOCK_OK. */
 quorumlock_result quorumlock_config_add_observer(
     quorumlock_config *config, quorumlock_observer observer, void *userdata, quorumlock_release release);
+
+/* ---- Counters --------------------------------------------------------------------------------------------------- */
+
+/* Receives a text, for the time of the call. */
+typedef void (*quorumlock_write)(void *userdata, const char *data, size_t length);
+
+/* Makes counters: atomic numbers of what clients do, without a thread. With 0, all resources are one class, "all".
+ * With an ASCII character, the class of a resource is its name up to that character, such as "orders" of "orders/42"
+ * with '/'. There are at most 256 classes, of at most 128 bytes; what exceeds that is counted as "other". In a child of
+ * fork the counters are a copy that nothing changes. Gives NULL for another number. */
+quorumlock_counters *quorumlock_counters_new(int separator);
+
+/* The clients that are made of the configuration from now on count here, in place of counters that were attached
+ * before. All of them should name the same nodes. */
+quorumlock_result quorumlock_counters_attach(const quorumlock_counters *counters, quorumlock_config *config);
+
+/* Calls `write` once, in this thread, with all series in the Prometheus text format, version 0.0.4. Asks no node and
+ * waits for none. */
+quorumlock_result quorumlock_counters_text(
+    const quorumlock_counters *counters, quorumlock_write write, void *userdata);
+
+/* Frees counters. Clients that count there go on to, and their last handle ends it. */
+void quorumlock_counters_free(quorumlock_counters *counters);
 
 /* ---- Client ----------------------------------------------------------------------------------------------------- */
 
@@ -392,8 +491,8 @@ void quorumlock_client_free(quorumlock_client *client);
 
 /* The lock of a resource. Asks no node. A name has 1 to 4096 bytes; an invalid one is reported when it is locked.
  * Mutexes of the same name are the same lock, in this program and in every other that uses the same nodes and prefix.
- * It is not reentrant: a thread that locks what it holds waits for itself. In a child of fork: gives a mutex whose
- * calls give QUORUMLOCK_FORKED. */
+ * A thread that locks what it holds waits for itself, unless quorumlock_mutex_set_reentrant says otherwise. In a child
+ * of fork: gives a mutex whose calls give QUORUMLOCK_FORKED. */
 quorumlock_result quorumlock_mutex_new(
     const quorumlock_client *client, const char *name, size_t name_length, quorumlock_mutex **mutex);
 
@@ -404,9 +503,9 @@ void quorumlock_mutex_free(quorumlock_mutex *mutex);
 /* The name of the resource. */
 quorumlock_str quorumlock_mutex_name(const quorumlock_mutex *mutex);
 
-/* How long the lock lasts unless it is released or extended. Default: 10000. At least 1 and more than the drift
- * allowance, at most quorumlock_config_set_max_ttl_ms; checked when it is locked. This setting and those below apply
- * to locks that are taken afterwards. */
+/* How long the lock lasts unless it is released or extended. Default: quorumlock_config_set_ttl_ms. At least 1 and
+ * more than the drift allowance, at most quorumlock_config_set_max_ttl_ms; checked when it is locked. This setting and
+ * those below apply to locks that are taken afterwards. */
 quorumlock_result quorumlock_mutex_set_ttl_ms(quorumlock_mutex *mutex, uint64_t ttl_ms);
 
 /* Whether locks are extended automatically while they are held; not if `enabled` is 0. Default: 0. 1 keeps the
@@ -429,10 +528,23 @@ quorumlock_result quorumlock_mutex_set_watchdog_max_extensions(quorumlock_mutex 
  * without limit. */
 quorumlock_result quorumlock_mutex_set_watchdog_max_duration_ms(quorumlock_mutex *mutex, uint64_t time_ms);
 
+/* How long the lock stands at least, from when it was taken, however early its guard is unlocked or freed: then a
+ * release does not free it but sets its end to that time. For a short job that several machines start at nearly the
+ * same time. Default: 0. At most the longest time to live of the configuration. */
+quorumlock_result quorumlock_mutex_set_at_least_ms(quorumlock_mutex *mutex, uint64_t time_ms);
+
 /* Whether each acquisition gets a number that is greater than those of all before; not if `enabled` is 0. Default: 0.
  * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs
  * must agree. Nodes need scripts for it. */
 quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
+
+/* Lets an owner take the lock again that it holds: an owner that is given, or the calling thread if `owner` is NULL.
+ * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
+ * they go. A level sends nothing, unless the time to live of this mutex is longer than the one before or less than two
+ * thirds of it remain: then the lock is extended first. When the lock is lost, its owner gets QUORUMLOCK_LEASE_LOST
+ * until the last guard has gone. The guards may go to other threads; a level cannot be detached. The mutex keeps the
+ * owner, which may be freed. What else is held excludes it: also a plain lock of the same thread. */
+quorumlock_result quorumlock_mutex_set_reentrant(quorumlock_mutex *mutex, const quorumlock_owner *owner);
 
 /* Takes the lock. Blocks while another client holds it; fails when no majority has answered for
  * quorumlock_config_set_unavailable_after_ms. Threads that share a client queue in the order of their calls. `cancel`
@@ -468,6 +580,33 @@ quorumlock_result quorumlock_mutex_lock_deadline(
 quorumlock_result quorumlock_mutex_attach(
     const quorumlock_mutex *mutex, quorumlock_lease *lease, quorumlock_guard **guard, quorumlock_error **error);
 
+/* Which client has the lock now. Asks every node once and changes nothing; blocks until a majority of answers decides,
+ * for a node timeout at most, and one more if connections have to be made. It may have changed when the answer is
+ * there: it is for messages and operators. The user needs +get +pttl, for a fenced lock +get +time.
+ * Gives QUORUMLOCK_OK and the holder, or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_UNAVAILABLE, with the cause
+ * QUORUMLOCK_CAUSE_NO_PERMISSION where the user may not ask, or _CONFIG. */
+quorumlock_result quorumlock_mutex_holder(
+    const quorumlock_mutex *mutex, quorumlock_holder **holder, quorumlock_error **error);
+
+/* Frees the holder. Changes nothing of its lock. */
+void quorumlock_holder_free(quorumlock_holder *holder);
+
+/* All of it in one line, such as "billing@host7/4711, 9.99 s left, on 10.0.0.1:6379, 10.0.0.2:6379". */
+quorumlock_str quorumlock_holder_message(const quorumlock_holder *holder);
+
+/* What the holder's client calls itself. Empty if it has no label, or is of another library. */
+quorumlock_str quorumlock_holder_label(const quorumlock_holder *holder);
+
+/* How long a majority of nodes has the lock if it is neither released nor extended. If its keys have no expiry, the
+ * greatest number of this type. */
+uint64_t quorumlock_holder_remaining_ms(const quorumlock_holder *holder);
+
+/* How many nodes have it: a majority at least, of those that had answered when one was found. */
+size_t quorumlock_holder_node_count(const quorumlock_holder *holder);
+
+/* The address of one of them, counted from 0. Empty if there are not so many. */
+quorumlock_str quorumlock_holder_node(const quorumlock_holder *holder, size_t index);
+
 /* ---- Cancelling ------------------------------------------------------------------------------------------------- */
 
 /* A handle that has cancelled nothing. NULL if there is no memory. */
@@ -482,6 +621,15 @@ quorumlock_result quorumlock_cancel_handle_cancel(const quorumlock_cancel_handle
 
 /* 1 if it has been cancelled, otherwise 0. */
 int quorumlock_cancel_handle_is_cancelled(const quorumlock_cancel_handle *cancel);
+
+/* ---- Owner ------------------------------------------------------------------------------------------------------ */
+
+/* An owner of reentrant locks that is no thread: a unit of work that moves between threads. It serves one thread at a
+ * time: a second one that locks with it meanwhile gets QUORUMLOCK_BUSY. NULL if there is no memory. */
+quorumlock_owner *quorumlock_owner_new(void);
+
+/* Frees an owner. Releases nothing: its guards do. */
+void quorumlock_owner_free(quorumlock_owner *owner);
 
 /* ---- Guard ------------------------------------------------------------------------------------------------------ */
 
@@ -515,8 +663,9 @@ uint64_t quorumlock_guard_fencing_token(const quorumlock_guard *guard);
 /* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no
  * lock afterwards, whatever the result, and must still be freed.
  * Gives QUORUMLOCK_OK when the lock was held to the end, QUORUMLOCK_EXPIRED when it was not, QUORUMLOCK_NOT_HELD when
- * it was unlocked or detached before; or QUORUMLOCK_UNAVAILABLE: too few nodes answered, the release has been sent to
- * all that can be reached, and the lock ends with its time to live at the latest; _BUSY. */
+ * it was unlocked or detached before, QUORUMLOCK_STILL_HELD when it was a level of a reentrant lock and not the last;
+ * or QUORUMLOCK_UNAVAILABLE: too few nodes answered, the release has been sent to all that can be reached, and the lock
+ * ends with its time to live at the latest; _BUSY. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
 
 /* Makes the lock last for ttl_ms from now on. Waits for the answers, for a node timeout at most. A failed extension
@@ -689,13 +838,35 @@ quorumlock_str quorumlock_nodes_eviction(const quorumlock_nodes *nodes, size_t i
 /* Its last fault. NULL if it never failed. */
 const quorumlock_fault *quorumlock_nodes_last_fault(const quorumlock_nodes *nodes, size_t index);
 
+/* How many replies to commands about locks it has sent since the client was made. */
+uint64_t quorumlock_nodes_latency_count(const quorumlock_nodes *nodes, size_t index);
+
+/* The time that half of these replies did not exceed, from when the command was queued: never too small, and at most a
+ * quarter too large. */
+uint64_t quorumlock_nodes_latency_p50_us(const quorumlock_nodes *nodes, size_t index);
+
+/* The same for 99 of 100. */
+uint64_t quorumlock_nodes_latency_p99_us(const quorumlock_nodes *nodes, size_t index);
+
+/* The longest of these times. */
+uint64_t quorumlock_nodes_latency_max_us(const quorumlock_nodes *nodes, size_t index);
+
+/* In how many ways, by phase and cause, it has cost a call its vote since the client was made. */
+size_t quorumlock_nodes_fault_kinds(const quorumlock_nodes *nodes, size_t index);
+
+/* One of these ways, counted from 0 in the order in which they first occurred. NULL if there are not so many. */
+const quorumlock_fault *quorumlock_nodes_fault(const quorumlock_nodes *nodes, size_t index, size_t kind);
+
+/* How often it occurred. */
+uint64_t quorumlock_nodes_fault_count(const quorumlock_nodes *nodes, size_t index, size_t kind);
+
 /* ---- Events ----------------------------------------------------------------------------------------------------- */
 
 /* The kind of an event. More may follow in later versions: ignore unknown ones. Each lists what it has besides a
  * message; functions that belong to other kinds give 0 or an empty text. */
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
-    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips. */
+    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips, has_waited. */
     QUORUMLOCK_EVENT_ACQUIRED = 1,
     /* An attempt was lost, and undone: name, attempts (which it was), granted, refused, faults. */
     QUORUMLOCK_EVENT_ATTEMPT_LOST = 2,
@@ -703,19 +874,19 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_EXTENDED = 3,
     /* Too few nodes answered an extension, and the lock is still held: name, is_automatic, remaining_ms, faults. */
     QUORUMLOCK_EVENT_EXTENSION_FAILED = 4,
-    /* A lock was lost: so many nodes do not have its key that no majority can hold it. Has name. */
+    /* A lock was lost: so many nodes do not have its key that no majority can hold it. Has name, held_us. */
     QUORUMLOCK_EVENT_LOST_KEY = 5,
-    /* A lock was lost: its lease expired. Has name. */
+    /* A lock was lost: its lease expired. Has name, held_us. */
     QUORUMLOCK_EVENT_LOST_TIME = 6,
     /* A node does not respond any more, or answers attempts with an error: addresses (one), faults (one). */
     QUORUMLOCK_EVENT_NODE_DOWN = 7,
     /* A node votes, for the first time or again: addresses (one). */
     QUORUMLOCK_EVENT_NODE_UP = 8,
-    /* Too few nodes answered a release: name, is_freed, faults. */
+    /* Too few nodes answered a release: name, is_freed, held_us, faults. */
     QUORUMLOCK_EVENT_RELEASE_FAILED = 9,
-    /* A lock was released in time: name, is_freed. */
+    /* A lock was released in time: name, is_freed, held_us. */
     QUORUMLOCK_EVENT_RELEASED = 10,
-    /* A lock was released too late: name, is_freed. */
+    /* A lock was released too late: name, is_freed, held_us. */
     QUORUMLOCK_EVENT_EXPIRED = 11,
     /* The key of a held lock was set again on nodes that had lost it: name, addresses. */
     QUORUMLOCK_EVENT_REPAIRED = 12,
@@ -734,8 +905,43 @@ typedef enum quorumlock_kind {
     /* Events were dropped, because the observer is too slow: dropped. */
     QUORUMLOCK_EVENT_EVENTS_DROPPED = 19,
     /* A node is declared durable and appends nothing to disk: the declaration is ignored. Addresses (one). */
-    QUORUMLOCK_EVENT_NODE_NOT_DURABLE = 20
+    QUORUMLOCK_EVENT_NODE_NOT_DURABLE = 20,
+    /* A call for a lock begins to wait. Once for each call, and before its end: name. */
+    QUORUMLOCK_EVENT_WAITING = 21,
+    /* A call for a lock ended without it. Once for each call that does not end in ACQUIRED, errors included, unless it
+     * gave QUORUMLOCK_FORKED: name, reason, waited_us, attempts (0 if no node was asked), has_waited, faults. */
+    QUORUMLOCK_EVENT_GAVE_UP = 22
 } quorumlock_kind;
+
+/* Why a call for a lock ended without it. More may follow in later versions. */
+typedef enum quorumlock_reason {
+    QUORUMLOCK_REASON_NONE = 0,
+    /* The wait was cancelled. */
+    QUORUMLOCK_REASON_CANCELLED = 1,
+    /* The call could not be made, and asked no node: invalid settings, no entropy, no thread for the watchdog. */
+    QUORUMLOCK_REASON_FAILED = 2,
+    /* A single attempt found that another client holds the lock. */
+    QUORUMLOCK_REASON_HELD = 3,
+    /* The limit of the wait passed while the lock was held. */
+    QUORUMLOCK_REASON_TIMED_OUT = 4,
+    /* A majority granted the lock, but only after its lease had ended. */
+    QUORUMLOCK_REASON_TOO_LATE = 5,
+    /* Too few nodes could answer, or the lock is held by a key without expiry. */
+    QUORUMLOCK_REASON_UNAVAILABLE = 6
+} quorumlock_reason;
+
+/* How serious an event is. A greater number is more serious. */
+typedef enum quorumlock_severity {
+    QUORUMLOCK_SEVERITY_NONE = 0,
+    /* Ordinary work. */
+    QUORUMLOCK_SEVERITY_DEBUG = 1,
+    /* A change for the better, or a limit that the program has set. */
+    QUORUMLOCK_SEVERITY_INFO = 2,
+    /* Locks work. Something fails that an operator can put right. */
+    QUORUMLOCK_SEVERITY_WARNING = 3,
+    /* A call failed, or a program may have worked without its lock. */
+    QUORUMLOCK_SEVERITY_ERROR = 4
+} quorumlock_severity;
 
 /* The kind of the event. This and all functions of events may be called within the callback only. */
 quorumlock_kind quorumlock_event_kind(const quorumlock_event *event);
@@ -758,8 +964,21 @@ size_t quorumlock_event_fault_count(const quorumlock_event *event);
 /* One of them, counted from 0. It lasts until the callback returns. */
 const quorumlock_fault *quorumlock_event_fault(const quorumlock_event *event, size_t index);
 
-/* The time from the call to the answer that won the lock, in microseconds. */
+/* The time from the call to the answer that won the lock, or to the end of the call, in microseconds. */
 uint64_t quorumlock_event_waited_us(const quorumlock_event *event);
+
+/* 1 if the call has waited, so that QUORUMLOCK_EVENT_WAITING came before; otherwise 0. */
+int quorumlock_event_has_waited(const quorumlock_event *event);
+
+/* For how long the lock was held, in microseconds: from the beginning of the attempt that took it, or from when its
+ * lease was attached, until it was released or found lost. */
+uint64_t quorumlock_event_held_us(const quorumlock_event *event);
+
+/* Why the call ended without the lock. */
+quorumlock_reason quorumlock_event_reason(const quorumlock_event *event);
+
+/* How serious it is. Every event has a severity. */
+quorumlock_severity quorumlock_event_severity(const quorumlock_event *event);
 
 /* How many attempts the call has made so far. */
 uint32_t quorumlock_event_attempts(const quorumlock_event *event);

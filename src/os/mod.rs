@@ -9,10 +9,14 @@
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
 //! | [`entropy`] | owner tokens and jitter |
 //! | [`fork`] | whether the process was forked. The one file of unsafe code, so that a socket option stands there, too |
+//! | [`host`] | what this machine is called |
 //! | [`poll`] | waiting for sockets |
 //! | [`resolve`] | host names to addresses |
 //! | [`stream`] | non-blocking TCP and Unix sockets |
 //! | [`sync`] | locks and threads |
+//! | [`thread_number`] | which thread is which |
+//! | `tls` | TLS, by rustls; with the feature `tls` |
+//! | [`transport`] | the bytes of a connection, as they are or through TLS |
 //! | [`waker`] | ending a poll from another thread |
 //! | [`watch`] | the list that is polled, and what was found |
 
@@ -20,9 +24,14 @@ pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;
 pub(crate) mod fork;
+pub(crate) mod host;
 mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
+pub(crate) mod thread_number;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
+pub(crate) mod transport;
 pub(crate) mod waker;
 pub(crate) mod watch;

@@ -97,6 +97,13 @@ impl Stream {
         uninterrupted(|| send(&self.socket, bytes))
     }
 
+    /// Writes what the kernel takes of several pieces.
+    #[cfg(feature = "tls")]
+    pub(crate) fn write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.check_process()?;
+        uninterrupted(|| send_vectored(&self.socket, pieces))
+    }
+
     /// What to poll.
     pub(crate) fn source(&self) -> &impl rustix::fd::AsFd {
         &self.socket
@@ -115,8 +122,34 @@ impl Stream {
     }
 }
 
-/// What an error of the operating system means for a node.
+/// A cause that does not come from the operating system, as an error of a stream.
+#[cfg(feature = "tls")]
+#[derive(Debug)]
+pub(super) struct NodeCause(pub(super) Cause);
+
+#[cfg(feature = "tls")]
+impl std::fmt::Display for NodeCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(feature = "tls")]
+impl std::error::Error for NodeCause {}
+
+#[cfg(feature = "tls")]
+impl From<NodeCause> for io::Error {
+    fn from(cause: NodeCause) -> io::Error {
+        io::Error::other(cause)
+    }
+}
+
+/// What an error of a stream means for a node.
 pub(crate) fn cause_of(error: &io::Error) -> Cause {
+    #[cfg(feature = "tls")]
+    if let Some(NodeCause(cause)) = error.get_ref().and_then(|error| error.downcast_ref()) {
+        return *cause;
+    }
     match error.kind() {
         // A Unix domain socket that is not there is a server that is not there.
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => Cause::Refused,
@@ -160,6 +193,17 @@ fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
 #[cfg(any(windows, target_vendor = "apple"))]
 fn send(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
     socket.send(bytes)
+}
+
+#[cfg(all(feature = "tls", not(any(windows, target_vendor = "apple"))))]
+fn send_vectored(socket: &Socket, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+    Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(all(feature = "tls", any(windows, target_vendor = "apple")))]
+fn send_vectored(socket: &Socket, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    socket.send_vectored(pieces)
 }
 
 #[cfg(all(test, unix))]

@@ -10,7 +10,6 @@ use super::resp::{self, Reply};
 use super::script::Script;
 use super::script_error;
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::holder::HolderTag;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
@@ -19,7 +18,7 @@ use std::time::Duration;
 /// Asks for the lock: `SET key token NX PX ttl`.
 pub fn acquire(out: &mut Vec<u8>, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
-    resp::encode(out, &[b"SET", key, &token.digits(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
+    resp::encode(out, &[b"SET", key, &token.value(), b"NX", b"PX", resp::decimal(ttl_millis, &mut digits)]);
 }
 
 /// The vote in a reply to [`acquire`]. Only `+OK` is a grant, only the null string a refusal (rule 2.3).
@@ -69,30 +68,12 @@ pub fn remaining_reply(reply: Reply<'_>) -> Result<Lifetime, ProtocolError> {
     }
 }
 
-/// Asks for the value of a key, as far as it tells one holder from another: `GETRANGE key 0 63`. Another program may
-/// keep a long value there.
-pub fn holder(out: &mut Vec<u8>, key: &[u8]) {
-    resp::encode(out, &[b"GETRANGE", key, b"0", b"63"]);
-}
-
-/// What [`holder`] brought: which holder has the key, and whether the node says so at all.
-///
-/// # Errors
-/// A reply that `GETRANGE` never gives.
-pub fn holder_reply(reply: Reply<'_>) -> Result<(Option<HolderTag>, bool), ProtocolError> {
-    match reply {
-        Reply::Bulk(value) => Ok((value.and_then(HolderTag::of), true)),
-        Reply::Error(text) => Ok((None, error_reply::cause(text) != Cause::NoPermission)),
-        _ => Err(ProtocolError::UnexpectedReply),
-    }
-}
-
 /// Frees the lock if it is ours: compare and delete. With a hint, the node publishes it on the key's
 /// [channel](CHANNEL): within the script, or, in a dialect that [publishes apart](Dialect::publishes_apart), by a
 /// command with a reply of its own.
 pub fn release(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, hint: Option<Hint>) {
     let mut space = [0; 20];
-    let token = &token.digits();
+    let token = &token.value();
     let hint = hint.map(|hint| hint.text(&mut space));
     match dialect {
         Dialect::Delex => resp::encode(out, &[b"DELEX", key, b"IFEQ", token]),
@@ -248,21 +229,10 @@ mod tests {
             format!("*5 $7 EVALSHA $40 {} $1 1 $1 k $40 {digits} ", script::RELEASE_SHA1)
         );
         assert_eq!(sent(|out| remaining(out, b"k")), "*2 $4 PTTL $1 k ");
-        assert_eq!(sent(|out| holder(out, b"k")), "*4 $8 GETRANGE $1 k $1 0 $2 63 ");
         assert_eq!(sent(|out| auth(out, None, "pw")), "*2 $4 AUTH $2 pw ");
         assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
-    }
-
-    #[test]
-    fn a_holder_is_told_by_the_value_of_its_key() {
-        let value = b"0123456789".as_slice();
-        assert_eq!(holder_reply(Reply::Bulk(Some(value))), Ok((HolderTag::of(value), true)));
-        assert_eq!(holder_reply(Reply::Bulk(Some(b""))), Ok((None, true)));
-        assert_eq!(holder_reply(Reply::Error(b"WRONGTYPE not a string")), Ok((None, true)));
-        assert_eq!(holder_reply(Reply::Error(b"NOPERM no")), Ok((None, false)), "it is not asked again");
-        assert_eq!(holder_reply(Reply::Integer(1)), Err(ProtocolError::UnexpectedReply));
     }
 
     #[test]

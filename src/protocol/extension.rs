@@ -30,7 +30,7 @@ use crate::algorithm::vote::Vote;
 /// [`Dialect::SetIfeq`].
 pub fn extend(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, ttl_millis: u64) {
     let mut digits = [0; 20];
-    let (token, ttl) = (&token.digits(), resp::decimal(ttl_millis, &mut digits));
+    let (token, ttl) = (&token.value(), resp::decimal(ttl_millis, &mut digits));
     match dialect {
         Dialect::SetIfeq => resp::encode(out, &[b"SET", key, token, b"IFEQ", token, b"PX", ttl]),
         _ => resp::encode(out, &[b"EVAL", script::EXTEND.as_bytes(), b"1", key, token, ttl]),

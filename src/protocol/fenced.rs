@@ -39,13 +39,19 @@ pub fn resource(name: &str) -> &str {
     name.strip_prefix(FENCED_KEY_PREFIX).unwrap_or(name)
 }
 
+/// The owner token in the value of a fenced lock's key, or in its first bytes: none when it is free. What stands before
+/// it changes while the lock stays with one holder.
+pub(super) fn token_of(value: &[u8]) -> Option<&[u8]> {
+    value.split(|&byte| byte == b' ').nth(2)
+}
+
 /// Writes an operation on a fenced lock: by the script's text, or by its hash in [`Dialect::Evalsha`].
 pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: Operation) {
     let [command, script] = Script::Fence.call(dialect);
     let (least, retention) = operation.fence().map_or((0, 0), |fence| (fence.least.get(), fence.retention_millis));
     let [mut kept, mut first, mut second] = [[0; 20]; 3];
     let (kept, least) = (resp::decimal(retention, &mut kept), resp::decimal(least, &mut second));
-    let token = &token.digits();
+    let token: &[u8] = &token.value();
     let mut send = |verb: &[u8], more: &[&[u8]]| {
         let mut words = [command, script, b"1", key, verb, token, kept, b"", b""];
         let count = words.len() - 2 + more.len();

@@ -51,6 +51,8 @@ pub mod error_reply;
 pub mod extension;
 pub mod fenced;
 pub mod handshake;
+pub mod holder;
+mod inspection;
 pub mod operation;
 pub mod publish;
 pub mod resp;

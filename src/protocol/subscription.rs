@@ -13,6 +13,11 @@
 //! Parsing is strict: a hint on a channel that is not live, an answer without a request or one that names another
 //! channel, is a protocol error, after which the connection is given up.
 //!
+//! A connection that has listened once is never without a channel: before it leaves the last one, it subscribes to a
+//! placeholder, on which nothing is published. Redis 8 with I/O threads moves a connection from one thread to another
+//! when it leaves its last channel, and back when it subscribes again. Each move stops one thread while another spins,
+//! and on few processors that takes longer than a lock is held.
+//!
 //! How to drive it: as a [`Session`](super::session::Session), with [`subscribe`](Subscription::subscribe) and
 //! [`unsubscribe`](Subscription::unsubscribe) for requests. When the connection is lost, make another one: this one is
 //! thrown away with it.
@@ -33,6 +38,8 @@ use std::sync::Arc;
 
 /// Size of the receive buffer: room for a few dozen hints.
 const MESSAGE_BUFFER: usize = 4 * 1024;
+/// What the name of the placeholder ends with.
+const PLACEHOLDER: &[u8] = b"#subscriber";
 
 /// A key that is listened for.
 pub type Key = Arc<[u8]>;
@@ -55,10 +62,13 @@ pub struct Subscription {
     /// The requests whose answers are expected, oldest first.
     expected: VecDeque<SubscriptionRequest>,
     channels: HashMap<Key, Channel>,
+    /// What names the placeholder, once it was asked for.
+    placeholder: Option<Key>,
 }
 
 enum SubscriptionRequest {
     Auth,
+    Placeholder(Key),
     Subscribe(Key),
     Unsubscribe(Key),
 }
@@ -77,8 +87,12 @@ struct Channel {
 impl Subscription {
     /// Begins a conversation by queueing what logs us in.
     pub fn open(handshake: &Handshake, now: Timestamp) -> Subscription {
-        let mut subscription =
-            Subscription { traffic: Traffic::new(MESSAGE_BUFFER), expected: VecDeque::new(), channels: HashMap::new() };
+        let mut subscription = Subscription {
+            traffic: Traffic::new(MESSAGE_BUFFER),
+            expected: VecDeque::new(),
+            channels: HashMap::new(),
+            placeholder: None,
+        };
         if let Some(password) = &handshake.password {
             command::auth(subscription.traffic.end(), handshake.user.as_deref(), password);
             subscription.await_reply(SubscriptionRequest::Auth, now);
@@ -100,11 +114,25 @@ impl Subscription {
     pub fn unsubscribe(&mut self, key: &[u8], now: Timestamp) {
         let Some((key, _)) = self.channels.get_key_value(key) else { return };
         let key = Arc::clone(key);
+        if self.channels.len() == 1 {
+            self.hold_place(&key, now);
+        }
         let Some(channel) = self.channels.get_mut(&key) else { return };
         if std::mem::take(&mut channel.is_wanted) {
             channel.pending += 1;
             publish::unsubscribe(self.traffic.end(), &key);
             self.await_reply(SubscriptionRequest::Unsubscribe(key), now);
+        }
+    }
+
+    /// Subscribes to the placeholder, unless that was done before. Its name begins with a key that is listened for: a
+    /// server that permits the one by a pattern is likely to permit the other.
+    fn hold_place(&mut self, key: &[u8], now: Timestamp) {
+        if self.placeholder.is_none() {
+            let name = Key::from([key, PLACEHOLDER].concat());
+            publish::subscribe(self.traffic.end(), &name);
+            self.placeholder = Some(Arc::clone(&name));
+            self.await_reply(SubscriptionRequest::Placeholder(name), now);
         }
     }
 
@@ -130,7 +158,7 @@ impl Subscription {
     pub fn next_event(&mut self) -> Result<Option<SubscriptionEvent>, ProtocolError> {
         while self.traffic.has_input() {
             // Even half an answer is too much when nothing is expected and nothing is listened for.
-            if self.expected.is_empty() && self.channels.is_empty() {
+            if self.expected.is_empty() && self.channels.is_empty() && self.placeholder.is_none() {
                 return Err(ProtocolError::Unrequested);
             }
             let Some((reply, length)) = self.traffic.decode()? else { return Ok(None) };
@@ -143,6 +171,7 @@ impl Subscription {
                         // is certain.
                         (channel.pending == 0).then(|| SubscriptionEvent::Received(Arc::clone(key), message))
                     }
+                    None if self.placeholder.as_deref() == Some(key) => None,
                     _ => return Err(ProtocolError::Unrequested),
                 },
                 answer => {
@@ -152,7 +181,7 @@ impl Subscription {
             };
             match is_message {
                 true => self.traffic.taken(length),
-                false => self.traffic.answered(length),
+                false => _ = self.traffic.answered(length),
             }
             if event.is_some() {
                 return Ok(event);
@@ -213,6 +242,9 @@ fn take(
             let cause = if cause == Cause::Server("ERR") { Cause::Auth } else { cause };
             return Ok(Some(SubscriptionEvent::Refused(Fault::new(Phase::Handshake, cause))));
         }
+        // A server that does not permit it has the cost of the moves, and no other fault.
+        (SubscriptionRequest::Placeholder(_), Said::No(_)) => return Ok(None),
+        (SubscriptionRequest::Placeholder(key), Said::Listening(named)) if *key == *named => return Ok(None),
         (SubscriptionRequest::Subscribe(_), Said::No(cause)) => {
             let fault = Fault::new(Phase::Reply, cause).with(Detail::Command("SUBSCRIBE"));
             return Ok(Some(SubscriptionEvent::Refused(fault)));
@@ -314,9 +346,42 @@ mod tests {
         subscription.unsubscribe(b"a", NOW);
         subscription.unsubscribe(b"a", NOW);
         assert!(!subscription.is_live(b"a") && !subscription.is_empty());
-        assert!(receive(&mut subscription, &(hint("a") + &said("unsubscribe", "a", ":0"))).unwrap().is_empty());
+        let placed = said("subscribe", "a#subscriber", ":2");
+        let text = hint("a") + &placed + &said("unsubscribe", "a", ":1");
+        assert!(receive(&mut subscription, &text).unwrap().is_empty());
         assert!(subscription.is_empty() && subscription.traffic.waiting_since().is_none());
-        assert_eq!(receive(&mut subscription, "*"), Err(ProtocolError::Unrequested), "no channel is left");
+        assert_eq!(receive(&mut subscription, &hint("a")), Err(ProtocolError::Unrequested), "it was left");
+    }
+
+    #[test]
+    fn the_last_channel_is_left_behind_a_placeholder_that_stays() {
+        let mut subscription = listening(&["a", "b"]);
+        let sent = |subscription: &mut Subscription| {
+            let text = String::from_utf8(subscription.traffic.unsent().to_vec()).unwrap();
+            subscription.traffic.sent(text.len());
+            text.lines().filter(|line| line.ends_with("SUBSCRIBE") || line.contains(':')).collect::<Vec<_>>().join(" ")
+        };
+        subscription.unsubscribe(b"a", NOW);
+        assert_eq!(sent(&mut subscription), "UNSUBSCRIBE quorumlock:a", "another channel is left");
+        receive(&mut subscription, &said("unsubscribe", "a", ":1")).unwrap();
+        subscription.unsubscribe(b"b", NOW);
+        assert_eq!(sent(&mut subscription), "SUBSCRIBE quorumlock:b#subscriber UNSUBSCRIBE quorumlock:b");
+        let placed = said("subscribe", "b#subscriber", ":2") + &said("unsubscribe", "b", ":1");
+        assert!(receive(&mut subscription, &(placed + &hint("b#subscriber"))).unwrap().is_empty());
+        subscription.subscribe(&key("a"), NOW);
+        subscription.unsubscribe(b"a", NOW);
+        assert_eq!(sent(&mut subscription), "SUBSCRIBE quorumlock:a UNSUBSCRIBE quorumlock:a");
+    }
+
+    #[test]
+    fn a_placeholder_that_is_not_permitted_is_no_fault() {
+        let mut subscription = listening(&["a"]);
+        subscription.unsubscribe(b"a", NOW);
+        let text = "-NOPERM no permissions\r\n".to_owned() + &said("unsubscribe", "a", ":0");
+        assert!(receive(&mut subscription, &text).unwrap().is_empty());
+        subscription.subscribe(&key("a"), NOW);
+        let events = receive(&mut subscription, &said("subscribe", "a", ":1")).unwrap();
+        assert_eq!(events, [SubscriptionEvent::Confirmed(key("a"))]);
     }
 
     #[test]
@@ -326,7 +391,8 @@ mod tests {
         subscription.subscribe(&key("a"), NOW);
         subscription.unsubscribe(b"a", NOW);
         subscription.subscribe(&key("a"), NOW);
-        let [left, back] = [said("unsubscribe", "a", ":0"), said("subscribe", "a", ":1")];
+        assert!(receive(&mut subscription, &said("subscribe", "a#subscriber", ":2")).unwrap().is_empty());
+        let [left, back] = [said("unsubscribe", "a", ":1"), said("subscribe", "a", ":2")];
         // A hint on what the server still counts us in on: it cannot be used before we are confirmed.
         assert!(receive(&mut subscription, &hint("a")).unwrap().is_empty());
         assert!(receive(&mut subscription, &(left.clone() + &back + &left)).unwrap().is_empty());

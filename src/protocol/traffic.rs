@@ -7,6 +7,7 @@ use super::resp::{Decoder, Reply};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Free space below which the receive buffer is compacted before a read.
 const LOW_SPACE: usize = 2 * 1024;
@@ -17,6 +18,8 @@ pub struct Traffic {
     incoming: Incoming,
     /// When each request was made whose reply is expected, oldest first.
     asked_at: VecDeque<Timestamp>,
+    /// When the last read began.
+    read_at: Timestamp,
 }
 
 impl Traffic {
@@ -26,6 +29,7 @@ impl Traffic {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(receive_buffer),
             asked_at: VecDeque::new(),
+            read_at: Timestamp::ORIGIN,
         }
     }
 
@@ -65,6 +69,11 @@ impl Traffic {
         self.incoming.received(count);
     }
 
+    /// Says when a read began. Replies are as old as it says.
+    pub fn reading(&mut self, now: Timestamp) {
+        self.read_at = now;
+    }
+
     /// Whether bytes were received that have not been parsed yet.
     pub fn has_input(&self) -> bool {
         !self.incoming.is_empty()
@@ -93,10 +102,10 @@ impl Traffic {
         self.incoming.taken(length);
     }
 
-    /// A reply of this length was parsed. It answers the oldest request.
-    pub(super) fn answered(&mut self, length: usize) {
+    /// A reply of this length was parsed. It answers the oldest request: gives how long that took.
+    pub(super) fn answered(&mut self, length: usize) -> Duration {
         self.incoming.taken(length);
-        self.asked_at.pop_front();
+        self.asked_at.pop_front().map_or(Duration::ZERO, |asked_at| self.read_at.since(asked_at))
     }
 
     /// No reply is expected any more.

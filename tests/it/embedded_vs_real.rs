@@ -12,7 +12,7 @@ use quorumlock::protocol::operation::{FenceRequest, Operation};
 use quorumlock::protocol::publish::{self, Hint};
 use quorumlock::protocol::resp::{self, Decoder};
 use quorumlock::protocol::server_info::ServerInfo;
-use quorumlock::protocol::{command, extension, fenced};
+use quorumlock::protocol::{command, extension, fenced, holder};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| extension::extend(out, dialect, b"k", &ours, u64::MAX));
         for dialect in Dialect::FOR_RELEASE {
             add(&|out| command::acquire(out, b"k", &ours, TTL));
-            add(&|out| command::holder(out, b"k"));
+            add(&|out| holder::ask(out, b"k"));
             add(&|out| command::release(out, dialect, b"k", &theirs, None));
             add(&|out| command::release(out, dialect, b"k", &ours, None));
             add(&|out| command::release(out, dialect, b"k", &ours, None));
@@ -106,7 +106,7 @@ fn requests() -> Vec<Vec<u8>> {
         add(&|out| resp::encode(out, &[b"GET", b"the last fence"]));
         add(&|out| fenced::ask(out, Dialect::Evalsha, key, token, operation));
     }
-    add(&|out| command::holder(out, b"no key"));
+    add(&|out| holder::ask(out, b"no key"));
     add(&|out| resp::encode(out, &[b"SET", b"text", b"0123456789"]));
     for [start, end] in
         [["0", "3"], ["-3", "-1"], ["-1", "-3"], ["5", "4"], ["4", "99"], ["99", "-99"], ["-99", "0"], ["x", "1"]]
@@ -286,6 +286,11 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
         (format!("1 0 {digits}"), true),
         (format!("{most} 0 "), true),
         (format!("9 {most} {}", "2".repeat(40)), true),
+        ("1 0  host7".to_owned(), true),
+        (format!("1 0 {digits} {}", "~".repeat(64)), true),
+        (format!("1 0 {digits} {}", "~".repeat(65)), false),
+        (format!("1 0 {digits} two words"), false),
+        ("1 0  h\u{7f}".to_owned(), false),
         (String::new(), false),
         ("1".to_owned(), false),
         ("1 0".to_owned(), false),

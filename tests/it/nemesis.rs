@@ -29,7 +29,7 @@ mod clients;
 pub(crate) mod clocks;
 mod faults;
 mod flood;
-mod log;
+pub(crate) mod log;
 mod packets;
 mod random;
 mod worker;
@@ -96,7 +96,7 @@ fn no_update_is_lost(story: &Story, counter: u64, killed: usize) {
     assert!(unsure <= killed as u64, "{unsure} updates without a writer, and {killed} were killed");
 }
 
-fn no_two_overlap(story: &Story) {
+pub(crate) fn no_two_overlap(story: &Story) {
     for pair in story.done.windows(2) {
         assert!(pair[0].end <= pair[1].start, "two held the lock at once: {pair:?}");
         assert!(pair[0].value < pair[1].value, "the later one wrote the earlier number: {pair:?}");

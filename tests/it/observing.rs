@@ -4,13 +4,14 @@
 //! that no call waits for, [`callbacks`] about what callbacks may do.
 
 mod callbacks;
+mod calls;
 mod delivery;
 mod nodes;
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::event::{Event, LossReason};
+use quorumlock::event::{Event, GaveUpReason, LossReason};
 use quorumlock::{Builder, ExtendOutcome, MutexGuard, Observer, Phase, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -31,6 +32,7 @@ fn words(event: &Event) -> String {
         Event::ExtensionFailed(event) => {
             format!("extension failed {} {}", event.resource(), by(event.is_automatic()))
         }
+        Event::GaveUp(event) => format!("gave up {} {:?}", event.resource(), event.reason()),
         Event::Lost(event) => format!("lost {} {:?}", event.resource(), event.reason()),
         Event::NodeDown(event) => format!("down {}", event.address()),
         Event::NodeNotDurable(event) => format!("not durable {}", event.address()),
@@ -45,6 +47,7 @@ fn words(event: &Event) -> String {
             format!("released {} {:?} {}", event.resource(), event.outcome(), end(event.is_dropped()))
         }
         Event::Repaired(event) => format!("repaired {}", event.resource()),
+        Event::Waiting(event) => format!("waiting {}", event.resource()),
         other => format!("{other:?}"),
     }
 }
@@ -154,7 +157,7 @@ fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
     let guard = take(&long_lock(&theirs, KEY));
     everywhere(&servers, KEY);
     assert!(mine.mutex(KEY).try_lock().unwrap().is_none());
-    assert_eq!(recorder.words(), ["attempt lost k"]);
+    assert_eq!(recorder.words(), ["attempt lost k", "gave up k Held"]);
     recorder.forget();
     let held_for = Duration::from_millis(100);
     let taken = thread::scope(|scope| {
@@ -163,7 +166,9 @@ fn every_lost_attempt_is_reported_with_its_votes_and_then_how_long_it_took() {
         drop(guard);
         waiting.join().unwrap()
     });
-    let events: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
+    assert_eq!(recorder.count("waiting k"), 1);
+    let of_attempts = |event: &Event| !is_about_a_node(event) && !matches!(event, Event::Waiting(_));
+    let events: Vec<Event> = recorder.events().into_iter().filter(of_attempts).collect();
     let Some((Event::Acquired(acquired), lost)) = events.split_last() else { panic!("{events:?}") };
     for (number, event) in (1..).zip(lost) {
         let Event::AttemptLost(event) = event else { panic!("{event:?}") };
@@ -184,8 +189,9 @@ fn an_attempt_that_too_few_nodes_answered_is_reported_with_the_cause_at_each() {
     servers[2].kill();
     let error = client.mutex(KEY).try_lock().unwrap_err();
     let reported: Vec<Event> = recorder.events().into_iter().filter(|event| !is_about_a_node(event)).collect();
-    let [Event::AttemptLost(event)] = &reported[..] else { panic!("{reported:?}") };
-    assert_eq!(event.causes(), error.causes());
+    let [Event::AttemptLost(event), Event::GaveUp(end)] = &reported[..] else { panic!("{reported:?}") };
+    assert_eq!((event.causes(), end.causes()), (error.causes(), error.causes()));
+    assert_eq!((end.reason(), end.attempts(), end.has_waited()), (GaveUpReason::Unavailable, 1, false));
     assert!(event.causes().iter().all(|cause| cause.phase() == Phase::Connect));
     assert_eq!((event.causes().len(), event.refused()), (2, 0));
 }

@@ -102,8 +102,7 @@ fn a_lock_that_is_taken_while_a_hung_node_is_waited_for_is_extended() {
     servers[0].pause().unwrap();
     let before = extensions(&servers[1..]);
     assert!(eventually(SOON, || extensions(&servers[1..]) > before));
-    let guard = take(&watched(&client, TTL));
-    assert_eq!(guard.lost().unwrap().recv_timeout(TTL * 3), Err(RecvTimeoutError::Timeout), "{guard:?}");
+    let guard = is_held_for(TTL * 3, &watched(&client, TTL));
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
     assert_eq!(long.unlock().unwrap(), ReleaseOutcome::Released);
 }

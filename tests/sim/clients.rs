@@ -5,13 +5,16 @@ use crate::algorithm::quarantine::Quarantine;
 use crate::api::client::{Client, Settings};
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
+use crate::events::metrics::Counters;
 use crate::events::observer::Observer;
 use crate::events::report::Reporter;
 use crate::kernel::with;
 use crate::machine::MachineClock;
 use crate::observer_rules::Listener;
 use crate::os::fork::ForkEpoch;
+use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Endpoint;
+use crate::waits;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,15 +39,17 @@ pub(crate) fn open_client(client: usize) -> Client {
     // Nothing is asked to last longer.
     let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
     let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
-    let endpoints = urls.iter().map(|url| (Endpoint::parse(url).unwrap(), quarantine.clone())).collect();
+    let node = |url: &String| (Endpoint::parse(url).unwrap(), TransportConfig::default(), quarantine.clone());
+    let endpoints = urls.iter().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
     let is_observed = with(|world| world.plan.clients[client].is_observed);
     let observer = is_observed.then(|| Arc::new(Listener { client }) as Arc<dyn Observer>);
-    // Some clients neither publish nor subscribe.
-    let release_notifications = client % 3 != 2;
+    let release_notifications = waits::publishes(client);
     let observers = observer.into_iter().collect();
-    let report = Reporter::new(observers, &names, "");
+    let counters = Counters::new();
+    with(|world| world.clients[client].counters = Some(counters.clone()));
+    let report = Reporter::new(observers, Some(counters), &names, "");
     let events = report.event_queue();
     let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
@@ -57,6 +62,8 @@ pub(crate) fn open_client(client: usize) -> Client {
         backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
         unavailable_after: Duration::from_secs(3),
         max_ttl,
+        ttl: max_ttl,
+        label: crate::algorithm::label::HolderLabel::NONE,
     };
     Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }

@@ -39,12 +39,18 @@ pub(crate) fn settled(client: &Client) {
     }
     let outcome = Redlock::new(client.clone()).close(Duration::from_nanos(QUIET / 2));
     let in_flight = client.engine().in_flight();
+    let counters = with(|world| world.clients[world.current_client()].counters.clone());
+    let mut text = String::new();
+    if let Some(counters) = counters {
+        counters.write_prometheus(&mut text).unwrap();
+    }
     with(|world| {
         let index = world.current_client();
         if world.clients[index].is_gone {
             return;
         }
         world.saw("a client that ends with nothing in flight");
+        world.check_counters(index, &text);
         if let Err(error) = outcome {
             world.violate("nothing in flight", format!("client {index} has pending releases at the end: {error}"));
         }

@@ -8,7 +8,6 @@ use crate::judge::{State, Token, count};
 use crate::machine::Node;
 use crate::observer_rules::MOST_DELIVERED;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND};
-use crate::protocol::fenced;
 use crate::world::World;
 use crate::{kernel, machine, plan};
 use std::time::Duration;
@@ -118,6 +117,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
             world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
         }
         world.check_cover(hold, remaining);
+        world.note_change(client, resource);
         (hold, world.others_of(hold))
     });
     check_exclusion(hold, remaining, &others);
@@ -224,7 +224,7 @@ impl World {
         }
         let remaining =
             remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
-        let key = format!("{}r{resource}", if self.plan.is_fenced { fenced::FENCED_KEY_PREFIX } else { "" });
+        let key = self.plan.key(resource);
         let keeps = |node: &Node| {
             node.time_left(key.as_bytes(), token, self.now).is_some_and(|left| i128::from(left) >= remaining)
         };

@@ -18,9 +18,15 @@
 //! | nothing in flight | a client that asks for nothing any more, when the network has healed, has no pending release and no round in flight |
 //! | progress | when the network has healed, every client gets the lock in time |
 //! | reported once | an observer gets each loss and the outcome of each release, once, and as it was |
+//! | accounted for | each call for a lock is reported to end once, as it did, and to wait once at most; at the end no call is reported to wait |
 //! | punctual | no call lasts longer than it may, unless its client stood still |
 //! | restful | no thread polls without end and without sleeping, while nothing happens |
 //! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
+//! | asks in time | while a lock is free, a client that waits for it asks before its longest delay is over, whatever becomes of published releases |
+//! | asks seldom | a waiter makes so many attempts at first, in each second, and for each time that the lock changes hands, and no more |
+//! | has its turn | a waiter is not overtaken too often |
+//! | keeps connections | a client makes so many connections to a node at first, and in each second, and no more |
+//! | available | while nothing fails, no call finds too few nodes |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
 //!
 //! Besides: nothing panics, waits for ever, or sends what is no command.
@@ -242,6 +248,10 @@ impl World {
         if present.client != client {
             return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
         }
+        if let Some(resource) = present.resource {
+            self.note_key(node, key, (resource, number));
+        }
+        let present = &mut self.judge.tokens[number];
         match action {
             Action::Set => {
                 present.asked[node] += 1;

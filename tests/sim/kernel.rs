@@ -224,6 +224,11 @@ impl World {
         self.tasks.all[self.current_task()].client
     }
 
+    /// The client that a task belongs to.
+    pub(crate) fn client_of(&self, task: usize) -> usize {
+        self.tasks.all[task].client
+    }
+
     /// Picks one of the tasks that can run.
     fn next_task(&mut self) -> Option<Thread> {
         self.tasks.current = None;

@@ -1,6 +1,8 @@
 //! The machines: a client's clocks and pauses, and a node around the library's own embedded store.
 
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
+use crate::call_rules::Ended;
+use crate::events::metrics::Counters;
 use crate::judge::{self, Command};
 use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
@@ -35,6 +37,10 @@ pub(crate) struct Client {
     pub(crate) pauses: u64,
     /// The end of the last of these.
     pub(crate) delayed_until: u64,
+    /// How many of its calls for a lock have returned.
+    pub(crate) ended: Ended,
+    /// What it counts itself.
+    pub(crate) counters: Option<Counters>,
 }
 
 /// The clocks that the library of a client reads.
@@ -91,6 +97,8 @@ impl Client {
             settled: 0,
             pauses: 0,
             delayed_until: 0,
+            ended: Ended::default(),
+            counters: None,
         }
     }
 
@@ -388,22 +396,6 @@ impl World {
             self.send_to_client(index, replies, service);
         }
         self.deliver_messages(node_index);
-    }
-
-    /// Delivers what was published to all subscribers.
-    fn deliver_messages(&mut self, node: usize) {
-        let (messages, service) = (self.nodes[node].store.take_messages(), self.nodes[node].service);
-        if messages.is_empty() {
-            return;
-        }
-        for index in self.live_connections(None, Some(node)) {
-            let mut heard = Vec::new();
-            messages.iter().for_each(|message| self.connections[index].session.hear(message, &mut heard));
-            if !heard.is_empty() {
-                self.saw("a notification that a subscriber receives");
-                self.send_to_client(index, heard, service);
-            }
-        }
     }
 
     /// A connection has come to its end at its node.

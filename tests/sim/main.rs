@@ -66,10 +66,12 @@ mod events;
 // What stands in for the operating system.
 mod os;
 
+mod call_rules;
 mod campaign;
 mod clients;
 mod endings;
 mod fences;
+mod hints;
 mod holds;
 mod judge;
 mod kernel;
@@ -86,6 +88,7 @@ mod recovery;
 mod refusals;
 mod shrink;
 mod trace;
+mod waits;
 mod wire;
 mod workload;
 mod world;
@@ -137,11 +140,13 @@ fn everything_happens() {
     let seen = Campaign::run(1, count, Bounds::Kept).seen;
     let rare = [
         "a release by a hash that is not known",
+        "a notification that is repeated",
         "a repair",
         "a SET that runs after its connection was closed",
         "an observer gets a repair",
         "an attempt that is won too late",
         "fault: a client is killed",
+        "fault: a client is paused",
     ];
     let common = [
         "a SET that is answered with an error",
@@ -150,7 +155,10 @@ fn everything_happens() {
         "a SET that is refused",
         "a call that finds the lock held",
         "a notification by a command of its own",
+        "a notification by a stranger",
         "a notification that a subscriber receives",
+        "a notification that is late",
+        "a notification that is lost",
         "a question for how long a key lives",
         "a question for the holder of a key",
         "a subscription",
@@ -172,7 +180,9 @@ fn everything_happens() {
         "a release by EVALSHA",
         "a release by script",
         "a script that is answered with an error",
+        "a call that ends without an attempt",
         "a wait that is cancelled",
+        "a wait whose end is reported",
         "a write that must wait",
         "an extension by SET IFEQ",
         "an observer gets a failed release",
@@ -191,7 +201,6 @@ fn everything_happens() {
         "an observer gets a quarantine",
         "an unlock that says released",
         "bytes on a connection that its node does not know",
-        "fault: a client is paused",
         "fault: a client's machine sleeps",
         "fault: a client's wall clock is set",
         "fault: a connection is half-open",

@@ -8,6 +8,8 @@
 //! Nor a loss that is signalled twice, repaired nodes that are not noted for the release, and a renewal that outlives a
 //! shorter extension: 1000 seeds find none of them. The model check in `tests/models/keeper` finds them.
 
+mod restarts;
+
 /// A fault: what is replaced by what, in which file below `src/`.
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
@@ -15,7 +17,12 @@ pub(crate) struct Mutant {
     pub(crate) edits: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) const MUTANTS: &[Mutant] = &[
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
+    MUTANTS.iter().chain(restarts::MUTANTS)
+}
+
+const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "quorum off by one",
         file: "algorithm/vote/mod.rs",
@@ -78,8 +85,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "token reused in a retry",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "let lease = (draw()?,",
-            "let lease = (self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?,",
+            "let token = draw()?.labelled",
+            "let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?.labelled",
         )],
     },
     Mutant {
@@ -291,8 +298,37 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "the outcome of a dropped guard is not reported",
         file: "api/guard/mod.rs",
         edits: &[(
-            "client.report().is_observed().then(|| ReleaseContext {",
-            "(client.report().is_observed() && was_valid).then(|| ReleaseContext {",
+            "(was_valid, loss_reported || is_loss_found), self.held_at(now));",
+            "(was_valid, loss_reported || is_loss_found), self.held_at(now)).filter(|_| was_valid);",
+        )],
+    },
+    Mutant {
+        name: "a queue timeout that reports nothing",
+        file: "api/mutex/account.rs",
+        edits: &[(
+            "            Ok(None) => None,\n",
+            "            Ok(None) if self.attempts == 0 => return,\n            Ok(None) => None,\n",
+        )],
+    },
+    Mutant {
+        name: "a wait that is reported again after each attempt",
+        file: "api/mutex/account.rs",
+        edits: &[(
+            "std::mem::replace(&mut self.has_waited, true)",
+            "std::mem::replace(&mut self.has_waited, self.attempts > 0)",
+        )],
+    },
+    Mutant {
+        name: "a background release that is not counted",
+        file: "events/event_queue.rs",
+        edits: &[("                release.count(meter, class, *verdict, true);\n", "")],
+    },
+    Mutant {
+        name: "a cancelled call that reports nothing",
+        file: "api/mutex/account.rs",
+        edits: &[(
+            "            Err(error) => Some(error),\n",
+            "            Err(error) if error.kind() == ErrorKind::Cancelled => return,\n            Err(error) => Some(error),\n",
         )],
     },
     Mutant {
@@ -329,69 +365,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         name: "what is left unsent is not polled for",
         file: "engine/socket_state.rs",
         edits: &[
-            ("writable: has_unsent })", "writable: has_unsent && false })"),
-            ("&& *writable == has_unsent", "&& !*writable"),
+            ("let writable = transport.wants_write(has_unsent);", "let writable = false;"),
+            ("&& *writable == transport.wants_write(has_unsent)", "&& !*writable"),
         ],
     },
     Mutant {
         name: "one thread delivers the events of all",
         file: "events/event_queue.rs",
         edits: &[("for _ in 0..most {", "loop {")],
-    },
-    Mutant {
-        name: "restart not noticed",
-        file: "algorithm/quarantine.rs",
-        edits: &[(
-            "(_, Met::Process(known, _)) if known.is_some() && known == id => Duration::ZERO,",
-            "(_, Met::Process(..)) => Duration::ZERO,",
-        )],
-    },
-    Mutant {
-        name: "a node first met with a low uptime counts",
-        file: "algorithm/quarantine.rs",
-        edits: &[("self.term.saturating_sub(process.uptime),", "Duration::ZERO,")],
-    },
-    Mutant {
-        name: "quarantine too short",
-        file: "algorithm/quarantine.rs",
-        edits: &[("self.end.max(Some(now.after(wait)))", "self.end.max(Some(now.after(wait / 2)))")],
-    },
-    Mutant {
-        name: "quarantine ends with the wall clock",
-        file: "engine/nodes/vote_filter.rs",
-        edits: &[
-            (
-                "self.connection.quarantine.meet(&process, self.clock.now())",
-                "self.connection.quarantine.meet(&process, Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
-            ),
-            (
-                "if quarantine.end(self.clock.now())",
-                "if quarantine.end(Timestamp::from_nanos(self.clock.lease_now().as_nanos()))",
-            ),
-        ],
-    },
-    Mutant {
-        name: "the first flight of a restarted node counts",
-        file: "engine/nodes/dispatch.rs",
-        edits: &[
-            ("                self.filter(node).on_handshake();\n", "                    is_new = true;\n"),
-            (
-                "        let mut is_answered = false;\n        while self.node",
-                "        let (mut is_answered, mut is_new) = (false, false);\n        while self.node",
-            ),
-            (
-                "        Ok(is_answered)\n",
-                "        if is_new {\n            self.filter(node).on_handshake();\n        }\n        Ok(is_answered)\n",
-            ),
-        ],
-    },
-    Mutant {
-        name: "no release in quarantine",
-        file: "engine/nodes/requests.rs",
-        edits: &[(
-            "if is_wanted && !connection.is_closed() {",
-            "if is_wanted && !connection.is_closed() && !connection.quarantine.is_on() {",
-        )],
     },
     Mutant {
         name: "a node is never asked again",
@@ -429,5 +410,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "        self.node_mut(node).pending.refused(now);\n        self.defer_release(node, ticket);\n",
             "        self.node_mut(node).pending.refused(now);\n        self.rounds.unrefer(ticket);\n",
         )],
+    },
+    Mutant {
+        name: "a waiter that is not subscribed sleeps as if it were",
+        file: "algorithm/acquire/listening.rs",
+        edits: &[(
+            "self.hears_releases = bounds.is_attentive && !bounds.misses_releases",
+            "self.hears_releases = !bounds.misses_releases",
+        )],
+    },
+    Mutant {
+        name: "what a stranger publishes is always believed",
+        file: "algorithm/turns.rs",
+        edits: &[("        self.vain += 1;\n", "        self.vain = 0;\n")],
     },
 ];

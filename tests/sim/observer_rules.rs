@@ -4,9 +4,10 @@
 //! event, so that more happens than one thread can deliver; then no call may deliver more than its share. Locks are
 //! distinguished by their keys, of which each call for a lock has one of its own here.
 
+use crate::call_rules::ReportedCall;
 use crate::events::event::{
-    Acquired, Event, Extended, ExtensionFailed, LossReason, Lost, NodeDown, NodeQuarantined, NodeUp, QuarantineEnded,
-    ReleaseFailed, Released, Repaired, ResourceName,
+    Acquired, Event, Extended, ExtensionFailed, GaveUp, LossReason, Lost, NodeDown, NodeQuarantined, NodeUp,
+    QuarantineEnded, ReleaseFailed, Released, Repaired, ResourceName,
 };
 use crate::events::extension::ExtendOutcome;
 use crate::events::observer::Observer;
@@ -55,6 +56,8 @@ pub(crate) struct Reports {
     latest: BTreeMap<usize, usize>,
     /// By thread, how many events it has delivered.
     delivered: BTreeMap<usize, u32>,
+    /// By thread, what was reported of the call that it is in.
+    pub(crate) calls: BTreeMap<usize, ReportedCall>,
     /// By client and node, the state that was reported last.
     nodes: BTreeMap<(usize, String), Look>,
     /// By client and node, whether it is in quarantine.
@@ -73,8 +76,10 @@ impl Observer for Listener {
     fn event(&self, event: &Event) {
         match event {
             Event::Acquired(event) => self.acquired(event),
+            Event::AttemptLost(_) => self.record_call(ReportedCall::lost_attempt),
             Event::Extended(event) => self.extended(event),
             Event::ExtensionFailed(event) => self.extension_failed(event),
+            Event::GaveUp(event) => self.gave_up(event),
             Event::Lost(event) => self.lost(event),
             Event::NodeDown(event) => self.node_down(event),
             Event::NodeQuarantined(event) => self.node_quarantined(event),
@@ -83,6 +88,7 @@ impl Observer for Listener {
             Event::ReleaseFailed(event) => self.release_failed(event),
             Event::Released(event) => self.released(event),
             Event::Repaired(event) => self.repaired(event),
+            Event::Waiting(_) => self.waits(),
             _ => {}
         }
     }
@@ -91,6 +97,7 @@ impl Observer for Listener {
 impl Listener {
     fn acquired(&self, event: &Acquired) {
         self.takes_time();
+        self.record_call(|call| call.ended(None, event.has_waited, event.attempts));
         self.record(|world| {
             let (task, index) = (world.current_task(), world.reports.locks.len());
             let key = Arc::clone(&event.resource.key);
@@ -119,6 +126,16 @@ impl Listener {
     fn extension_failed(&self, event: &ExtensionFailed) {
         self.takes_time();
         self.record_of(&event.resource, |lock| lock.extension_failed += u32::from(!event.automatic));
+    }
+
+    fn gave_up(&self, event: &GaveUp) {
+        self.takes_time();
+        self.record_call(|call| call.ended(Some(event.reason), event.has_waited, event.attempts));
+    }
+
+    fn waits(&self) {
+        self.takes_time();
+        self.record_call(ReportedCall::waits);
     }
 
     fn lost(&self, event: &Lost) {
@@ -209,6 +226,13 @@ impl Listener {
         });
     }
 
+    fn record_call(&self, act: impl FnOnce(&mut ReportedCall)) {
+        self.record(|world| {
+            let task = world.current_task();
+            act(world.reports.calls.entry(task).or_default());
+        });
+    }
+
     fn record_of(&self, resource: &ResourceName, act: impl FnOnce(&mut Reported)) {
         self.record(|world| match world.reports.by_key.get(&address(&resource.key)) {
             Some(&index) => act(&mut world.reports.locks[index]),
@@ -256,7 +280,7 @@ impl World {
         self.violate("reported once", format!("client {client}: {what}"));
     }
 
-    fn is_observed_now(&self) -> bool {
+    pub(crate) fn is_observed_now(&self) -> bool {
         let client = self.current_client();
         self.plan.clients[client].is_observed && !self.clients[client].is_gone
     }

@@ -5,7 +5,9 @@
 //! but resets and others nothing but pauses. All of a plan is there to be read, and to be made smaller.
 
 use crate::endings::Ending;
+use crate::hints::HintPlan;
 use crate::profiles;
+use crate::protocol::fenced::FENCED_KEY_PREFIX;
 use crate::random::Random;
 use crate::refusals::Refusal;
 use quorumlock::RestartPolicy;
@@ -63,6 +65,11 @@ pub(crate) struct Plan {
     pub(crate) loss: u64,
     pub(crate) straggling: u64,
     pub(crate) longest_straggling: u64,
+    /// Longest by which one connection of a node lags behind its others, each way, as where several threads of a server
+    /// read and write; zero is not at all. It goes on when the faults have ended.
+    pub(crate) skew: u64,
+    /// What becomes of published releases.
+    pub(crate) hints: HintPlan,
     /// How long faults strike.
     pub(crate) fault_time: u64,
     /// Bytes that a connection takes before it must wait.
@@ -236,6 +243,8 @@ impl Plan {
             loss: random.pick(&[0, 0, 0, 1000, 100, 20]),
             straggling: random.pick(&[0, 0, 100, 10, 2]),
             longest_straggling: random.magnitude(MILLISECOND, SECOND),
+            skew: 0,
+            hints: HintPlan::default(),
             fault_time,
             window: random.pick(&[64 * 1024, 64 * 1024, 64 * 1024, 2048, 300, 40]),
             piece: random.pick(&[0, 0, 0, 1, 20, 200]),
@@ -253,6 +262,7 @@ impl Plan {
         };
         plan.draw_faults(&mut random, wall_steps_back);
         plan.draw_refusals();
+        plan.draw_notifications();
         profiles::steer(&mut plan);
         plan
     }
@@ -290,6 +300,15 @@ impl Plan {
             {
                 fault.kind = Kind::Refuse { node, refusal: random.pick(&Refusal::ALL), time };
             }
+        }
+    }
+
+    /// Drawn apart, so that no other number changes with it.
+    fn draw_notifications(&mut self) {
+        let random = &mut Random::new(self.seed ^ 0x6e6f_7469_6669_6564);
+        if self.bounds == Bounds::Kept {
+            self.skew = if random.once_in(4) { random.magnitude(10_000, self.node_timeout / 8) } else { 0 };
+            self.hints = HintPlan::draw(random);
         }
     }
 
@@ -362,6 +381,18 @@ impl Plan {
     /// A time to live, in milliseconds, with which a lock can be had in good times.
     pub(crate) fn settling_ttl(&self) -> u64 {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
+    }
+
+    /// The key of a resource.
+    pub(crate) fn key(&self, resource: usize) -> String {
+        format!("{}r{resource}", if self.is_fenced { FENCED_KEY_PREFIX } else { "" })
+    }
+
+    /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.
+    pub(crate) fn is_calm(&self) -> bool {
+        let is_slow = |client: &ClientPlan| client.callback > 0;
+        let delays = [self.loss, self.straggling, self.piece, self.preemption_rarity, self.pause_rarity];
+        self.faults.is_empty() && delays == [0; 5] && self.window >= 64 * 1024 && !self.clients.iter().any(is_slow)
     }
 
     pub(crate) fn majority(&self) -> usize {

@@ -1,9 +1,9 @@
-//! Plants each fault of [`MUTANTS`] in a copy of the library, to see the simulator find it.
+//! Plants each fault of [`mutants`] in a copy of the library, to see the simulator find it.
 //!
 //! `cargo test --release -p sim planted -- --ignored --nocapture` prints the table. The tree itself is not touched.
 //! `QUORUMLOCK_SIM_MUTANT` picks those whose names contain it, and `QUORUMLOCK_SIM_SEEDS` says how many seeds to try.
 
-use crate::mutants::{MUTANTS, Mutant};
+use crate::mutants::{self, Mutant};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ fn planted_faults_are_caught() {
     let wanted = std::env::var("QUORUMLOCK_SIM_MUTANT").unwrap_or_default();
     let mut missed = Vec::new();
     println!("| planted fault | seeds | caught by |\n|---|---|---|");
-    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&wanted)) {
+    for mutant in mutants::all().filter(|mutant| mutant.name.contains(&wanted)) {
         let file = PathBuf::from("src").join(mutant.file);
         let sound = fs::read_to_string(root.join(&file)).unwrap();
         fs::write(copy.join(&file), mutant.plant(&sound)).unwrap();
@@ -39,7 +39,7 @@ fn planted_faults_are_caught() {
 /// The places are still there: when the library changes, so must the table.
 #[test]
 fn every_fault_can_be_planted() {
-    for mutant in MUTANTS {
+    for mutant in mutants::all() {
         let file = Path::new(ROOT).join("src").join(mutant.file);
         mutant.plant(&fs::read_to_string(file).unwrap());
     }

@@ -1,8 +1,8 @@
 //! Circumstances that independent draws rarely bring together, and that certain faults of a library need to show.
 //!
 //! A fault can need three unlikely things at once: a long time to live, a node that crashes twice while one lock is
-//! held, and a release between the two. Five seeds of six are steered: a profile sets such circumstances and leaves the
-//! rest of the plan as drawn. [`planting`](crate::planting) shows what each profile is for.
+//! held, and a release between the two. Eleven seeds of twelve are steered: a profile sets such circumstances and
+//! leaves the rest of the plan as drawn. [`planting`](crate::planting) shows what each profile is for.
 //!
 //! | profile | what it makes common | faults that it finds |
 //! |---|---|---|
@@ -17,9 +17,11 @@
 //! | refused releases | nodes that run no release for a moment, of keys that live long; scripts of fenced locks that are forgotten | releases that were not run |
 //! | slow observer | events that come faster than the observer takes them | one thread that delivers the events of all |
 //! | paused writers | pauses that are longer than a lease, of clients that write: for late writes alone | none of the library |
+//! | lost hints | published releases that are lost, late, repeated or out of order, a stranger that publishes, skewed delivery; and nothing else | waits |
 //! | close fences | fences that differ by one, keys that end early, late raises | rules of fences |
 
 use crate::endings::Ending;
+use crate::hints::{HintPlan, Strays};
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, Reckoning, SECOND};
 use crate::random::Random;
 use crate::refusals::Refusal;
@@ -52,6 +54,7 @@ pub(crate) fn steer(plan: &mut Plan) {
         8 => narrow_sockets(plan, random),
         9 if random.once_in(2) => slow_observer(plan, random),
         9 => refused_releases(plan, random),
+        10 => lost_hints(plan, random),
         _ => return,
     }
     plan.faults.sort_by_key(|fault| fault.at);
@@ -267,6 +270,30 @@ fn slow_observer(plan: &mut Plan, random: &mut Random) {
     plan.is_fenced = false;
 }
 
+/// Nothing fails, so that all that a waiter does depends on what becomes of published releases. With three clients or
+/// more, one neither publishes nor subscribes.
+fn lost_hints(plan: &mut Plan, random: &mut Random) {
+    let (skew, hints) = (random.magnitude(10_000, plan.node_timeout / 8), HintPlan::draw(random));
+    reset(plan, random, &[1, 2, 3, 3, 5], &[2, 2, 3, 3, 4]);
+    plan.clients.iter_mut().for_each(|client| client.threads = 1 + random.index(2));
+    plan.ttls = vec![random.between(1_000, 10_000)];
+    plan.fault_time = random.between(4 * SECOND, 10 * SECOND);
+    plan.skew = if random.once_in(2) { skew } else { 0 };
+    plan.idle = random.magnitude(MILLISECOND, 50 * MILLISECOND);
+    plan.hints = match random.below(8) {
+        0 => HintPlan::default(),
+        1 | 2 => HintPlan { loss: 1, ..HintPlan::default() },
+        3 => HintPlan { delay: 100 * MILLISECOND, ..HintPlan::default() },
+        4 => HintPlan { repetition: 1, ..HintPlan::default() },
+        5 => HintPlan { disorder: random.pick(&[5, 100]) * MILLISECOND, ..HintPlan::default() },
+        _ => hints,
+    };
+    if random.once_in(3) {
+        let (node, interval) = (random.index(plan.nodes.len()), random.magnitude(MILLISECOND / 2, 20 * MILLISECOND));
+        plan.hints.strays = Some(Strays { node, interval, crowd: random.pick(&[0, 1, 5, 40]) });
+    }
+}
+
 /// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.
 fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize]) {
     let (node, client) = (plan.nodes[0].clone(), plan.clients[0].clone());
@@ -281,6 +308,7 @@ fn reset(plan: &mut Plan, random: &mut Random, nodes: &[usize], clients: &[usize
     plan.faults.clear();
     plan.restart_policy = RestartPolicy::Off;
     (plan.resources, plan.loss, plan.straggling) = (1, 0, 0);
+    (plan.skew, plan.hints) = (0, HintPlan::default());
     (plan.window, plan.piece, plan.lateness) = (64 * 1024, 0, plan.lateness.min(MILLISECOND / 4));
     (plan.preemption_rarity, plan.pause_rarity) = (0, 0);
     (plan.watchdog_rarity, plan.extension_rarity) = (0, 0);

@@ -5,6 +5,7 @@
 //! says so, and only a node that is asked once more answers with a reset.
 
 use crate::campaign::run;
+use crate::hints::HintPlan;
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
@@ -28,6 +29,7 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     plan.paths = vec![PathPlan { delay: MILLISECOND / 10, jitter: MILLISECOND / 100 }; nodes];
     (plan.resources, plan.ttls, plan.node_timeout) = (1, vec![100], 50 * MILLISECOND);
     (plan.loss, plan.straggling, plan.window, plan.piece) = (0, 0, 64 * 1024, 0);
+    (plan.skew, plan.hints) = (0, HintPlan::default());
     (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
     (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
     plan.is_fenced = false;

@@ -46,8 +46,12 @@ fn breaks(plan: &Plan, rule: &str) -> Option<Plan> {
 /// What there is still to leave out.
 fn size(plan: &Plan) -> u64 {
     let threads: usize = plan.clients.iter().map(|client| client.threads).sum();
-    let knobs = [plan.loss, plan.straggling, plan.piece, plan.preemption_rarity, plan.pause_rarity];
-    let knobs = knobs.iter().filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
+    let hints = &plan.hints;
+    let strays = u64::from(hints.strays.is_some());
+    let hints = [hints.loss, hints.repetition, hints.delay, hints.disorder, strays];
+    let knobs = [plan.loss, plan.straggling, plan.skew, plan.piece, plan.preemption_rarity, plan.pause_rarity];
+    let knobs = knobs.iter().chain(&hints);
+    let knobs = knobs.filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
     (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64 + knobs + plan.resources + plan.fault_time
 }
 
@@ -57,6 +61,12 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
     let mut all: Vec<Simpler> = vec![
         changed(|plan| plan.loss = 0),
         changed(|plan| plan.straggling = 0),
+        changed(|plan| plan.skew = 0),
+        changed(|plan| plan.hints.loss = 0),
+        changed(|plan| plan.hints.repetition = 0),
+        changed(|plan| plan.hints.delay = 0),
+        changed(|plan| plan.hints.disorder = 0),
+        changed(|plan| plan.hints.strays = None),
         changed(|plan| plan.piece = 0),
         changed(|plan| plan.window = 64 * 1024),
         changed(|plan| plan.preemption_rarity = 0),
@@ -128,6 +138,7 @@ fn without_node(plan: &Plan, node: usize) -> Option<Plan> {
         (index - 1) % nodes != node
     });
     other.faults = renumbered(&plan.faults, |(client, to)| (client, place_without(to, node)));
+    other.hints.strays = other.hints.strays.filter(|strays| strays.node < other.nodes.len());
     Some(other)
 }
 

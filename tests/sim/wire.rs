@@ -4,7 +4,8 @@
 //! blocked delivers nothing until it is free, and a connection whose bytes are not acknowledged for long is given up by
 //! the client's system. A connection that is *void* has been forgotten in between: nothing arrives on it any more, and
 //! neither side notices, until a free path answers the client's bytes with a reset. A client that closes a connection
-//! with unread replies, or before they come, resets it: what its system has not sent is discarded.
+//! with unread replies, or before they come, resets it: what its system has not sent is discarded. Where delivery is
+//! skewed, each connection lags behind the others of its node by a time of its own.
 
 mod closing;
 
@@ -16,6 +17,8 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 
 const MICROSECOND: u64 = 1_000;
+/// After about how many messages one way the lag of a connection changes.
+const LASTING_LAG: u64 = 16;
 /// How long a system waits for its bytes to be acknowledged before it gives the connection up.
 const UNACKNOWLEDGED_LIMIT: u64 = 10_000_000_000;
 
@@ -69,6 +72,8 @@ pub(crate) struct Connection {
     was_reset: bool,
     to_node: VecDeque<Parcel>,
     to_client: VecDeque<Parcel>,
+    /// By how much it lags behind other connections of its node at present, to the node and to the client.
+    lag: [u64; 2],
     /// Bytes that were written and have not arrived at the node's machine.
     under_way: usize,
     inbox: VecDeque<u8>,
@@ -110,8 +115,31 @@ impl World {
         delay
     }
 
+    /// What a connection may lag behind: often nothing, often the most.
+    fn lag(&mut self) -> u64 {
+        match self.plan.skew {
+            0 => 0,
+            most => match self.random.below(4) {
+                0 => 0,
+                1 => most,
+                _ => self.random.below(most),
+            },
+        }
+    }
+
+    /// [`delay`](World::delay) of what a connection carries this way. Now and then its lag changes.
+    fn delay_on(&mut self, index: usize, direction: usize) -> u64 {
+        if self.plan.skew > 0 && self.random.once_in(LASTING_LAG) {
+            self.connections[index].lag[direction] = self.lag();
+        }
+        let Connection { client, node, lag, .. } = self.connections[index];
+        self.delay(client, node) + lag[direction]
+    }
+
     pub(crate) fn connect(&mut self, client: usize, node: usize) -> usize {
         let index = self.connections.len();
+        let lag = [self.lag(), self.lag()];
+        self.note_connection(client, node);
         self.connections.push(Connection {
             client,
             node,
@@ -124,6 +152,7 @@ impl World {
             was_reset: false,
             to_node: VecDeque::new(),
             to_client: VecDeque::new(),
+            lag,
             under_way: 0,
             inbox: VecDeque::new(),
             inbox_end: None,
@@ -217,7 +246,7 @@ impl World {
     pub(crate) fn write(&mut self, index: usize, bytes: &[u8]) -> io::Result<usize> {
         let now = self.now;
         let connection = &mut self.connections[index];
-        let (client, node) = (connection.client, connection.node);
+        let client = connection.client;
         match connection.inbox_end {
             _ if self.clients[client].is_gone => return Err(ErrorKind::BrokenPipe.into()),
             Some(End::Reset) => return Err(ErrorKind::ConnectionReset.into()),
@@ -232,7 +261,7 @@ impl World {
         let count = bytes.len().min(room);
         let is_first = connection.to_node.is_empty();
         connection.under_way += count;
-        let due = now + self.delay(client, node);
+        let due = now + self.delay_on(index, 0);
         self.send_to_node(index, due, Content::Bytes(bytes[..count].to_vec()));
         if is_first {
             self.schedule(now + UNACKNOWLEDGED_LIMIT, Event::Unacknowledged { connection: index });
@@ -248,8 +277,7 @@ impl World {
     }
 
     pub(crate) fn send_to_client(&mut self, index: usize, bytes: Vec<u8>, service: u64) {
-        let (client, node) = (self.connections[index].client, self.connections[index].node);
-        let due = self.now + service + self.delay(client, node);
+        let due = self.now + service + self.delay_on(index, 1);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let length = match self.plan.piece {

@@ -17,6 +17,7 @@ use crate::holds;
 use crate::kernel::{self, sleep_until, with};
 use crate::plan::{MILLISECOND, SECOND};
 use crate::random::Random;
+use crate::world::World;
 use std::time::Duration;
 
 /// Longest that a thread holds a lock for its work.
@@ -92,12 +93,13 @@ impl Worker {
         // With a time to live that is shorter than the answers take, one may wait for ever.
         let is_long_enough = ttl * MILLISECOND > node_timeout / 2 + 10 * MILLISECOND;
         let mut patience = None;
+        let has_time = |patience: Option<u64>| is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout);
         let delivered = with(|world| world.delivered());
         let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
         let (what, allowed, result) = match way {
             // Connections may have to be made first, and a fence may take a second round trip.
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
-            1 if is_long_enough => ("lock", None, mutex.lock().map(Some)),
+            1 if is_long_enough => ("lock", None, waiting(resource, None, || mutex.lock().map(Some))),
             2 => {
                 let (cancel, time) = (CancelHandle::new(), self.random.magnitude(10_000, SECOND));
                 let handle = cancel.clone();
@@ -105,14 +107,17 @@ impl Worker {
                     sleep_until(with(|world| world.now) + time);
                     handle.cancel();
                 });
-                ("a wait that is cancelled", None, mutex.lock_cancellable(&cancel).map(Some))
+                let lock = || mutex.lock_cancellable(&cancel).map(Some);
+                ("a wait that is cancelled", None, waiting(resource, None, lock))
             }
             _ => {
                 let time = self.random.magnitude(MILLISECOND, 5 * SECOND);
                 patience = Some(time);
-                ("lock_timeout", Some(time), mutex.lock_timeout(Duration::from_nanos(time)))
+                let lock = || mutex.lock_timeout(Duration::from_nanos(time));
+                ("lock_timeout", Some(time), waiting(resource, patience, lock))
             }
         };
+        with(|world| world.reported_call(what, &result));
         if let Some(allowed) = allowed {
             with(|world| {
                 world.took_time(what, begun, allowed, pauses);
@@ -143,6 +148,8 @@ impl Worker {
                 });
                 if !is_expected {
                     world.violate("errors", format!("{what}: {error}"));
+                } else if error.kind() == ErrorKind::Unavailable && has_time(patience) && world.plan.is_calm() {
+                    world.violate("available", format!("{what}: {error}"));
                 }
             }),
         }
@@ -345,7 +352,8 @@ impl Worker {
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
-            let outcome = mutex().lock_timeout(Duration::from_nanos(left));
+            let outcome = waiting(0, Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
+            with(|world| world.reported_call("lock_timeout", &outcome));
             match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
@@ -382,7 +390,9 @@ impl Worker {
                 return;
             }
             let begun = moment();
-            match mutex().lock_timeout(Duration::from_millis(400)) {
+            let outcome = mutex().lock_timeout(Duration::from_millis(400));
+            with(|world| world.reported_call("lock_timeout", &outcome));
+            match outcome {
                 Ok(Some(guard)) => {
                     let hold = holds::took(0, remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
@@ -395,6 +405,14 @@ impl Worker {
             }
         }
     }
+}
+
+/// A call that waits for so long.
+fn waiting<R>(resource: usize, patience: Option<u64>, call: impl FnOnce() -> R) -> R {
+    with(|world| world.begins_to_wait(resource, patience));
+    let result = call();
+    with(World::ends_waiting);
+    result
 }
 
 /// The lock as this run has it.

@@ -1,5 +1,6 @@
 //! What there is in a simulation: clients, nodes, the connections between them, and what will happen when.
 
+use crate::hints::LateHints;
 use crate::judge::Judge;
 use crate::kernel::Tasks;
 use crate::machine::{Client, Node};
@@ -7,6 +8,7 @@ use crate::observer_rules::Reports;
 use crate::plan::{Fault, Plan};
 use crate::random::Random;
 use crate::trace::Trace;
+use crate::waits::Waits;
 use crate::wire::{Connection, Path};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,6 +22,10 @@ pub(crate) enum Event {
     },
     /// All faults end.
     Heal,
+    /// A message arrives at the connection of a subscriber.
+    Hint {
+        number: u64,
+    },
     /// A silent connection is tried.
     KeepAlive {
         connection: usize,
@@ -28,6 +34,8 @@ pub(crate) enum Event {
     Look {
         is_last: bool,
     },
+    /// A stranger publishes.
+    Stray,
     Strike(usize),
     Timer {
         task: usize,
@@ -81,6 +89,8 @@ pub(crate) struct World {
     pub(crate) paths: Vec<Path>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) judge: Judge,
+    pub(crate) late_hints: LateHints,
+    pub(crate) waits: Waits,
     pub(crate) reports: Reports,
     pub(crate) trace: Trace,
     pub(crate) tasks: Tasks,
@@ -109,6 +119,8 @@ impl World {
             paths,
             connections: Vec::new(),
             judge: Judge::new(&plan),
+            late_hints: LateHints::default(),
+            waits: Waits::default(),
             reports: Reports::default(),
             trace,
             tasks: Tasks::default(),
@@ -123,6 +135,7 @@ impl World {
             world.schedule(world.plan.faults[index].at, Event::Strike(index));
         }
         world.introduce();
+        world.publish_stray();
         world.schedule(world.plan.fault_time, Event::Heal);
         world.schedule(world.plan.first_look(), Event::Look { is_last: false });
         world.schedule(world.plan.end(), Event::Look { is_last: true });
@@ -136,6 +149,13 @@ impl World {
         let clocks: Vec<_> = clients.chain(nodes).filter(|(.., rate)| *rate != 0).collect();
         for (what, index, rate) in clocks {
             self.trace.note(0, || format!("the clock of {what} {index} is {:+.2} % fast", rate as f64 / 10_000.0));
+        }
+        let (skew, hints) = (self.plan.skew, &self.plan.hints);
+        if skew > 0 {
+            self.trace.note(0, || format!("connections of one node lag behind others by up to {} µs", skew / 1_000));
+        }
+        if !hints.is_whole() {
+            self.trace.note(0, || hints.describe());
         }
     }
 
@@ -165,16 +185,19 @@ impl World {
         match event {
             Event::Connected { connection } => self.connected(connection),
             Event::Heal => self.heal(),
+            Event::Hint { number } => self.deliver_late(number),
             Event::KeepAlive { connection } => self.keep_alive(connection),
             Event::Look { is_last } => {
                 self.look_for_leftovers();
                 if is_last {
                     self.look_for_unreported();
+                    self.look_for_waiters();
                     self.finish();
                 }
             }
             Event::Recover { node, serial } => self.recover(node, serial),
             Event::Resume { client } => self.resume(client),
+            Event::Stray => self.publish_stray(),
             Event::Strike(index) => {
                 let Fault { kind, .. } = self.plan.faults[index].clone();
                 if self.has_faults() {

@@ -16,6 +16,17 @@ pub enum WaitLimit {
     WhileAvailable(Duration),
 }
 
+impl WaitLimit {
+    /// For how long to make no attempt at most: there is time for another one.
+    pub(super) fn longest_sleep(self, now: Timestamp) -> Duration {
+        match self {
+            WaitLimit::WhileAvailable(limit) => limit / 2,
+            WaitLimit::Until(deadline) => deadline.since(now) / 2,
+            WaitLimit::Once => Duration::ZERO,
+        }
+    }
+}
+
 /// The parameters of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct AcquireConfig {

@@ -28,6 +28,8 @@ pub struct WaitBounds {
     pub holder: Option<HolderTag>,
     /// Whether the lock has changed hands lately, and no release was announced.
     pub misses_releases: bool,
+    /// Whether the attempt followed what one node had announced in vain again and again.
+    pub is_rumour: bool,
 }
 
 impl WaitBounds {
@@ -38,6 +40,7 @@ impl WaitBounds {
         is_endless: false,
         holder: None,
         misses_releases: false,
+        is_rumour: false,
     };
 }
 
@@ -63,17 +66,18 @@ impl Listening {
         self.has_heard = true;
     }
 
-    /// An attempt was lost. `is_unsettled`: it was made because the lock was free a moment before, or has found no
-    /// holder. Gives whether the lock changes hands unheard.
+    /// An attempt was lost. One that has not asked for the holder says nothing about it. `is_unsettled`: it was made
+    /// because the lock was free a moment before, or has found no holder. Gives whether the lock changes hands unheard.
     pub(super) fn attempted(&mut self, bounds: &WaitBounds, is_unsettled: bool) -> bool {
-        let has_heard = std::mem::take(&mut self.has_heard);
         let is_known = self.holder.is_some() && bounds.holder.is_some();
         let is_same = is_known && self.holder == bounds.holder;
-        let is_unheard = is_known && !is_same && !has_heard;
+        let is_unheard = is_known && !is_same && !self.has_heard;
         self.has_missed = is_unheard && self.was_attentive;
         self.hears_releases = bounds.is_attentive && !bounds.misses_releases && !is_unsettled && !self.has_missed;
-        self.unchanged = if is_same { self.unchanged + 1 } else { 0 };
-        (self.holder, self.was_attentive) = (bounds.holder, bounds.is_attentive);
+        if bounds.holder.is_some() {
+            self.unchanged = if is_same { self.unchanged + 1 } else { 0 };
+            (self.holder, self.was_attentive, self.has_heard) = (bounds.holder, bounds.is_attentive, false);
+        }
         self.has_missed || is_unheard && bounds.misses_releases
     }
 
@@ -145,9 +149,13 @@ mod tests {
     #[test]
     fn a_holder_that_is_not_known_says_nothing() {
         let mut listening = Listening::default();
-        for holder in ["holder one", "", "holder two", "free"] {
+        for (holder, millis) in [("", 250), ("holder one", 250), ("free", 250), ("holder one", 500), ("", 500)] {
             assert!(!listening.attempted(&bounds(holder), false));
-            assert_eq!(delay(&listening, Duration::MAX), MAX);
+            assert_eq!(delay(&listening, Duration::MAX), Duration::from_millis(millis));
         }
+        // A release that was announced before an attempt that has not asked is remembered.
+        listening.announced();
+        assert!(!listening.attempted(&bounds(""), true) && !listening.attempted(&bounds("holder two"), false));
+        assert!(listening.attempted(&bounds("holder three"), false), "unheard");
     }
 }

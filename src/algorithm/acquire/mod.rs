@@ -34,6 +34,7 @@
 
 mod config;
 mod listening;
+mod place;
 
 use super::early_end::EarlyEnd;
 use super::fence::Agreement;
@@ -45,6 +46,7 @@ use super::vote::{Outcome, Tally};
 pub use config::{AcquireConfig, WaitLimit};
 use listening::Listening;
 pub use listening::WaitBounds;
+use place::Place;
 use std::time::Duration;
 
 /// What to do next.
@@ -102,6 +104,8 @@ pub struct Acquire {
     splits: u32,
     /// What is known of the holder, and of its release.
     listening: Listening,
+    /// Its place behind others, if a release was announced since the last attempt.
+    place: Option<Place>,
     /// When a quorum was last available: the start, or the last attempt that a quorum answered in time.
     available_at: Timestamp,
     /// What may end the wait before its time.
@@ -139,6 +143,7 @@ impl Acquire {
             follows_end: false,
             splits: 0,
             listening: Listening::default(),
+            place: None,
             available_at: now,
             early_end: EarlyEnd::default(),
         }
@@ -255,7 +260,7 @@ impl Acquire {
     /// Delays the first attempt, so that so many other programs go first.
     pub fn defer_first_attempt(&mut self, others: u8, now: Timestamp, random: u64) {
         let (short, number) = (short_delay(random), 1 + u32::from(others.max(1)));
-        self.fallback = now.after((short * number).min(self.longest_sleep(now).max(short * 2)));
+        self.fallback = now.after((short * number).min(self.config.wait_limit.longest_sleep(now).max(short * 2)));
         self.state = AcquireState::Waiting { until: self.fallback, last: Verdict::Held };
     }
 
@@ -265,10 +270,12 @@ impl Acquire {
         self.listening.announced();
         let Some(delay) = order.delay(random) else { return self.retry_now(now) };
         self.follows_end = order == WakeOrder::Due;
-        let until = match order.is_after_others() {
-            // The lock passes from hand to hand, and comes here in about that time.
-            true => self.fallback.max(self.available_at.after((delay * 2).min(self.longest_sleep(self.available_at)))),
-            false => until,
+        let until = match order {
+            WakeOrder::After(in_front) => {
+                let longest = self.available_at.after(self.config.wait_limit.longest_sleep(self.available_at));
+                self.fallback.max(Place::announced(&mut self.place, in_front, now).min(longest))
+            }
+            _ => until,
         };
         self.state = AcquireState::Waiting { until: until.min(now.after(delay)), last };
     }
@@ -343,6 +350,7 @@ impl Acquire {
     ) {
         self.attempts = self.attempts.saturating_add(1);
         self.attempt_time = now.steady.since(t0.steady);
+        self.place = None;
         let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {
             Outcome::Won if lease.is_valid(now.lease) => {
@@ -351,12 +359,16 @@ impl Acquire {
             }
             _ => self.verdict_on_loss(outcome, t0.steady),
         };
-        self.held = lost == Verdict::Held;
+        let was_held = std::mem::replace(&mut self.held, lost == Verdict::Held);
         if self.held {
             self.available_at = now.steady;
+        } else if let (true, WaitLimit::WhileAvailable(limit)) = (was_held, self.config.wait_limit) {
+            // For as long as the waiter slept, no quorum was asked. Half of the limit is left for further attempts.
+            let unanswered = t0.steady.since(self.available_at);
+            self.available_at = self.available_at.after(unanswered.saturating_sub(limit / 2));
         }
         self.early_end.note_key(self.held && self.bounds.is_endless, now.steady);
-        let followed_end = std::mem::take(&mut self.follows_end);
+        let followed_end = std::mem::take(&mut self.follows_end) && !self.bounds.is_rumour;
         // Attempts that share the nodes separate if their delays differ by more than an attempt lasts.
         self.splits = if is_split && followed_end { self.splits + 1 } else { 0 };
         if is_split {
@@ -382,17 +394,12 @@ impl Acquire {
         matches!(self.config.wait_limit, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
-    /// For how long to make no attempt at most: there is time for another one.
-    fn longest_sleep(&self, now: Timestamp) -> Duration {
-        match self.config.wait_limit {
-            WaitLimit::WhileAvailable(limit) => limit / 2,
-            WaitLimit::Until(deadline) => deadline.since(now) / 2,
-            WaitLimit::Once => Duration::ZERO,
-        }
-    }
-
     fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
-        let longest = self.longest_sleep(now);
+        let longest = match self.config.wait_limit {
+            _ if lost != Verdict::Held => Duration::ZERO,
+            WaitLimit::WhileAvailable(_) => Duration::MAX,
+            limit => limit.longest_sleep(now),
+        };
         let mut delay = self.listening.delay(&mut self.config.backoff, longest, random);
         if self.splits > 0 {
             // The lock was free a moment ago, and no release will be announced: the attempts undo each other.

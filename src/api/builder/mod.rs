@@ -1,19 +1,26 @@
 //! The settings of a client, checked when it is built.
 
+mod checks;
+mod label;
+mod transports;
+pub(crate) mod variables;
+
 use crate::algorithm::backoff::Backoff;
 use crate::algorithm::lease::MAX_TTL;
-use crate::algorithm::node::MAX_NODES;
 use crate::algorithm::quarantine::{Quarantine, RestartPolicy};
 use crate::algorithm::time::Clock;
 use crate::api::client::{Client, Settings};
+use crate::api::label::Label;
 use crate::api::node::Node;
 use crate::api::redlock::Redlock;
 use crate::engine::calls::{Engine, EngineConfig};
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::metrics::counters::Counters;
 use crate::events::observer::Observer;
 use crate::events::report::Reporter;
 use crate::os::clock::SystemClock;
 use crate::os::fork::ForkEpoch;
+use crate::os::transport::TransportConfig;
 use crate::protocol::endpoint::Endpoint;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,19 +30,18 @@ use std::time::Duration;
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Part of a time to live that clocks may disagree by, by default: one in a hundred.
 const DRIFT_FACTOR: f64 = 0.01;
+/// Time to live of a lock that names none.
+const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const RETRY_MIN: Duration = Duration::from_millis(2);
 const RETRY_MAX: Duration = Duration::from_millis(250);
 /// Time to poll without sleeping, by default: about what servers on the same machine or in the same rack take.
 const SPIN: Duration = Duration::from_micros(100);
-const LONGEST_SPIN: Duration = Duration::from_millis(10);
 /// How long a fenced lock's key is kept, by default: far longer than clocks of machines disagree by.
 const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks
 /// disagree.
 const FENCE_MARGIN: Duration = Duration::from_secs(120);
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
-/// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
-const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
 ///
@@ -80,12 +86,17 @@ pub struct Builder {
     retry_max: Duration,
     unavailable_after: Duration,
     max_ttl: Duration,
+    ttl: Duration,
+    label: Option<Label>,
     restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
     spin: Duration,
     release_notifications: bool,
     observers: Vec<Arc<dyn Observer>>,
+    #[cfg(feature = "tls")]
+    tls: crate::api::tls::Tls,
+    counters: Option<Counters>,
 }
 
 impl Redlock {
@@ -106,21 +117,27 @@ impl Builder {
             retry_max: RETRY_MAX,
             unavailable_after: UNAVAILABLE_AFTER,
             max_ttl: MAX_TTL,
+            ttl: DEFAULT_TTL,
+            label: None,
             restart_policy: RestartPolicy::default(),
             durable: false,
             fence_retention: FENCE_RETENTION,
             spin: SPIN,
             release_notifications: true,
             observers: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: Default::default(),
+            counters: None,
         }
     }
 
     /// Adds a node: an independent Redis or Valkey master, by its URL, or a [`Node`] of which more is declared.
     ///
     /// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]path[?db=database]`; user, password
-    /// and path may be percent-encoded, and a password without a user is written `redis://:password@host`. The port is
-    /// 6379 unless it is named. `valkey://` means the same as `redis://`. `?durable=true` declares the node
-    /// [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`; no other parameter is known.
+    /// and path may be percent-encoded; a password without a user is written `redis://:password@host`. The port is 6379
+    /// unless it is named. `valkey://` is `redis://`, and `rediss://` is TLS (feature `tls`). `?durable=true` declares
+    /// the node [`durable`](Node::durable), in a `unix://` URL also as `?db=2&durable=true`. No other parameter is
+    /// known.
     ///
     /// Every client of a lock must name the same nodes, and the same database of each. Three or five make a sound
     /// quorum; one makes the single-instance lock, which is as available as that one server. The limit is 64.
@@ -183,6 +200,13 @@ impl Builder {
     #[must_use]
     pub fn unavailable_after(mut self, time: Duration) -> Builder {
         self.unavailable_after = time;
+        self
+    }
+
+    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Builder {
+        self.ttl = ttl;
         self
     }
 
@@ -317,6 +341,24 @@ impl Builder {
         self
     }
 
+    /// The roots that certificates of `rediss://` nodes are checked against, and a client certificate. Default: the
+    /// roots of the system with the feature `tls-native-roots`, otherwise none. See [`Tls`](crate::Tls).
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    #[must_use]
+    pub fn tls(mut self, tls: crate::Tls) -> Builder {
+        self.tls = tls;
+        self
+    }
+
+    /// Counts what the client does, for a metrics server: see [`metrics`](crate::metrics). Default: nothing is counted.
+    /// Replaces earlier counters. An observer of events need not be added for it.
+    #[must_use]
+    pub fn counters(mut self, counters: &Counters) -> Builder {
+        self.counters = Some(counters.clone());
+        self
+    }
+
     /// Builds the client. This connects to no node, and does not fail because one is down.
     ///
     /// # Errors
@@ -331,17 +373,22 @@ impl Builder {
     pub(crate) fn build_on(self, clock: Arc<dyn Clock>) -> Result<Redlock> {
         let endpoints = self.endpoints()?;
         self.check()?;
+        let label = self.checked_label()?;
+        let transports = self.transports(&endpoints)?;
         let nodes: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-        let report = Reporter::new(self.observers.clone(), &nodes, &self.prefix);
+        let report = Reporter::new(self.observers.clone(), self.counters.clone(), &nodes, &self.prefix);
         let created_in = ForkEpoch::current().map_err(|error| Error::system("register a fork handler", &error))?;
         let declared =
             |(node, endpoint): (&Node, &Endpoint)| node.durable.or(endpoint.durable()).unwrap_or(self.durable);
         let durable: Vec<bool> = self.nodes.iter().zip(&endpoints).map(declared).collect();
-        let record = |(endpoint, &durable): (Endpoint, &bool)| {
+        let record = |((endpoint, transport), &durable): ((Endpoint, TransportConfig), &bool)| {
             let quarantine = Quarantine::new(self.restart_policy, self.max_ttl);
-            if durable { (endpoint.check_durability(), quarantine.declared_durable()) } else { (endpoint, quarantine) }
+            match durable {
+                true => (endpoint.check_durability(), transport, quarantine.declared_durable()),
+                false => (endpoint, transport, quarantine),
+            }
         };
-        let records = endpoints.into_iter().zip(&durable).map(record).collect();
+        let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
         let config = EngineConfig {
             spin: self.spin,
             release_notifications: self.release_notifications,
@@ -350,7 +397,7 @@ impl Builder {
         };
         let engine = Engine::new(records, self.node_timeout, clock, config)
             .map_err(|error| Error::system("open a descriptor", &error))?;
-        Ok(Redlock::new(Client::new(
+        let client = Client::new(
             engine,
             Settings {
                 nodes,
@@ -361,53 +408,17 @@ impl Builder {
                 backoff: Backoff::new(self.retry_min, self.retry_max),
                 unavailable_after: self.unavailable_after,
                 max_ttl: self.max_ttl,
+                ttl: self.ttl,
+                label,
             },
             report,
             created_in,
-        )))
-    }
-
-    fn endpoints(&self) -> Result<Vec<Endpoint>> {
-        if self.nodes.is_empty() {
-            return Err(config("no node: name at least one with Builder::node"));
+        );
+        if let Some(counters) = self.counters {
+            let weak = client.downgrade();
+            counters.watch_nodes(move || Some(Redlock::new(weak.upgrade()?).samples()));
         }
-        if self.nodes.len() > MAX_NODES {
-            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
-        }
-        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
-        for (index, node) in self.nodes.iter().enumerate() {
-            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
-            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
-                return Err(config(format!(
-                    "node {index} is node {first} again ({endpoint}): one server has one vote"
-                )));
-            }
-            endpoints.push(endpoint);
-        }
-        Ok(endpoints)
-    }
-
-    fn check(&self) -> Result<()> {
-        let millisecond = Duration::from_millis(1);
-        if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
-            return Err(config("node_timeout must be at least 1 ms"));
-        }
-        if !(0.0..1.0).contains(&self.drift_factor) {
-            return Err(config("drift_factor must be at least 0 and less than 1"));
-        }
-        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST_SETTING {
-            return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
-        }
-        if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
-            return Err(config("max_ttl must be between 1 ms and 366 days"));
-        }
-        if self.fence_retention > LONGEST_SETTING {
-            return Err(config("fence_retention must be at most 366 days"));
-        }
-        if self.spin > LONGEST_SPIN {
-            return Err(config("spin must be at most 10 ms"));
-        }
-        Ok(())
+        Ok(Redlock::new(client))
     }
 }
 

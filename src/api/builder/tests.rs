@@ -27,6 +27,9 @@ fn unusable_settings_are_refused_by_name() {
         (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
+        (one().label(""), "label must be"),
+        (one().label("two words"), "label must be"),
+        (one().label("l".repeat(65)), "label must be"),
         (one().fence_retention(Duration::MAX), "fence_retention"),
     ];
     for (builder, words) in table {

@@ -1,11 +1,13 @@
 //! A held lock: how long it is valid, and how it is extended, released and detached.
 
 mod ensure;
+mod standing;
+mod watching;
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::time::LeaseTime;
+use crate::algorithm::time::{LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::api::lease::Lease;
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
@@ -54,6 +56,8 @@ pub struct MutexGuard {
     /// The longest time to live that any node may have been asked for, in milliseconds.
     longest: NonZeroU64,
     watched: OnceLock<Arc<WatchedLock>>,
+    /// Until when the lock stands, however early it is released.
+    stands_until: LeaseTime,
 }
 
 impl MutexGuard {
@@ -66,7 +70,16 @@ impl MutexGuard {
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
         let longest = ttl.longest();
-        MutexGuard { client, key, claim, lease, held_for: Some(longest), longest, watched }
+        MutexGuard {
+            client,
+            key,
+            claim,
+            lease,
+            held_for: Some(longest),
+            longest,
+            watched,
+            stands_until: LeaseTime::ORIGIN,
+        }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
@@ -126,11 +139,14 @@ impl MutexGuard {
         let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
+        let claim = self.released_at(claim, now.lease);
         let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
             self.held_for = None;
             client.queues().release(key, HoldId::of(&claim.token), now.steady);
         });
-        let context = ReleaseContext { key: Arc::clone(&self.key), was_valid, loss_reported };
+        let held = self.held_at(now);
+        let (key, class) = (Arc::clone(&self.key), None);
+        let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
             self.client.unavailable("confirm the release of", self.resource(), self.client.unavailability(&count))
@@ -180,8 +196,9 @@ impl MutexGuard {
                 ExtendOutcome::Failed(causes)
             }
             ExtendResult::Lost(reason) => {
+                report.extension_lost(&self.key, false);
                 if is_reported_here {
-                    report.lost(&self.key, reason);
+                    report.lost(&self.key, reason, self.held_at(now));
                 }
                 ExtendOutcome::Lost
             }
@@ -281,20 +298,10 @@ impl MutexGuard {
         // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
         if !client.is_inherited() {
             client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
+            client.report().detached(&self.key);
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
         Lease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
-    }
-
-    /// Watches the lock, so that its loss is signalled.
-    fn watch(&self) -> Result<&Arc<WatchedLock>> {
-        self.client.check_process()?;
-        if let Some(watched) = self.watched.get() {
-            return Ok(watched);
-        }
-        self.client.start_watchdog_thread()?;
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, None);
-        Ok(self.watched.get_or_init(watch))
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> ExtendResult {
@@ -373,6 +380,11 @@ impl MutexGuard {
         }
     }
 
+    /// How long the lock has been held.
+    fn held_at(&self, now: Readings) -> Duration {
+        now.steady.since(self.claim.t0.steady)
+    }
+
     /// For how long the key can live on any node from now on.
     fn key_lasts(&self) -> Duration {
         Duration::from_millis(self.longest.get())
@@ -417,15 +429,11 @@ impl Drop for MutexGuard {
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
-        let context = client.report().is_observed().then(|| ReleaseContext {
-            key: Arc::clone(key),
-            was_valid,
-            loss_reported: loss_reported || is_loss_found,
-        });
-        client.engine().post_release(key, &claim, self.key_lasts(), now.steady, context);
+        let context = client.report().dropped(key, (was_valid, loss_reported || is_loss_found), self.held_at(now));
+        client.engine().post_release(key, &self.released_at(claim, now.lease), self.key_lasts(), now.steady, context);
         client.queues().release(key, HoldId::of(&claim.token), now.steady);
         if is_loss_found {
-            client.report().without_queued().lost(key, LossReason::LeaseEnded);
+            client.report().without_queued().lost(key, LossReason::LeaseEnded, self.held_at(now));
         }
         client.report().deliver_queued();
     }

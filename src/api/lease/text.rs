@@ -7,13 +7,16 @@
 //!                                time to live, milliseconds
 //! ```
 //!
+//! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands before the token.
+//!
 //! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a
-//! file would mind: what the key has besides letters, digits and `-._~/` is percent-encoded. There is exactly one text
-//! for a lease, and reading is strict: a text that was cut short or put together wrongly is refused, not guessed at.
-//! The token stands last, because its length is known: no beginning of a text is a text. What is refused is never
-//! quoted.
+//! file would mind: what the key and the label have besides letters, digits and `-._~/` is percent-encoded. There is
+//! exactly one text for a lease, and reading is strict: a text that was cut short or put together wrongly is refused,
+//! not guessed at. The token stands last, because its length is known: no beginning of a text is a text. What is
+//! refused is never quoted.
 
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::events::error::{Error, ErrorKind, Result};
 use std::fmt;
@@ -21,9 +24,12 @@ use std::sync::Arc;
 
 /// What every version begins with.
 const NAME: &str = "quorumlock-lease";
-/// The version that is written of a plain lock, and of a fenced one. They are the only ones that are read.
+/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels. They
+/// are the only ones that are read.
 const PLAIN: &str = "1";
 const FENCED: &str = "2";
+const PLAIN_LABELLED: &str = "3";
+const FENCED_LABELLED: &str = "4";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -70,10 +76,19 @@ pub(super) struct LeaseContent {
 
 impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
-        let version = if self.fence.is_some() { FENCED } else { PLAIN };
+        let label = self.token.label().as_str();
+        let version = match (self.fence.is_some(), label.is_some()) {
+            (false, false) => PLAIN,
+            (true, false) => FENCED,
+            (false, true) => PLAIN_LABELLED,
+            (true, true) => FENCED_LABELLED,
+        };
         let mut text = format!("{NAME}:{version}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
         if let Some(fence) = self.fence {
             text += &format!("{fence}:");
+        }
+        if let Some(label) = label {
+            text += &format!("{}:", encoded(label));
         }
         let digits = self.token.digits();
         // The token is not left behind where the text has moved from.
@@ -89,9 +104,11 @@ impl LeaseContent {
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
         }
-        let is_fenced = match fields.next() {
-            Some(PLAIN) => false,
-            Some(FENCED) => true,
+        let (is_fenced, is_labelled) = match fields.next() {
+            Some(PLAIN) => (false, false),
+            Some(FENCED) => (true, false),
+            Some(PLAIN_LABELLED) => (false, true),
+            Some(FENCED_LABELLED) => (true, true),
             Some(other) if number(other).is_some() => {
                 return Err(refusal("the text of a lease, but in a version that is not known here"));
             }
@@ -100,6 +117,7 @@ impl LeaseContent {
         let mut field = || fields.next().unwrap_or_default();
         let (key, ttl, end) = (field(), field(), field());
         let fence = is_fenced.then(&mut field);
+        let label = is_labelled.then(&mut field);
         let token = field();
         if fields.next().is_some() {
             return Err(refusal("more than the text of a lease"));
@@ -115,7 +133,11 @@ impl LeaseContent {
                 .map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")))
                 .transpose()?,
             token: OwnerToken::from_digits(token.as_bytes())
-                .ok_or_else(damaged("a damaged text of a lease: its owner token"))?,
+                .ok_or_else(damaged("a damaged text of a lease: its owner token"))?
+                .labelled(match label {
+                    None => HolderLabel::NONE,
+                    Some(label) => label_of(label).ok_or_else(damaged("a damaged text of a lease: its label"))?,
+                }),
         })
     }
 }
@@ -133,6 +155,10 @@ fn number(field: &str) -> Option<u64> {
 /// A fence as servers give them out.
 fn token_of(field: &str) -> Option<FencingToken> {
     number(field).filter(|number| *number > 0).map(FencingToken::from).filter(|fence| *fence <= FencingToken::GREATEST)
+}
+
+fn label_of(field: &str) -> Option<HolderLabel> {
+    HolderLabel::new(decoded(field)?.as_bytes())
 }
 
 fn is_plain(byte: u8) -> bool {
@@ -153,7 +179,7 @@ fn encoded(key: &str) -> String {
     encoded
 }
 
-/// The key that is encoded so, if there is one.
+/// The key or label that is encoded so, if there is one.
 fn decoded(field: &str) -> Option<String> {
     let mut key = Vec::with_capacity(field.len());
     let mut bytes = field.bytes();
@@ -181,6 +207,11 @@ mod tests {
         "a70000000000000000000000000000000000000f"
     );
 
+    const LABELLED_TEXT: &str = concat!(
+        "quorumlock-lease:3:orders/42:10000:1709210096789:billing%40host7/4711:",
+        "a70000000000000000000000000000000000000f"
+    );
+
     fn message(text: &str) -> String {
         let error = LeaseContent::from_text(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
@@ -199,6 +230,9 @@ mod tests {
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
         assert_eq!((&*content.key, content.fence), ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into())));
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
+        let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
+        assert_eq!(content.token.label().as_str(), Some("billing@host7/4711"));
+        assert_eq!(content.to_text().expose(), LABELLED_TEXT);
     }
 
     #[test]
@@ -214,9 +248,13 @@ mod tests {
             (with("lease", "Lease"), "not the text"),
             (with(":1:", ":one:"), "not the text"),
             (with(":1:", ":01:"), "not the text"),
-            (with(":1:", ":3:"), "a version that is not known"),
-            ("quorumlock-lease:3".to_owned(), "a version that is not known"),
+            (with(":1:", ":5:"), "a version that is not known"),
+            ("quorumlock-lease:5".to_owned(), "a version that is not known"),
             (with(":1:", ":2:"), "its fence"),
+            (with(":1:", ":3:"), "its owner token"),
+            (LABELLED_TEXT.replace(":3:", ":1:"), "more than"),
+            (LABELLED_TEXT.replace("%40", "%20"), "its label"),
+            (LABELLED_TEXT.replace("billing", &"b".repeat(60)), "its label"),
             (FENCED_TEXT.replace(":2:", ":1:"), "more than"),
             (FENCED_TEXT.replace(":1709210086789000:", ":9007199254740992:"), "its fence"),
             (FENCED_TEXT.replace(":1709210086789000:", ":0:"), "its fence"),
@@ -249,7 +287,7 @@ mod tests {
 
     #[test]
     fn no_beginning_of_a_text_is_a_text() {
-        for text in [TEXT, FENCED_TEXT] {
+        for text in [TEXT, FENCED_TEXT, LABELLED_TEXT] {
             assert!((0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err()));
         }
     }
@@ -262,7 +300,8 @@ mod tests {
         let fences = [None, Some(1), Some(FencingToken::GREATEST.get())].map(|fence| fence.map(FencingToken::from));
         for (key, fence) in keys.iter().flat_map(|key| fences.map(|fence| (key, fence))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {
-                let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]);
+                let label = HolderLabel::new(&[entropy]).unwrap_or(HolderLabel::NONE);
+                let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
                 let content = LeaseContent { key: key.as_str().into(), ttl_millis, end_millis, fence, token };
                 let text = content.to_text();
                 assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
@@ -277,7 +316,9 @@ mod tests {
         let others =
             ["", "0", "1", "9", "a", "A", "%", "%4", "%41", "%3A", "%c3%a9", ":", "::", "é", "\n", " ", "-", "~"];
         let mut read = 0;
-        for (whole, other) in [TEXT, FENCED_TEXT].into_iter().flat_map(|whole| others.map(|other| (whole, other))) {
+        for (whole, other) in
+            [TEXT, FENCED_TEXT, LABELLED_TEXT].into_iter().flat_map(|whole| others.map(|other| (whole, other)))
+        {
             for (at, length) in (0..whole.len()).flat_map(|at| (0..4).map(move |length| (at, length))) {
                 let text = format!("{}{other}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);
                 if let Ok(content) = LeaseContent::from_text(&text) {

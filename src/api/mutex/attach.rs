@@ -70,6 +70,7 @@ impl Mutex {
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
         let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), watched);
+        client.report().attached(key);
         client.report().deliver_queued();
         Ok(guard)
     }

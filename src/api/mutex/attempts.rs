@@ -2,6 +2,7 @@
 //!
 //! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step.
 
+use super::account::CallAccount;
 use super::call::LockCall;
 use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict};
@@ -12,16 +13,18 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
-use crate::engine::calls::{AttemptRecord, RoundResult, WakeReason};
+use crate::engine::calls::{AttemptRecord, RoundResult};
 use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
+use crate::engine::wait_registry::WakeReason;
 use crate::events::error::{Error, Result};
 use crate::os::{clock, entropy};
 use getrandom::SysRng;
 use std::sync::Arc;
 
 /// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
-pub(super) struct Attempts<'a> {
+pub(super) struct Attempts<'a, 'm> {
     call: LockCall<'a>,
+    account: &'a mut CallAccount<'m>,
     wait: &'a Wait,
     machine: Acquire,
     /// The last attempt, with the result of its last round.
@@ -37,9 +40,14 @@ pub(super) struct Attempts<'a> {
     ticket: Option<QueueTicket<'a>>,
 }
 
-impl<'a> Attempts<'a> {
+impl<'a, 'm> Attempts<'a, 'm> {
     /// Begins with a first attempt. A call without a ticket does not wait.
-    pub(super) fn new(call: LockCall<'a>, ticket: Option<QueueTicket<'a>>, wait: &'a Wait) -> Attempts<'a> {
+    pub(super) fn new(
+        call: LockCall<'a>,
+        ticket: Option<QueueTicket<'a>>,
+        wait: &'a Wait,
+        account: &'a mut CallAccount<'m>,
+    ) -> Attempts<'a, 'm> {
         let LockCall { client, key, ttl, called_at, started, .. } = call;
         let settings = client.settings();
         let config = AcquireConfig {
@@ -69,6 +77,7 @@ impl<'a> Attempts<'a> {
         }
         Attempts {
             call,
+            account,
             wait,
             machine,
             last: None,
@@ -95,11 +104,11 @@ impl<'a> Attempts<'a> {
                 Output::Undo(nodes) => self.undo(nodes),
                 Output::Wait(until) => {
                     if !self.wait_for_release(until) {
-                        return Ok(None);
+                        return Ok(self.held());
                     }
                 }
                 Output::Done(Verdict::Acquired(validity)) => return Ok(self.acquired(validity)),
-                Output::Done(Verdict::Held) => return Ok(None),
+                Output::Done(Verdict::Held) => return Ok(self.held()),
                 Output::Done(verdict) => return Err(self.failed(verdict)),
             }
         }
@@ -111,11 +120,12 @@ impl<'a> Attempts<'a> {
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let floor = self.call.is_fenced.then(wall_clock);
-        let lease = (draw()?, self.call.ttl.millis(), floor);
+        let token = draw()?.labelled(self.call.client.settings().label);
+        let lease = (token, self.call.ttl.millis(), floor);
         let (record, result) = engine.acquire(self.call.key, lease, listener, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
-        if let Some(waiter) = &self.waiter {
+        if let Some(waiter) = &mut self.waiter {
             self.machine.set_wait_bounds(waiter.bounds(&result));
         }
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
@@ -157,6 +167,7 @@ impl<'a> Attempts<'a> {
                 ticket.note_unavailable(Unavailability { quorum_impossible_since, ..found });
             }
         }
+        self.account.attempts = self.machine.attempts();
         self.is_loss_unreported = self.machine.is_lost();
         (self.last, self.round_trips) = (Some((record, result)), round_trips);
     }
@@ -182,6 +193,7 @@ impl<'a> Attempts<'a> {
     /// wait.
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
         let Some(ticket) = &self.ticket else { return false };
+        self.account.begin_to_wait();
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
         let subscribes = machine.has_time_to_listen(self.now.steady);
         let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (self.call.key, subscribes));
@@ -191,8 +203,8 @@ impl<'a> Attempts<'a> {
             WaitEnd::Cancelled => machine.cancelled(),
             WaitEnd::Woken(WakeReason::Released(order)) => machine.released(order, now, random()),
             // Before the first attempt there was no release to miss.
-            WaitEnd::Woken(WakeReason::Subscribed) if machine.attempts() == 0 => {}
-            WaitEnd::Woken(WakeReason::Subscribed) | WaitEnd::TimedOut => machine.woken(now),
+            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) if machine.attempts() == 0 => {}
+            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) | WaitEnd::TimedOut => machine.woken(now),
             WaitEnd::Woken(WakeReason::Interrupted) => machine.retry_now(now),
         }
         true
@@ -213,10 +225,18 @@ impl<'a> Attempts<'a> {
                 client.watchdog_thread().watch(key, &record, validity, Some(extension))
             });
             MutexGuard::new(client.clone(), Arc::clone(key), record, (validity, ttl), watched)
+                .standing_at_least(self.call.at_least)
         });
         let waited = self.now.steady.since(called_at.steady);
-        client.report().acquired(key, waited, (self.machine.attempts(), self.round_trips));
+        let tries = (self.machine.attempts(), self.round_trips);
+        client.report().acquired(key, waited, tries, self.account.has_waited());
         guard
+    }
+
+    /// The lock is held by another client.
+    fn held(self) -> Option<MutexGuard> {
+        self.account.faults = self.last.map_or_else(Vec::new, |(_, result)| result.faults);
+        None
     }
 
     /// The error of a call that found neither that the lock is its own nor that it is held.
@@ -231,7 +251,10 @@ impl<'a> Attempts<'a> {
                 client.report().key_without_expiry(key, nodes);
                 client.no_expiry(key, nodes)
             }
-            Verdict::TooLate => Error::too_late(resource, ttl.duration()),
+            Verdict::TooLate => {
+                self.account.is_too_late = true;
+                Error::too_late(resource, ttl.duration())
+            }
             Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => {
                 let found = result.map(|result| client.unavailability(&result)).unwrap_or_default();
                 client.unavailable("lock", resource, found)

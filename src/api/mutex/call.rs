@@ -7,6 +7,7 @@ use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One call that wants a lock.
 #[derive(Clone, Copy)]
@@ -16,6 +17,7 @@ pub(super) struct LockCall<'m> {
     pub(super) ttl: Ttl,
     pub(super) watchdog: Option<&'m Watchdog>,
     pub(super) is_fenced: bool,
+    pub(super) at_least: Duration,
     pub(super) limit: WaitLimit,
     pub(super) called_at: Readings,
     /// The time from which the wait for an available quorum counts.

@@ -37,6 +37,12 @@ impl FencedMutex {
         FencedMutex(self.0.watchdog(watchdog))
     }
 
+    /// As [`Mutex::at_least`].
+    #[must_use]
+    pub fn at_least(self, time: Duration) -> FencedMutex {
+        FencedMutex(self.0.at_least(time))
+    }
+
     /// Takes the lock, as [`Mutex::lock`].
     ///
     /// ```

@@ -1,11 +1,13 @@
 //! The lock of one resource, and the ways to take it.
 
+mod account;
 mod attach;
 mod attempts;
 mod call;
 mod cancellable;
 mod fenced;
 pub(crate) mod fenced_mutex;
+pub(crate) mod holder;
 mod queueing;
 mod waiter;
 
@@ -17,6 +19,8 @@ use crate::api::guard::MutexGuard;
 use crate::api::wait::{Limit, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::event::GaveUpReason;
+use account::CallAccount;
 use attempts::Attempts;
 use call::LockCall;
 use queueing::Queued;
@@ -24,15 +28,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time to live of a lock that names none.
-const DEFAULT_TTL: Duration = Duration::from_secs(10);
 /// Longest resource name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
 const MAX_RESOURCE: usize = 4096;
 
 /// The lock of one resource.
 ///
 /// Locking gives a [`MutexGuard`]. While that is held and its lease lasts, no other client that follows the protocol
-/// gets one. The lock is not reentrant: a thread that locks what it holds waits for itself, until the lease ends.
+/// gets one. A thread that locks what it holds waits for itself, until the lease ends, unless the lock is
+/// [`reentrant`](Mutex::reentrant).
 ///
 /// Threads that share a client and wait for the same resource queue up in their order, and only the head of the queue
 /// asks the servers (rule 3.4). [`try_lock`](Mutex::try_lock) does not queue up.
@@ -45,16 +48,18 @@ pub struct Mutex {
     ttl: Duration,
     watchdog: Option<Watchdog>,
     is_fenced: bool,
+    at_least: Duration,
 }
 
 impl Mutex {
     pub(crate) fn new(client: Client, resource: &str) -> Mutex {
         let key = format!("{}{resource}", client.settings().prefix).into();
-        Mutex { client, key, ttl: DEFAULT_TTL, watchdog: None, is_fenced: false }
+        let ttl = client.settings().ttl;
+        Mutex { client, key, ttl, watchdog: None, is_fenced: false, at_least: Duration::ZERO }
     }
 
     /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
-    /// has crashed. Default: 10 s (rule 4.2).
+    /// has crashed. Default: that of the [client](crate::Builder::ttl), 10 s (rule 4.2).
     ///
     /// Choose it longer than the work takes, with room for a slow day, or let a [`watchdog`](Mutex::watchdog) extend
     /// it. At least 1 ms and more than the allowance for clock drift, at most
@@ -87,6 +92,35 @@ impl Mutex {
     #[must_use]
     pub fn watchdog(mut self, watchdog: Watchdog) -> Mutex {
         self.watchdog = Some(watchdog);
+        self
+    }
+
+    /// Lets the lock stand for at least this long from when it was taken, however early it is released: for a short job
+    /// that several machines start at nearly the same time, by clocks that differ. Default: zero. At most
+    /// [`Builder::max_ttl`](crate::Builder::max_ttl). The nodes count the time by their own clocks, which may run faster
+    /// by [`Builder::drift_factor`](crate::Builder::drift_factor).
+    ///
+    /// A release that comes earlier, by [`unlock`](MutexGuard::unlock) or a drop, does not free the lock. It sets the
+    /// end of the lock to that time on the nodes, and no watchdog extends it any more.
+    /// [`Released`](crate::ReleaseOutcome::Released) then says that a quorum of nodes has done so. A node that does not
+    /// get the release keeps the lock until its time to live, and so does every node if the program crashes: choose a
+    /// [`ttl`](Mutex::ttl) that is no shorter. A lease that is [detached](MutexGuard::detach) keeps no such time.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use std::time::Duration;
+    ///
+    /// // Each machine of several runs this at midnight by its own clock.
+    /// let nightly = redlock.mutex("nightly/2024-02-29").at_least(Duration::from_secs(30));
+    /// let guard = nightly.try_lock()?.expect("this machine is the first");
+    /// guard.unlock()?;
+    /// assert!(nightly.try_lock()?.is_none(), "the job is done, and no other machine does it again");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn at_least(mut self, time: Duration) -> Mutex {
+        self.at_least = time;
         self
     }
 
@@ -136,8 +170,12 @@ impl Mutex {
     /// [`Entropy`](ErrorKind::Entropy); [`Forked`](ErrorKind::Forked).
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
-        let call = self.call(WaitLimit::Once, self.client.engine().readings())?;
-        Attempts::new(call, None, &Wait::forever()).run()
+        let called_at = self.client.engine().readings();
+        let mut account = CallAccount::open(&self.client, &self.key, called_at);
+        let call = self.call(WaitLimit::Once, called_at);
+        let result = call.and_then(|call| Attempts::new(call, None, &Wait::forever(), &mut account).run());
+        account.close(&result, GaveUpReason::Held);
+        result
     }
 
     /// Takes the lock, waiting for at most this long; zero is one attempt, as by [`try_lock`](Mutex::try_lock). `None`
@@ -217,10 +255,22 @@ impl Mutex {
                 WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
             }
         };
-        let mut call = self.call(limit, called_at)?;
-        let (ticket, position) = self.client.queues().join(&self.key, called_at);
-        match queueing::wait_in_queue(&mut call, &ticket, position, wait)? {
-            Queued::Head => Attempts::new(call, Some(ticket), wait).run(),
+        let mut account = CallAccount::open(&self.client, &self.key, called_at);
+        let result = self.call(limit, called_at).and_then(|call| self.take_in_turn(call, wait, &mut account));
+        account.close(&result, GaveUpReason::TimedOut);
+        result
+    }
+
+    /// Waits to be first among the threads of this client, and then for the lock.
+    fn take_in_turn<'m>(
+        &'m self,
+        mut call: LockCall<'m>,
+        wait: &Wait,
+        account: &mut CallAccount<'m>,
+    ) -> Result<Option<MutexGuard>> {
+        let (ticket, position) = self.client.queues().join(&self.key, call.called_at);
+        match queueing::wait_in_queue(&mut call, (&ticket, position), wait, account)? {
+            Queued::Head => Attempts::new(call, Some(ticket), wait, account).run(),
             Queued::OutOfTime(None) => Ok(None),
             Queued::OutOfTime(Some(cause)) => Err(self.client.unavailable("lock", self.resource(), cause)),
         }
@@ -228,35 +278,48 @@ impl Mutex {
 
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
-        let Mutex { client, key, watchdog, is_fenced, .. } = self;
+        let &Mutex { ref client, ref key, ref watchdog, is_fenced, at_least, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
-        Ok(LockCall {
-            client,
-            key,
-            ttl,
-            watchdog,
-            is_fenced: *is_fenced,
-            limit,
-            called_at,
-            started,
-            is_handed_on: false,
-        })
+        Ok(LockCall { client, key, ttl, watchdog, is_fenced, at_least, limit, called_at, started, is_handed_on: false })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    pub(crate) fn time_to_live(&self) -> Duration {
+        self.ttl
+    }
+
+    pub(crate) fn automatic_extension(&self) -> Option<&Watchdog> {
+        self.watchdog.as_ref()
     }
 
     /// Checks the name and the times, and starts the thread of the watchdog if there is to be one.
-    fn prepare(&self) -> Result<Ttl> {
-        let resource = self.resource();
-        if resource.is_empty() || resource.len() > MAX_RESOURCE {
-            let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
-            return Err(Error::new(ErrorKind::Config, message));
-        }
-        self.check_key_space()?;
+    pub(crate) fn prepare(&self) -> Result<Ttl> {
+        self.check_name()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
+        if self.at_least > self.client.settings().max_ttl {
+            return Err(Error::new(ErrorKind::Config, "at_least is longer than max_ttl"));
+        }
         if let Some(watchdog) = &self.watchdog {
             watchdog.check(ttl)?;
             self.client.start_watchdog_thread()?;
         }
         Ok(ttl)
+    }
+
+    fn check_name(&self) -> Result<()> {
+        let resource = self.resource();
+        if resource.is_empty() || resource.len() > MAX_RESOURCE {
+            let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        self.check_key_space()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The wait in the queue of this client, before the servers are asked.
 
+use super::account::CallAccount;
 use super::call::LockCall;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::time::Timestamp;
@@ -20,9 +21,9 @@ pub(super) enum Queued {
 /// leave no quorum end this wait as they end that of the head.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
-    ticket: &QueueTicket<'_>,
-    mut position: QueuePosition,
+    (ticket, mut position): (&QueueTicket<'_>, QueuePosition),
     wait: &Wait,
+    account: &mut CallAccount<'_>,
 ) -> Result<Queued> {
     let engine = call.client.engine();
     // Without time to wait, the call still makes its one attempt.
@@ -55,6 +56,7 @@ pub(super) fn wait_in_queue(
             // The position is read again after the registration: a change before it sent no notification.
             None => notifications = Some(ticket.notifications()),
             Some(notifications) => {
+                account.begin_to_wait();
                 // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
                 let time = until.min(deadline).since(now.steady).min(CLOCK_CHECK_INTERVAL);
                 if wait.sleep(notifications, time) {

@@ -8,8 +8,10 @@ use crate::algorithm::acquire::WaitBounds;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Outcome;
 use crate::api::wait::{InterruptRegistration, Wait};
-use crate::engine::calls::{Engine, Listener, RoundResult, WakeReason};
+use crate::engine::calls::{Engine, RoundResult};
+use crate::engine::listener::{Hearing, Listener};
 use crate::engine::local_queue::QueueTicket;
+use crate::engine::wait_registry::WakeReason;
 
 /// A registered wait. Dropping it ends the subscription.
 pub(super) struct ReleaseWaiter<'w> {
@@ -45,12 +47,13 @@ impl<'w> ReleaseWaiter<'w> {
     }
 
     /// What the result of an attempt says about the next wait.
-    pub(super) fn bounds(&self, result: &RoundResult) -> WaitBounds {
+    pub(super) fn bounds(&mut self, result: &RoundResult) -> WaitBounds {
         let is_endless = result.endless.len() >= result.tally.quorum();
-        let is_refused = result.tally.acquisition() == Outcome::Held && result.tally.granted().is_empty();
-        let (is_attentive, misses_releases) = self.listener.hearing(is_refused);
+        // A node that the holder does not have grants its key, and confirms nothing.
+        let is_refused = result.tally.acquisition() == Outcome::Held;
+        let Hearing { is_attentive, misses_releases, is_rumour } = self.listener.hearing(is_refused);
         let &RoundResult { free_at, holder, .. } = result;
-        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases }
+        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases, is_rumour }
     }
 
     /// Waits until then at the latest.

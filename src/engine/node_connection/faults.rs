@@ -45,11 +45,13 @@ impl NodeConnection {
     }
 
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
-    /// server.
+    /// server, or none that TLS is possible with.
     pub(in crate::engine) fn most_specific(&self, fault: Fault) -> Fault {
         let is_vague = fault.phase == Phase::Handshake && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
         let known = self.health.fault();
-        if is_vague && matches!(known.cause, Cause::Protocol(_)) { known } else { fault }
+        let is_telling =
+            |cause| matches!(cause, Cause::Certificate(_) | Cause::NotTls | Cause::Protocol(_) | Cause::Tls(_));
+        if is_vague && is_telling(known.cause) { known } else { fault }
     }
 
     /// Keeps what the node has reported of itself on this connection.

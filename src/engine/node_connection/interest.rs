@@ -2,9 +2,13 @@
 //! second connection to the same place.
 
 use super::NodeConnection;
+use super::probe::{self, Probe};
+use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::time::Timestamp;
+use crate::engine::socket_state::SocketState;
 use crate::os::resolve;
 use crate::os::stream::Stream;
+use crate::os::transport::TransportConfig;
 use crate::os::watch::Interest;
 use crate::protocol::endpoint::Address;
 use crate::protocol::handshake::Handshake;
@@ -40,6 +44,49 @@ impl NodeConnection {
         }
     }
 
+    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
+    /// tried, or a silent server to be asked whether it speaks TLS.
+    pub(in crate::engine) fn due(&self, now: Timestamp) -> Timestamp {
+        match (&self.socket, &self.probe) {
+            (SocketState::Connecting(_), _) => self.race.due(now),
+            (SocketState::Open(transport), probe) if transport.awaits_first_byte() => match probe {
+                Probe::NotBegun => self.probe_at(),
+                Probe::Connecting(_) | Probe::Asked(_) => now.after(probe::LOOK),
+                Probe::Ended => Timestamp::NEVER,
+            },
+            _ => Timestamp::NEVER,
+        }
+    }
+
+    /// Asks a server that is silent in the handshake of TLS whether it speaks TLS.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn probe(&mut self, now: Timestamp) -> Result<(), Fault> {
+        let SocketState::Open(transport) = &self.socket else { return Ok(()) };
+        if !transport.awaits_first_byte() {
+            return Ok(());
+        }
+        if matches!(self.probe, Probe::NotBegun) && now >= self.probe_at() {
+            self.probe = self.connect_beside().and_then(Result::ok).map_or(Probe::Ended, Probe::Connecting);
+        }
+        if self.probe.advance() { Err(Fault::new(self.phase(), Cause::NotTls)) } else { Ok(()) }
+    }
+
+    fn probe_at(&self) -> Timestamp {
+        self.session.traffic.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
+    }
+
+    /// How connections to the node are protected.
+    pub(in crate::engine) fn transport(&self) -> &TransportConfig {
+        &self.transport
+    }
+
+    /// Whether there are bytes that the socket has not taken.
+    pub(in crate::engine) fn has_unsent(&self) -> bool {
+        !self.session.traffic.unsent().is_empty() || self.socket.holds_unsent()
+    }
+
     /// The handshake of connections to the node.
     pub(in crate::engine) fn handshake(&self) -> &Handshake {
         self.endpoint.handshake()
@@ -53,11 +100,11 @@ impl NodeConnection {
     /// Whether such a release is on its way out, or its answer may come in time.
     pub(in crate::engine) fn has_release_on_its_way(&self, now: Timestamp) -> bool {
         let is_recent = || self.wrote_at.is_some_and(|wrote_at| now.since(wrote_at) <= self.node_timeout);
-        self.awaits_release() && (!self.session.traffic.unsent().is_empty() || is_recent())
+        self.awaits_release() && (self.has_unsent() || is_recent())
     }
 
     /// Whether such a release is unsent.
     pub(in crate::engine) fn has_unsent_release(&self) -> bool {
-        self.awaits_release() && !self.session.traffic.unsent().is_empty()
+        self.awaits_release() && self.has_unsent()
     }
 }

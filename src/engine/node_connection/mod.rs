@@ -19,6 +19,7 @@ mod duplicate;
 mod faults;
 mod interest;
 mod pending;
+mod probe;
 mod race;
 
 use super::socket_state::SocketState;
@@ -31,12 +32,14 @@ use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::Timestamp;
 use crate::os::resolve::{self, Resolution};
 use crate::os::stream::{self, Stream};
+use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::dialect::Dialect;
 use crate::protocol::endpoint::{Address, Endpoint};
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::{HandshakeState, Session};
 use pending::PendingReleases;
+use probe::Probe;
 use race::{Progress, Race};
 use std::io;
 use std::sync::Arc;
@@ -65,6 +68,7 @@ pub(super) struct NodeConnection {
     pub(super) server_info: ServerInfo,
     node: NodeId,
     endpoint: Endpoint,
+    transport: TransportConfig,
     socket: SocketState,
     health: Health,
     /// The releases that the node has not run.
@@ -72,6 +76,7 @@ pub(super) struct NodeConnection {
     /// The dialect of the last connection, as a first guess for the next.
     dialect: Option<Dialect>,
     race: Race,
+    probe: Probe,
     /// A look-up that may outlast the connection it was begun for: there is never more than one.
     resolution: Option<Resolution>,
     opened_at: Timestamp,
@@ -96,7 +101,7 @@ pub(super) enum Received {
 impl NodeConnection {
     pub(super) fn new(
         node: NodeId,
-        (endpoint, quarantine): (Endpoint, Quarantine),
+        (endpoint, transport, quarantine): (Endpoint, TransportConfig, Quarantine),
         node_timeout: Duration,
         waker: Arc<Waker>,
     ) -> NodeConnection {
@@ -106,11 +111,13 @@ impl NodeConnection {
             server_info: ServerInfo::default(),
             node,
             endpoint,
+            transport,
             socket: SocketState::Closed,
             health: Health::new(),
             pending: PendingReleases::default(),
             dialect: None,
             race: Race::new(),
+            probe: Probe::default(),
             resolution: None,
             opened_at: Timestamp::ORIGIN,
             checked_at: Timestamp::ORIGIN,
@@ -255,10 +262,13 @@ impl NodeConnection {
     /// # Errors
     /// It failed at once. The connection must be [`close`](NodeConnection::close)d.
     pub(super) fn open(&mut self, now: Timestamp) -> Result<(), Fault> {
+        let latency = std::mem::take(&mut self.session.latency);
         self.session = Session::open(self.endpoint.handshake(), self.dialect, now);
+        self.session.latency = latency;
         self.opened_at = now;
         self.checked_at = now;
         self.pending.reconnected();
+        self.probe = Probe::default();
         match self.endpoint.address().clone() {
             Address::Unix(path) => {
                 let attempt = self.race.begin_with(Stream::connect_unix(&path));
@@ -304,47 +314,46 @@ impl NodeConnection {
             self.socket = match self.race.advance(now)? {
                 Progress::Made(stream) => {
                     self.session.traffic.connected(now);
-                    SocketState::Open(stream)
+                    SocketState::Open(self.transport.begin(stream).map_err(|error| self.broken(&error))?)
                 }
                 Progress::Making(stream) => SocketState::Connecting(stream),
             };
         }
-        Ok(())
-    }
-
-    /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
-    /// tried.
-    pub(super) fn due(&self, now: Timestamp) -> Timestamp {
-        if let SocketState::Connecting(_) = self.socket { self.race.due(now) } else { Timestamp::NEVER }
+        self.probe(now)
     }
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
-        let SocketState::Open(stream) = &self.socket else { return Ok(false) };
+        let SocketState::Open(transport) = &mut self.socket else { return Ok(false) };
         while !self.session.traffic.unsent().is_empty() {
-            match stream.write(self.session.traffic.unsent()) {
+            match transport.write(self.session.traffic.unsent()) {
                 Ok(count) => {
                     self.session.traffic.sent(count);
                     self.wrote_at = self.wrote_at.max(Some(now));
                 }
-                Err(error) if stream::would_block(&error) => return Ok(true),
+                Err(error) if stream::would_block(&error) => return Ok(transport.wants_write(true)),
                 Err(error) => return Err(self.broken(&error)),
             }
         }
-        Ok(false)
+        match transport.flush() {
+            Ok(()) => Ok(transport.wants_write(false)),
+            Err(error) => Err(self.broken(&error)),
+        }
     }
 
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let SocketState::Open(stream) = &self.socket else { return Ok(Received::Nothing) };
+        let SocketState::Open(transport) = &mut self.socket else { return Ok(Received::Nothing) };
+        self.session.traffic.reading(now);
         let space = self.session.traffic.space();
         let size = space.len();
-        match stream.read(space) {
+        match transport.read(space) {
             Ok(0) => Err(Fault::new(self.phase(), Cause::Closed)),
             Ok(count) => {
                 self.session.traffic.received(count);
-                Ok(if count == size { Received::Much } else { Received::Something })
+                let is_much = count == size || transport.has_unread();
+                Ok(if is_much { Received::Much } else { Received::Something })
             }
             Err(error) if stream::would_block(&error) => Ok(Received::Nothing),
             Err(error) => Err(self.broken(&error)),
@@ -393,7 +402,7 @@ impl NodeConnection {
         debug_assert_eq!(self.session.traffic.backlog(), 0);
         let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
         let is_closed = fault.cause == Cause::Closed;
-        if let (SocketState::Open(stream) | SocketState::Connecting(stream), false) = (&self.socket, is_closed) {
+        if let (Some(stream), false) = (self.socket.stream(), is_closed) {
             stream.reset_on_close();
         }
         if worked {
@@ -405,7 +414,7 @@ impl NodeConnection {
             self.race.forget();
         }
         self.race.stop();
-        self.socket = SocketState::Closed;
+        (self.socket, self.probe) = (SocketState::Closed, Probe::default());
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
@@ -415,7 +424,7 @@ impl NodeConnection {
 
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn close_inherited(&mut self) {
-        self.socket = SocketState::Closed;
+        (self.socket, self.probe) = (SocketState::Closed, Probe::default());
         self.race.stop();
     }
 

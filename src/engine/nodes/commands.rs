@@ -33,9 +33,9 @@ impl<'c> Command<'c> {
             connection.note_request(now);
         }
         connection.session.queue(ticket, *operation, (key, token), now, encoded);
-        // The voter answers: one key ends once. The script of a fenced lock says in any case how long the key lives.
-        if asks_for_holder && operation.fence().is_none() && !connection.is_duplicate() {
-            connection.session.ask_for_holder(ticket, key, now);
+        // The voter answers: one key ends once.
+        if asks_for_holder && !connection.is_duplicate() {
+            connection.session.ask_for_holder(ticket, key, operation.fence().is_some(), now);
         }
     }
 }

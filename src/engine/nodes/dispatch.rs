@@ -45,8 +45,9 @@ impl Nodes {
         if self.releases.is_pending(node) {
             self.flush_pending(node, now);
         }
-        if !self.node(node).session.traffic.unsent().is_empty() {
-            // A release goes out again: in another dialect, or because it was pending. An error shows at the next read.
+        if self.node(node).has_unsent() {
+            // A release goes out again: in another dialect, or because it was pending. Or the handshake of TLS is over,
+            // or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
         }
     }
@@ -86,6 +87,12 @@ impl Nodes {
             }
             SessionEvent::Fenced(ticket, fence) => {
                 return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
+            }
+            SessionEvent::Inspected(ticket, vote) => {
+                if let Some(occupant) = self.node_mut(node).session.take_occupant() {
+                    self.rounds.record_occupant(*ticket, node, occupant, now);
+                }
+                return self.count_vote((*ticket, node), (vote, None), now, notify);
             }
             SessionEvent::NotRun(ticket, fault) => {
                 self.take_subscriber_count(node, *ticket, now);
@@ -153,6 +160,11 @@ impl Nodes {
             filter.note_released(ticket, vote, rounds);
         }
         rounds.vote(ticket, node, vote, notify);
+        if purpose == Some(Purpose::Inspect) {
+            // That a user may not ask says nothing of locks.
+            rounds.unrefer(ticket);
+            return false;
+        }
         let is_usable = filter.note_vote(purpose, vote, now);
         rounds.unrefer(ticket);
         match purpose {

@@ -11,6 +11,7 @@
 mod background;
 mod commands;
 mod dispatch;
+mod inspect;
 mod pending;
 mod poll_list;
 pub(crate) mod requests;
@@ -144,9 +145,10 @@ impl Nodes {
         self.subscribers.registry.look_into(key);
     }
 
-    /// An attempt for the key has followed an announced release. `is_refused`: all nodes that answered refused it.
-    pub(super) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) {
-        self.subscribers.registry.followed(key, is_refused, now);
+    /// An attempt for the key has followed an announced release. `is_refused`: a quorum refused it.
+    /// Gives whether the node that announced it is distrusted.
+    pub(super) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
+        self.subscribers.registry.followed(key, is_refused, now)
     }
 
     /// Whether no release of the key by a quorum can escape.
@@ -196,6 +198,11 @@ impl Nodes {
         while let Some(ticket) = self.background.pop_expired(&self.rounds, now) {
             self.expire(ticket, notify);
         }
+    }
+
+    /// Ends all background releases: the client has ended, and their outcome is still counted.
+    pub(super) fn end_background(&mut self, _: Timestamp, notify: &mut WaitSlots) {
+        self.expire_background(Timestamp::NEVER, notify);
     }
 
     /// Processes what has happened to a connection since it was last used, and closes it if it exceeded a limit.

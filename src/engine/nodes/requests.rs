@@ -150,18 +150,18 @@ impl Nodes {
     }
 
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
-    /// key can have reached the node at all.
+    /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
+    /// kept for it, because its key ends by itself.
     pub(in crate::engine) fn release(
         &mut self,
         request: &ReleaseRequest<'_>,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
-        let &ReleaseRequest { key, attempt: AttemptRecord { token, reached, .. }, scope, .. } = request;
+        let &ReleaseRequest { key, attempt: AttemptRecord { token, reached, stands_for, .. }, scope, .. } = request;
         let (fence, conditions) = (request.attempt.fence, request.conditions(now));
         self.tidy(now, notify);
         let ticket = self.rounds.open_release((key, token), fence.is_some(), conditions);
-        let hint = self.hint(request, now);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
@@ -172,7 +172,7 @@ impl Nodes {
                 ReleaseScope::Everywhere => reached.contains(node) || connection.is_responsive(now),
                 ReleaseScope::Reached => reached.contains(node),
             };
-            let may_hold = is_wanted && connection.may_hold(&conditions);
+            let may_hold = is_wanted && stands_for.is_none() && connection.may_hold(&conditions);
             if is_wanted && !connection.is_closed() {
                 connection.pending.is_carried |= may_hold;
                 ready.insert(node);
@@ -185,7 +185,11 @@ impl Nodes {
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
-        let operation = Operation::Release { hint, fence: self.commands.fence(fence) };
+        let fence = self.commands.fence(fence);
+        let operation = match stands_for {
+            None => Operation::Release { hint: self.hint(request, now), fence },
+            Some(millis) => Operation::Extend { ttl_millis: millis.get(), fence },
+        };
         self.queue(Command::new(ticket, key, token, operation), ready, now);
         ticket
     }
@@ -203,7 +207,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, fence }
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, fence, stands_for: None }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can

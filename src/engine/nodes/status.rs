@@ -4,11 +4,14 @@
 
 use super::Nodes;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault_counts::FaultCounts;
+use crate::algorithm::latency::Histogram;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::{Purpose, RoundResult};
+use crate::events::metrics::nodes::NodeSample;
 use crate::events::node_states::NodeMode;
 use crate::protocol::server_info::ServerInfo;
 use crate::protocol::session::Ticket;
@@ -24,6 +27,8 @@ pub(crate) struct NodeStatusSnapshot {
     /// What it has reported of itself.
     pub(crate) server_info: ServerInfo,
     pub(crate) last_fault: Option<Fault>,
+    pub(crate) latency: Histogram,
+    pub(crate) fault_counts: FaultCounts,
 }
 
 /// The state of a node.
@@ -35,6 +40,25 @@ pub(crate) enum NodeStateSnapshot {
     Rejected(Fault),
     Unknown,
     Voting,
+}
+
+impl NodeStatusSnapshot {
+    /// What counters show of the node.
+    pub(crate) fn sample(&self, address: &str) -> NodeSample {
+        let quarantine = match self.state {
+            NodeStateSnapshot::Quarantined(remaining) => remaining,
+            _ => Duration::ZERO,
+        };
+        let votes = self.state == NodeStateSnapshot::Voting;
+        NodeSample {
+            address: address.to_owned(),
+            is_up: votes || !quarantine.is_zero(),
+            votes,
+            quarantine,
+            replies: self.latency.clone(),
+            faults: self.fault_counts.clone(),
+        }
+    }
 }
 
 impl Nodes {
@@ -95,6 +119,8 @@ impl Nodes {
             is_connected: connection.is_open(),
             server_info: connection.server_info.clone(),
             last_fault: seen.fault,
+            latency: connection.session.latency.clone(),
+            fault_counts: self.rounds.fault_counts(node).clone(),
         }
     }
 }

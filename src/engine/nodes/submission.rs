@@ -7,6 +7,7 @@ use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ pub(crate) struct AttemptRecord {
     pub(crate) has_waited: bool,
     /// Of a fenced lock: its fence, or while that is not known yet, the floor.
     pub(crate) fence: Option<FencingToken>,
+    /// Of a release: for how many milliseconds the lock is to stand from now on. None: it is deleted.
+    pub(crate) stands_for: Option<NonZeroU64>,
 }
 
 /// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.

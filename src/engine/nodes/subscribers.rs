@@ -215,7 +215,7 @@ impl Subscribers {
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });
         if !is_open {
-            self.registry.lost(node);
+            self.registry.lost(node).into_iter().for_each(|waiters| end_waits(rounds, Some(waiters), notify));
         }
         if let Some(fault) = refusal
             && self.subscribe_denied.insert(node)
@@ -235,7 +235,8 @@ impl Subscribers {
             }
             is_begun |= was_closed && !subscriber.is_closed();
         }
-        lost.iter().for_each(|node| self.registry.lost(node));
+        // They are woken by their next attempt, or by the next confirmation.
+        lost.iter().for_each(|node| drop(self.registry.lost(node)));
         is_begun
     }
 

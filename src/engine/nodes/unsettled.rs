@@ -57,9 +57,9 @@ impl UnsettledReleases {
 
     /// Notes whether the node's socket took all bytes of a write.
     pub(super) fn note_written(&mut self, node: NodeId, connection: &NodeConnection) {
-        match connection.session.traffic.unsent().is_empty() {
-            true => self.blocked = self.blocked.without(NodeSet::from_iter([node])),
-            false => {
+        match connection.has_unsent() {
+            false => self.blocked = self.blocked.without(NodeSet::from_iter([node])),
+            true => {
                 self.blocked.insert(node);
             }
         }

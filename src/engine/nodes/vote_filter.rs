@@ -116,6 +116,7 @@ impl VoteFilter<'_> {
         *vote = match purpose {
             Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(*vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
+            Some(Purpose::Inspect) => quarantine::of_inspection(*vote),
             Some(Purpose::Release | Purpose::Wait) | None => return,
         };
         if let Vote::Fault(fault) = vote

@@ -5,12 +5,15 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
+mod purpose;
 mod result;
 
 use super::driver::{WaitSlot, WaitSlots};
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::fence::{Fences, FencingToken};
 use crate::algorithm::holder::HolderTag;
+use crate::algorithm::inspection::{Inspection, Occupant};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
@@ -18,24 +21,12 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
 use crate::protocol::session::Ticket;
+pub(crate) use purpose::{Purpose, Straggler};
 pub(crate) use result::RoundResult;
 use std::sync::Arc;
 
 /// Longest key buffer that an unused slot keeps.
 const KEPT_KEY: usize = 256;
-
-/// What a round asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Acquire,
-    /// Whether nodes may vote. The verdict is there when each has said so.
-    Check,
-    /// With [`Straggler::Awaited`] it has no verdict before every node has voted, unless it is lost.
-    Extend(Straggler),
-    Release,
-    /// Nothing: a thread waits until its wait is ended.
-    Wait,
-}
 
 /// The thread that waits for the verdict. A background release has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +34,6 @@ enum Owner {
     Absent,
     Awake,
     Asleep(WaitSlot),
-}
-
-/// What becomes of nodes that have not answered when a quorum has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Straggler {
-    Awaited,
-    LeftBehind,
 }
 
 /// One round.
@@ -83,6 +67,8 @@ pub(crate) struct Round {
     resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
     fences: Fences,
+    /// What nodes have under the key, if that is what they are asked.
+    inspection: Option<Box<Inspection>>,
 }
 
 impl Round {
@@ -124,6 +110,8 @@ impl Round {
 
     fn has_verdict(&self) -> bool {
         match self.purpose {
+            // The owner has its verdict already, and waits for the other nodes.
+            Purpose::Acquire if self.soft_deadline => self.tally.undecided().is_empty(),
             Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
             Purpose::Extend(straggler) => match self.tally.extension() {
                 ExtensionVerdict::Pending => false,
@@ -131,6 +119,7 @@ impl Round {
                 ExtensionVerdict::Lost | ExtensionVerdict::Unavailable => true,
             },
             Purpose::Check => self.tally.undecided().is_empty(),
+            Purpose::Inspect => self.inspection.as_ref().is_some_and(|answers| answers.is_decided(&self.tally)),
             Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
             Purpose::Wait => false,
         }
@@ -139,16 +128,17 @@ impl Round {
 
 /// All rounds in flight of one client.
 pub(crate) struct Rounds {
-    nodes: usize,
     slots: Vec<Round>,
     unused: Vec<u32>,
+    fault_counts: Box<[FaultCounts]>,
     /// Where outcomes are reported, if anywhere.
     events: Option<Arc<EventQueue>>,
 }
 
 impl Rounds {
     pub(crate) fn new(nodes: usize, events: Option<Arc<EventQueue>>) -> Rounds {
-        Rounds { nodes, slots: Vec::new(), unused: Vec::new(), events }
+        let fault_counts = vec![FaultCounts::default(); nodes].into();
+        Rounds { slots: Vec::new(), unused: Vec::new(), fault_counts, events }
     }
 
     /// Opens a round. The caller has the first reference to it.
@@ -162,8 +152,8 @@ impl Rounds {
                     purpose,
                     key: Vec::new(),
                     token: *token,
-                    tally: Tally::new(self.nodes),
-                    faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.nodes].into_boxed_slice(),
+                    tally: Tally::new(self.fault_counts.len()),
+                    faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.fault_counts.len()].into_boxed_slice(),
                     ends: Vec::new(),
                     holders: Vec::new(),
                     endless: NodeSet::EMPTY,
@@ -176,6 +166,7 @@ impl Rounds {
                     conditions: ReleaseConditions::default(),
                     resent: NodeSet::EMPTY,
                     fences: Fences::default(),
+                    inspection: None,
                 });
                 (self.slots.len() - 1) as u32
             }
@@ -185,12 +176,13 @@ impl Rounds {
         round.purpose = purpose;
         round.key.extend_from_slice(key);
         round.token = *token;
-        round.tally = Tally::new(self.nodes);
+        round.tally = Tally::new(self.fault_counts.len());
         round.ends.clear();
         round.holders.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
         round.owner = Owner::Absent;
+        round.inspection = (purpose == Purpose::Inspect).then(Box::default);
         Ticket { slot, generation: round.generation }
     }
 
@@ -237,6 +229,13 @@ impl Rounds {
             && round.tally.undecided().contains(node)
         {
             round.fences.record(node, fence);
+        }
+    }
+
+    /// Notes what a node has under the key.
+    pub(crate) fn record_occupant(&mut self, ticket: Ticket, node: NodeId, occupant: Occupant, now: Timestamp) {
+        if let Some(answers) = self.round_mut(ticket).and_then(|round| round.inspection.as_mut()) {
+            answers.record(node, occupant, now);
         }
     }
 
@@ -293,7 +292,9 @@ impl Rounds {
             && let Vote::Fault(fault) = vote
         {
             round.faults[node.index()] = *fault;
+            self.fault_counts[node.index()].record(*fault);
         }
+        let Some(round) = self.round_mut(ticket) else { return };
         if !round.decided && round.has_verdict() {
             round.decided = true;
             if let Owner::Asleep(slot) = round.owner {
@@ -315,29 +316,26 @@ impl Rounds {
 
     /// Notes when the key ends for which a node has refused.
     pub(crate) fn note_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
-        if let Some(round) = self.round_mut(ticket)
-            && round.tally.refused().contains(node)
-        {
-            round.ends.push(end);
-        }
+        self.refused_round(ticket, node).into_iter().for_each(|round| round.ends.push(end));
     }
 
     /// Notes which holder a node has refused for.
     pub(crate) fn note_holder(&mut self, ticket: Ticket, node: NodeId, holder: HolderTag) {
-        if let Some(round) = self.round_mut(ticket)
-            && round.tally.refused().contains(node)
-        {
-            round.holders.push(holder);
-        }
+        self.refused_round(ticket, node).into_iter().for_each(|round| round.holders.push(holder));
     }
 
     /// Notes that the key has no expiry for which a node has refused.
     pub(crate) fn note_endless(&mut self, ticket: Ticket, node: NodeId) {
-        if let Some(round) = self.round_mut(ticket)
-            && round.tally.refused().contains(node)
-        {
-            round.endless.insert(node);
-        }
+        self.refused_round(ticket, node).into_iter().for_each(|round| _ = round.endless.insert(node));
+    }
+
+    fn refused_round(&mut self, ticket: Ticket, node: NodeId) -> Option<&mut Round> {
+        self.round_mut(ticket).filter(|round| round.tally.refused().contains(node))
+    }
+
+    /// How often a node's vote was lost to faults.
+    pub(crate) fn fault_counts(&self, node: NodeId) -> &FaultCounts {
+        &self.fault_counts[node.index()]
     }
 
     /// Ends a wait.
@@ -396,17 +394,33 @@ impl Rounds {
         has_stragglers
     }
 
+    /// Waits for the nodes that have not voted in an attempt that is lost, if those that have voted refused it: where
+    /// the others refuse it as well, nothing is to be undone. The owner's deadline leaves them without a vote. False
+    /// when there is none to wait for.
+    pub(crate) fn await_refusals(&mut self, ticket: Ticket) -> bool {
+        let Some(round) = self.round_mut(ticket) else { return false };
+        let tally = &round.tally;
+        let is_refused = tally.refused().len() >= tally.quorum() && tally.granted().is_empty();
+        let has_stragglers = is_refused && !tally.undecided().is_empty();
+        if has_stragglers {
+            (round.decided, round.soft_deadline) = (false, true);
+        }
+        has_stragglers
+    }
+
     /// Ends the owner's wait: gives the count as it is now, and refers to the round no more.
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
-        let round = &self.slots[ticket.slot as usize];
+        let round = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let matters = round.purpose == Purpose::Check || round.tally.granted().len() < round.tally.quorum();
+        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect)
+            || round.tally.granted().len() < round.tally.quorum();
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
+        let inspection = round.inspection.take();
         let Round { tally, reached, endless, .. } = *round;
         let agreement = round.is_fenced.then(|| round.fences.agreement()).flatten();
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
-        let result = RoundResult { tally, reached, faults, free_at, holder, endless, agreement };
+        let result = RoundResult { tally, reached, faults, free_at, holder, endless, agreement, inspection };
         self.unrefer(ticket);
         result
     }

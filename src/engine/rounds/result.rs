@@ -3,6 +3,7 @@
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::holder::HolderTag;
+use crate::algorithm::inspection::Inspection;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally};
@@ -25,6 +26,8 @@ pub(crate) struct RoundResult {
     pub(crate) endless: NodeSet,
     /// What the fences of a fenced attempt come to. None without a grant.
     pub(crate) agreement: Option<Agreement>,
+    /// What the nodes have under the key, if they were asked.
+    pub(crate) inspection: Option<Box<Inspection>>,
 }
 
 impl RoundResult {

@@ -30,6 +30,27 @@ fn a_straggler_finds_its_round_and_then_nobody_does() {
     assert_eq!(rounds.in_flight(), 0);
 }
 
+/// The owner of an attempt that is lost waits for the other nodes only where that can save an undo.
+#[test]
+fn refusals_are_awaited_where_no_node_has_granted() {
+    for (nodes, votes, is_awaited) in
+        [(3, "rr", true), (3, "rrr", false), (5, "rrr", true), (5, "grrr", false), (3, "r", false), (3, "gg", false)]
+    {
+        let (mut rounds, ticket) = rounds_of(nodes);
+        for (index, letter) in votes.chars().enumerate() {
+            let vote = if letter == 'g' { Vote::Granted } else { Vote::Refused };
+            rounds.vote(ticket, NodeId::new(index), &vote, &mut WaitSlots::default());
+        }
+        let was_decided = rounds.is_decided(ticket);
+        assert_eq!(rounds.await_refusals(ticket), is_awaited, "{votes} of {nodes}");
+        assert_eq!(rounds.is_decided(ticket), was_decided && !is_awaited, "{votes} of {nodes}");
+        for index in votes.len()..nodes {
+            rounds.vote(ticket, NodeId::new(index), &Vote::Refused, &mut WaitSlots::default());
+        }
+        assert!(rounds.is_decided(ticket), "all have voted");
+    }
+}
+
 #[test]
 fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let (mut rounds, stale) = rounds();

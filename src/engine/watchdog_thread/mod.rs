@@ -303,9 +303,13 @@ impl WatchdogLoop {
                     report.renewal_failed(key, watched.lease().remaining(self.engine.lease_now()), &faults);
                 }
                 Finding::Lost(reason, is_unreported) => {
+                    let held = self.engine.now().since(watched.held_since);
+                    if reason == LossReason::KeyGone {
+                        report.extension_lost(key, true);
+                    }
                     watched.run_loss_callbacks();
                     if is_unreported {
-                        report.lost(key, reason);
+                        report.lost(key, reason, held);
                     }
                 }
             }

@@ -7,7 +7,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::LeaseId;
-use crate::algorithm::time::LeaseTime;
+use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
 use crate::os::sync::{Mutex, lock};
@@ -23,6 +23,8 @@ pub(crate) struct WatchedLock {
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
     fence: Option<FencingToken>,
+    /// When the attempt began that acquired the lock.
+    pub(super) held_since: Timestamp,
     margin: Duration,
     pub(super) id: LeaseId,
     pub(super) held: Mutex<Held>,
@@ -87,8 +89,8 @@ impl WatchedLock {
         let held =
             Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, fence) = (Arc::clone(key), record.token, record.fence);
-        WatchedLock { key, hold, token, fence, margin, id, held, loss, lost, on_loss }
+        let (key, token, fence, held_since) = (Arc::clone(key), record.token, record.fence, record.t0.steady);
+        WatchedLock { key, hold, token, fence, held_since, margin, id, held, loss, lost, on_loss }
     }
 
     /// The lease as it is now.
@@ -115,6 +117,11 @@ impl WatchedLock {
         if let LossCallbacks::Waiting(callbacks) = on_loss {
             callbacks.into_iter().for_each(call);
         }
+    }
+
+    /// Whether it is extended automatically.
+    pub(crate) fn is_extended(&self) -> bool {
+        self.hold.is_some()
     }
 
     /// Whether the lock is lost or unregistered.

@@ -16,6 +16,7 @@ pub struct Acquired {
     pub(crate) waited: Duration,
     pub(crate) attempts: u32,
     pub(crate) round_trips: u32,
+    pub(crate) has_waited: bool,
 }
 
 impl Acquired {
@@ -32,6 +33,11 @@ impl Acquired {
     /// How many attempts the call made, with the successful one.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// Whether the call waited, so that [`Waiting`](super::Waiting) was reported of it.
+    pub fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// How many round trips the successful attempt took: 1, or 2 where the nodes had given a
@@ -211,6 +217,7 @@ impl fmt::Display for KeyWithoutExpiry {
 pub struct Lost {
     pub(crate) resource: ResourceName,
     pub(crate) reason: LossReason,
+    pub(crate) held: Duration,
 }
 
 impl Lost {
@@ -222,6 +229,12 @@ impl Lost {
     /// Why the lock was lost.
     pub fn reason(&self) -> LossReason {
         self.reason
+    }
+
+    /// Hold time: from the beginning of the attempt that acquired the lock, or from when its lease was
+    /// [attached](crate::Mutex::attach), until the loss was found.
+    pub fn held(&self) -> Duration {
+        self.held
     }
 }
 

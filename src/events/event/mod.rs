@@ -30,21 +30,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod call;
 mod lock;
 mod name;
 mod node;
 mod release;
+mod severity;
 
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use call::{GaveUp, GaveUpReason, Waiting};
 pub use lock::{Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Repaired};
 pub(crate) use name::ResourceName;
 pub use node::{
     NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseNotificationsRefused,
 };
 pub use release::{ReleaseFailed, Released};
+pub use severity::Severity;
 
+use crate::events::release::ReleaseOutcome;
 use std::fmt;
 
 /// One event. `Display` gives one line for a log.
@@ -63,6 +68,8 @@ pub enum Event {
     Extended(Extended),
     /// Too few nodes answered an extension.
     ExtensionFailed(ExtensionFailed),
+    /// A call ended without the lock.
+    GaveUp(GaveUp),
     /// A wait failed at a key without expiry.
     KeyWithoutExpiry(KeyWithoutExpiry),
     /// A lock was lost.
@@ -87,6 +94,53 @@ pub enum Event {
     Released(Released),
     /// The key of a held lock was set again.
     Repaired(Repaired),
+    /// A call begins to wait.
+    Waiting(Waiting),
+}
+
+impl Event {
+    /// The name of the resource; none for an event of nodes.
+    pub fn resource(&self) -> Option<&str> {
+        Some(match self {
+            Event::Acquired(event) => event.resource(),
+            Event::AttemptLost(event) => event.resource(),
+            Event::Extended(event) => event.resource(),
+            Event::ExtensionFailed(event) => event.resource(),
+            Event::GaveUp(event) => event.resource(),
+            Event::KeyWithoutExpiry(event) => event.resource(),
+            Event::Lost(event) => event.resource(),
+            Event::ReleaseFailed(event) => event.resource(),
+            Event::Released(event) => event.resource(),
+            Event::Repaired(event) => event.resource(),
+            Event::Waiting(event) => event.resource(),
+            Event::EventsDropped(_) | Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => {
+                return None;
+            }
+            Event::NodeQuarantined(_) | Event::NodeUp(_) | Event::QuarantineEnded(_) => return None,
+            Event::ReleaseNotificationsRefused(_) => return None,
+        })
+    }
+
+    /// How serious the event is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Event::Acquired(_) | Event::AttemptLost(_) | Event::Extended(_) | Event::Waiting(_) => Severity::Debug,
+            Event::GaveUp(event) => match event.reason {
+                GaveUpReason::Cancelled | GaveUpReason::Held => Severity::Debug,
+                GaveUpReason::TimedOut => Severity::Info,
+                GaveUpReason::Failed | GaveUpReason::TooLate | GaveUpReason::Unavailable => Severity::Error,
+            },
+            Event::Released(event) => match event.outcome {
+                ReleaseOutcome::Expired => Severity::Warning,
+                ReleaseOutcome::Released => Severity::Debug,
+            },
+            Event::NodeUp(_) | Event::QuarantineEnded(_) | Event::Repaired(_) => Severity::Info,
+            Event::EventsDropped(_) | Event::ExtensionFailed(_) | Event::ReleaseFailed(_) => Severity::Warning,
+            Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => Severity::Warning,
+            Event::NodeQuarantined(_) | Event::ReleaseNotificationsRefused(_) => Severity::Warning,
+            Event::KeyWithoutExpiry(_) | Event::Lost(_) => Severity::Error,
+        }
+    }
 }
 
 impl fmt::Display for Event {
@@ -97,6 +151,7 @@ impl fmt::Display for Event {
             Event::EventsDropped(event) => event.fmt(f),
             Event::Extended(event) => event.fmt(f),
             Event::ExtensionFailed(event) => event.fmt(f),
+            Event::GaveUp(event) => event.fmt(f),
             Event::KeyWithoutExpiry(event) => event.fmt(f),
             Event::Lost(event) => event.fmt(f),
             Event::NodeDown(event) => event.fmt(f),
@@ -109,6 +164,7 @@ impl fmt::Display for Event {
             Event::ReleaseNotificationsRefused(event) => event.fmt(f),
             Event::Released(event) => event.fmt(f),
             Event::Repaired(event) => event.fmt(f),
+            Event::Waiting(event) => event.fmt(f),
         }
     }
 }

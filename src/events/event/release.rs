@@ -6,6 +6,7 @@ use crate::events::error::NodeFault;
 use crate::events::event::name::ResourceName;
 use crate::events::release::ReleaseOutcome;
 use std::fmt;
+use std::time::Duration;
 
 /// A lock was released, and a quorum of nodes has answered.
 #[derive(Clone, Debug)]
@@ -13,6 +14,7 @@ pub struct Released {
     pub(crate) resource: ResourceName,
     pub(crate) outcome: ReleaseOutcome,
     pub(crate) dropped: bool,
+    pub(crate) held: Duration,
 }
 
 impl Released {
@@ -29,6 +31,12 @@ impl Released {
     /// Whether the guard was dropped, and not released by [`unlock`](crate::MutexGuard::unlock).
     pub fn is_dropped(&self) -> bool {
         self.dropped
+    }
+
+    /// Hold time: from the beginning of the attempt that acquired the lock, or from when its lease was
+    /// [attached](crate::Mutex::attach), until its release.
+    pub fn held(&self) -> Duration {
+        self.held
     }
 }
 
@@ -49,6 +57,7 @@ impl fmt::Display for Released {
 pub struct ReleaseFailed {
     pub(crate) resource: ResourceName,
     pub(crate) dropped: bool,
+    pub(crate) held: Duration,
     pub(crate) causes: Vec<NodeFault>,
 }
 
@@ -61,6 +70,12 @@ impl ReleaseFailed {
     /// Whether the guard was dropped, and not released by [`unlock`](crate::MutexGuard::unlock).
     pub fn is_dropped(&self) -> bool {
         self.dropped
+    }
+
+    /// Hold time: from the beginning of the attempt that acquired the lock, or from when its lease was
+    /// [attached](crate::Mutex::attach), until its release.
+    pub fn held(&self) -> Duration {
+        self.held
     }
 
     /// The nodes that gave no usable reply, and why.

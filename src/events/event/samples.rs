@@ -1,9 +1,9 @@
 //! One event of each kind, and some once more with what changes their lines: for the page of messages.
 
 use super::{
-    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost,
-    NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName,
+    Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
+    LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
+    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting,
 };
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -28,22 +28,39 @@ pub(crate) fn all() -> Vec<Event> {
         let (resource, remaining, causes) = (resource(), second * 4, causes());
         Event::ExtensionFailed(ExtensionFailed { resource, automatic, remaining, causes })
     };
-    let lost = |reason| Event::Lost(Lost { resource: resource(), reason });
+    let lost = |reason| Event::Lost(Lost { resource: resource(), reason, held: second * 8 });
     let notifications = |publishing, command| {
         let fault = fault(denied(command));
         Event::ReleaseNotificationsRefused(ReleaseNotificationsRefused { fault, publishing })
     };
+    let held = second * 8;
     let release_failed =
-        |dropped| Event::ReleaseFailed(ReleaseFailed { resource: resource(), dropped, causes: causes() });
-    let released = |outcome, dropped| Event::Released(Released { resource: resource(), outcome, dropped });
+        |dropped| Event::ReleaseFailed(ReleaseFailed { resource: resource(), dropped, held, causes: causes() });
+    let released = |outcome, dropped| Event::Released(Released { resource: resource(), outcome, dropped, held });
+    let gave_up = |reason, attempts, causes| {
+        let (resource, waited, has_waited) = (resource(), second * 2, reason == GaveUpReason::TimedOut);
+        Event::GaveUp(GaveUp { resource, reason, waited, attempts, has_waited, causes })
+    };
     vec![
-        Event::Acquired(Acquired { resource: resource(), waited: second, attempts: 3, round_trips: 1 }),
+        Event::Acquired(Acquired {
+            resource: resource(),
+            waited: second,
+            attempts: 3,
+            round_trips: 1,
+            has_waited: true,
+        }),
         Event::AttemptLost(AttemptLost { resource: resource(), attempt: 2, granted: 1, refused: 1, causes: causes() }),
         Event::EventsDropped(EventsDropped { count: 7 }),
         extended(false),
         extended(true),
         extension_failed(false),
         extension_failed(true),
+        gave_up(GaveUpReason::Cancelled, 2, Vec::new()),
+        gave_up(GaveUpReason::Failed, 0, Vec::new()),
+        gave_up(GaveUpReason::Held, 1, Vec::new()),
+        gave_up(GaveUpReason::TimedOut, 0, Vec::new()),
+        gave_up(GaveUpReason::TooLate, 1, Vec::new()),
+        gave_up(GaveUpReason::Unavailable, 3, causes()),
         Event::KeyWithoutExpiry(KeyWithoutExpiry { resource: resource(), addresses }),
         lost(LossReason::KeyGone),
         lost(LossReason::LeaseEnded),
@@ -62,5 +79,6 @@ pub(crate) fn all() -> Vec<Event> {
         released(ReleaseOutcome::Released, false),
         released(ReleaseOutcome::Released, true),
         Event::Repaired(Repaired { resource: resource(), addresses: vec![address()] }),
+        Event::Waiting(Waiting { resource: resource() }),
     ]
 }

@@ -1,8 +1,10 @@
 -- A fenced lock: one key, which is written by one command or not at all, by comparing its owner. Its value is "fence
 -- deadline owner": the last fence that was given out here, until when the key is held (milliseconds of this server's
 -- clock, the last one included), and by which owner token; no owner means free. It is free as well when the deadline
--- has passed. The key itself outlives the lock, to keep the fence. What cannot be read so is no fenced lock, and is
--- left alone. Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
+-- has passed. A space and a label of the holder may follow, 1 to 64 visible ASCII characters, which are not compared.
+-- An acquisition writes its own label or none, so that no holder has the label of another one; all else keeps it.
+-- The key itself outlives the lock, to keep the fence. What cannot be read so is no fenced lock, and is left alone.
+-- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
 -- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this
 -- server's clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written.
 -- So it does not spread to other nodes, and the key's own expiry removes it.
@@ -12,7 +14,7 @@
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- ARGV[1]  what to do: acquire, extend, raise or release
--- ARGV[2]  the owner token
+-- ARGV[2]  the owner token; a space and the label of the holder, if it has one
 -- ARGV[3]  how long the key is kept from now on, in milliseconds
 -- ARGV[4]  acquire, extend: how long it is to be held from now on, in milliseconds; raise: the fence to be had at
 --          least; release: what the name of the channel begins with on which waiters listen, the key being the rest, or
@@ -33,16 +35,18 @@ if type(value) == 'table' then
   end
   return value
 end
-local fence, deadline, owner = 0, 0, ''
+local fence, deadline, owner, label = 0, 0, '', ''
 if value then
-  fence, deadline, owner = string.match(value, '^([1-9]%d*) (%d+) ([0-9a-f]*)$')
+  fence, deadline, owner, label = string.match(value, '^([1-9]%d*) (%d+) ([0-9a-f]*)(.*)$')
   fence, deadline = tonumber(fence or ''), tonumber(deadline or '')
   if not fence or fence > most or deadline > most or (owner ~= '' and #owner ~= 40)
-    or string.format('%.0f %.0f %s', fence, deadline, owner) ~= value then
+    or (label ~= '' and (#label > 65 or not string.find(label, '^ [!-~]+$')))
+    or string.format('%.0f %.0f %s%s', fence, deadline, owner, label) ~= value then
     return -2
   end
 end
-local what, ours = ARGV[1], owner == ARGV[2]
+local what, token = ARGV[1], string.sub(ARGV[2], 1, 40)
+local ours = owner == token
 local answer = 1
 local clock, greatest
 if what ~= 'release' then
@@ -71,8 +75,9 @@ if what == 'acquire' or what == 'extend' then
       return -3
     end
     answer = string.format('%.0f', fence)
+    label = string.sub(ARGV[2], 41)
   end
-  deadline, owner = now + ARGV[4], ARGV[2]
+  deadline, owner = now + ARGV[4], token
 elseif not ours then
   return owner == '' and 0 or -1
 elseif what == 'raise' then
@@ -84,7 +89,7 @@ else
   deadline, owner = 0, ''
 end
 local function store()
-  return redis.pcall('SET', KEYS[1], string.format('%.0f %.0f %s', fence, deadline, owner), 'PX', ARGV[3])
+  return redis.pcall('SET', KEYS[1], string.format('%.0f %.0f %s%s', fence, deadline, owner, label), 'PX', ARGV[3])
 end
 local stored = store()
 if stored.err and what == 'release' and redis.pcall('PEXPIRE', KEYS[1], ARGV[3]) == 1 then

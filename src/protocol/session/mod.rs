@@ -22,12 +22,15 @@
 //!    [`ask_again`](Session::ask_again), or drop it.
 //! 5. After an error, or when the connection is lost, hand out the faults with [`abandon`](Session::abandon).
 
+mod inspecting;
 mod operations;
 mod recheck;
 
 use super::command::{self, Lifetime};
 use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
+use super::holder;
+use super::inspection::{self, Inspected};
 use super::publish::{self, Publisher};
 use super::script::ScriptCache;
 pub use super::sent_operation::{Abandoned, EncodedOperation, HandshakeState, SentOperation, Ticket};
@@ -36,6 +39,7 @@ use super::traffic::Traffic;
 use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::holder::HolderTag;
+use crate::algorithm::latency::Histogram;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
@@ -65,6 +69,8 @@ pub enum SessionEvent {
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
+    /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] gives, or absent.
+    Inspected(Ticket, Vote),
     /// The handshake was accepted: the server's [`identity`](Session::identity) is known as far as the server says it.
     Accepted,
     /// The server has said once more what it is: its [`identity`](Session::identity) is up to date.
@@ -95,6 +101,9 @@ pub struct Session {
     checked_at: Timestamp,
     /// Whether the user may read the value of a key.
     tells_holders: bool,
+    inspected: Inspected,
+    /// How long the replies to operations took, on this connection and earlier ones.
+    pub latency: Histogram,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,7 +115,12 @@ enum Request {
     Publish(Ticket),
     Recheck,
     Remaining(Ticket),
-    Holder(Ticket),
+    /// And whether it is that of a fenced lock.
+    Holder(Ticket, bool),
+    /// What stands under the key of a lock, which is fenced if so.
+    Value(bool),
+    /// Until when: the last question about its holder.
+    End(Ticket, bool),
 }
 
 impl Request {
@@ -136,6 +150,8 @@ impl Session {
             publisher: Publisher::default(),
             checked_at: now,
             tells_holders: true,
+            inspected: Inspected::default(),
+            latency: Histogram::default(),
         };
         let parts = handshake.write(session.traffic.end());
         parts.into_iter().for_each(|part| session.await_reply(Request::Handshake(part), now));
@@ -148,13 +164,16 @@ impl Session {
         self.await_reply(Request::Check(ticket), now);
     }
 
-    /// Queues the questions for how long a key lives, and which holder has it.
-    pub fn ask_for_holder(&mut self, ticket: Ticket, key: &[u8], now: Timestamp) {
-        command::remaining(self.traffic.end(), key);
-        self.await_reply(Request::Remaining(ticket), now);
+    /// Queues the questions for how long a key lives, and which holder has it. The script of a fenced lock says in any
+    /// case how long it is held.
+    pub fn ask_for_holder(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
+        if !is_fenced {
+            command::remaining(self.traffic.end(), key);
+            self.await_reply(Request::Remaining(ticket), now);
+        }
         if self.tells_holders {
-            command::holder(self.traffic.end(), key);
-            self.await_reply(Request::Holder(ticket), now);
+            holder::ask(self.traffic.end(), key);
+            self.await_reply(Request::Holder(ticket, is_fenced), now);
         }
     }
 
@@ -218,9 +237,17 @@ impl Session {
                     let count = self.publisher.count(publish::publish_reply(reply)?);
                     (count > 0).then_some(SessionEvent::Published(ticket, count))
                 }
+                &Request::Value(is_fenced) => {
+                    self.inspected.note_value(inspection::value_reply(reply, is_fenced)?);
+                    None
+                }
+                &Request::End(ticket, is_fenced) => {
+                    let vote = self.inspected.note_end(reply, is_fenced)?;
+                    Some(SessionEvent::Inspected(ticket, self.standing.rejection().copied().map_or(vote, Vote::Fault)))
+                }
                 &Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
-                &Request::Holder(ticket) => {
-                    let (holder, is_told) = command::holder_reply(reply)?;
+                &Request::Holder(ticket, is_fenced) => {
+                    let (holder, is_told) = holder::meaning(reply, is_fenced)?;
                     self.tells_holders &= is_told;
                     holder.map(|holder| SessionEvent::HeldBy(ticket, holder))
                 }
@@ -238,13 +265,14 @@ impl Session {
         self.unanswered_releases = 0;
         self.traffic.abandon();
         self.expected.drain(..).filter_map(|request| match request {
-            Request::Check(ticket) => Some((ticket, Abandoned::Check)),
+            Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
             Request::Handshake(_)
             | Request::Publish(_)
             | Request::Recheck
             | Request::Remaining(_)
-            | Request::Holder(_) => None,
+            | Request::Value(_)
+            | Request::Holder(..) => None,
         })
     }
 
@@ -295,9 +323,11 @@ impl Session {
     /// The reply that was expected first has been understood.
     #[inline]
     fn taken(&mut self, length: usize) {
-        self.traffic.answered(length);
-        if self.expected.pop_front().is_some_and(Request::is_release) {
-            self.unanswered_releases -= 1;
+        let time = self.traffic.answered(length);
+        let Some(request) = self.expected.pop_front() else { return };
+        self.unanswered_releases -= usize::from(request.is_release());
+        if let Request::Operation(_) = request {
+            self.latency.record(time);
         }
     }
 

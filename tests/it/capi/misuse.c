@@ -251,6 +251,26 @@ static void settings_that_cannot_be_used(void)
     quorumlock_config_free(config);
 }
 
+static void the_environment_names_nodes(void)
+{
+    quorumlock_config *config = (void *)&url_count;
+    quorumlock_client *client;
+    quorumlock_error *error = NULL;
+    CHECK(quorumlock_config_from_env("LOCKS_", 6, &config, &error) == QUORUMLOCK_CONFIG);
+    CHECK(contains(quorumlock_error_message(error), "LOCKS_NODES is not set") && config == (void *)&url_count);
+    quorumlock_error_free(error);
+    CHECK(setenv("LOCKS_NODES", "redis://:hunter2@", 1) == 0);
+    CHECK(quorumlock_config_from_env("LOCKS_", 6, &config, &error) == QUORUMLOCK_CONFIG);
+    CHECK(contains(quorumlock_error_message(error), "LOCKS_NODES: node 0: no host"));
+    CHECK(!contains(quorumlock_error_message(error), "hunter2"));
+    quorumlock_error_free(error);
+    CHECK(setenv("LOCKS_NODES", urls[0], 1) == 0);
+    CHECK(quorumlock_config_from_env("LOCKS_", 6, &config, NULL) == QUORUMLOCK_OK);
+    CHECK(quorumlock_client_new(config, &client, NULL) == QUORUMLOCK_OK);
+    quorumlock_client_free(client);
+    quorumlock_config_free(config);
+}
+
 static void every_node_has_its_cause(void)
 {
     char *dead[] = {(char *)"redis://127.0.0.1:1", (char *)"redis://127.0.0.1:2"};
@@ -556,7 +576,13 @@ static void on_event(void *userdata, const quorumlock_event *event)
     journal *journal = userdata;
     quorumlock_kind kind = quorumlock_event_kind(event);
     CHECK(kind > 0 && kind < 32 && quorumlock_event_message(event).length > 0);
-    if (kind == QUORUMLOCK_EVENT_ACQUIRED) {
+    CHECK(quorumlock_event_severity(event) != QUORUMLOCK_SEVERITY_NONE);
+    CHECK((quorumlock_event_reason(event) != QUORUMLOCK_REASON_NONE) == (kind == QUORUMLOCK_EVENT_GAVE_UP));
+    if (kind == QUORUMLOCK_EVENT_GAVE_UP) {
+        CHECK(quorumlock_event_reason(event) == QUORUMLOCK_REASON_HELD && quorumlock_event_waited_us(event) > 0);
+        CHECK(quorumlock_event_attempts(event) == 1 && !quorumlock_event_has_waited(event));
+        CHECK(quorumlock_event_severity(event) == QUORUMLOCK_SEVERITY_DEBUG);
+    } else if (kind == QUORUMLOCK_EVENT_ACQUIRED) {
         CHECK(quorumlock_event_attempts(event) == 1 && quorumlock_event_round_trips(event) == 1 && quorumlock_event_waited_us(event) > 0);
         CHECK(contains(quorumlock_event_name(event), "observed"));
     } else if (kind == QUORUMLOCK_EVENT_NODE_DOWN) {
@@ -574,7 +600,7 @@ static void on_event(void *userdata, const quorumlock_event *event)
             quorumlock_guard_free(journal->guard);
         }
     } else if (kind == QUORUMLOCK_EVENT_RELEASED) {
-        CHECK(quorumlock_event_is_freed(event) == (journal->guard != NULL));
+        CHECK(quorumlock_event_is_freed(event) == (journal->guard != NULL) && quorumlock_event_held_us(event) > 0);
     }
     pthread_mutex_lock(&journal->mutex);
     journal->events[kind]++;
@@ -620,6 +646,7 @@ static void observers_are_called_and_released(void)
     quorumlock_guard_free(guard);
     CHECK(record.events[QUORUMLOCK_EVENT_ACQUIRED] == 1 && record.events[QUORUMLOCK_EVENT_ATTEMPT_LOST] == 1);
     CHECK(record.events[QUORUMLOCK_EVENT_EXTENDED] == 1 && record.events[QUORUMLOCK_EVENT_RELEASED] == 1);
+    CHECK(record.events[QUORUMLOCK_EVENT_GAVE_UP] == 1 && record.events[QUORUMLOCK_EVENT_WAITING] == 0);
     CHECK(record.events[QUORUMLOCK_EVENT_NODE_DOWN] == 1 && record.events[QUORUMLOCK_EVENT_NODE_UP] == url_count);
 
     /* A callback frees the guard in whose call it runs. The lock goes when that call is over. */
@@ -673,6 +700,7 @@ static void *keep_all(void *unused)
     names_of_every_kind();
     outputs_are_left_alone();
     settings_that_cannot_be_used();
+    the_environment_names_nodes();
     every_node_has_its_cause();
     waits_end_when_they_should();
     handles_outlive_the_calls_that_use_them();

@@ -108,10 +108,17 @@ int main(int count, char **arguments)
             CHECK(quorumlock_nodes_role(nodes, index) == QUORUMLOCK_ROLE_MASTER);
             CHECK(quorumlock_nodes_run_id(nodes, index).length == 8 && quorumlock_nodes_server(nodes, index).length > 0);
             CHECK(quorumlock_nodes_is_connected(nodes, index));
+            CHECK(quorumlock_nodes_latency_count(nodes, index) > 0);
+            CHECK(quorumlock_nodes_latency_p50_us(nodes, index) <= quorumlock_nodes_latency_p99_us(nodes, index));
+            CHECK(quorumlock_nodes_latency_p99_us(nodes, index) <= quorumlock_nodes_latency_max_us(nodes, index));
         } else {
             const quorumlock_fault *fault = quorumlock_nodes_last_fault(nodes, index);
             CHECK(state == QUORUMLOCK_NODE_DOWN && !quorumlock_nodes_is_connected(nodes, index));
             CHECK(quorumlock_fault_cause(fault) == QUORUMLOCK_CAUSE_REFUSED);
+            CHECK(quorumlock_nodes_fault_kinds(nodes, index) > 0);
+            CHECK(quorumlock_nodes_fault_count(nodes, index, 0) > 0);
+            CHECK(quorumlock_fault_cause(quorumlock_nodes_fault(nodes, index, 0)) == QUORUMLOCK_CAUSE_REFUSED);
+            CHECK(quorumlock_nodes_fault(nodes, index, 99) == NULL);
         }
     }
     quorumlock_nodes_free(nodes);

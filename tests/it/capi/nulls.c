@@ -17,6 +17,14 @@ static void on_lost(void *userdata)
     CHECK(!"lost");
 }
 
+static void on_write(void *userdata, const char *data, size_t length)
+{
+    (void)userdata;
+    (void)data;
+    (void)length;
+    CHECK(!"written");
+}
+
 /* An error that says this, and is freed. */
 static void is_told(quorumlock_error **error, const char *message)
 {
@@ -32,20 +40,24 @@ static void is_told(quorumlock_error **error, const char *message)
 
 int main(int count, char **arguments)
 {
-    quorumlock_config *config = config_of(arguments + 1, count - 1);
+    quorumlock_config *config = config_of(arguments + 1, count - 1), *out_config = NOWHERE;
     quorumlock_client *client = NULL, *out_client = NOWHERE;
     quorumlock_mutex *mutex, *out_mutex = NOWHERE;
     quorumlock_guard *guard, *other, *out_guard = NOWHERE;
     quorumlock_lease *lease = NULL, *out_lease = NOWHERE;
     quorumlock_secret *secret = NULL, *out_secret = NOWHERE;
     quorumlock_cancel_handle *cancel_handle = quorumlock_cancel_handle_new(), *cancel = cancel_handle;
+    quorumlock_owner *owner = quorumlock_owner_new();
     quorumlock_nodes *nodes = NULL, *out_nodes = NOWHERE;
+    quorumlock_holder *holder = NULL, *out_holder = NOWHERE;
+    quorumlock_counters *counters = quorumlock_counters_new('/');
     quorumlock_error *error = NULL;
 
     MUST(quorumlock_client_new(config, &client, &error));
     MUST(quorumlock_client_nodes(client, &nodes, &error));
     mutex = mutex_of(client, "nulls");
     guard = take(mutex);
+    MUST(quorumlock_mutex_holder(mutex, &holder, &error));
     quorumlock_mutex_free(mutex);
     mutex = mutex_of(client, "lease");
     other = take(mutex);
@@ -54,9 +66,12 @@ int main(int count, char **arguments)
 
     CALLS;
 
-    CHECK(out_client == NOWHERE && out_mutex == NOWHERE && out_guard == NOWHERE && out_lease == NOWHERE);
+    CHECK(out_config == NOWHERE && out_client == NOWHERE);
+    CHECK(out_mutex == NOWHERE && out_guard == NOWHERE && out_lease == NOWHERE);
     CHECK(out_secret == NOWHERE && out_nodes == NOWHERE && quorumlock_nodes_count(nodes) == 1);
     quorumlock_nodes_free(nodes);
+    CHECK(out_holder == NOWHERE && quorumlock_holder_node_count(holder) == 1);
+    quorumlock_holder_free(holder);
     CHECK(error == NULL && number == -7 && !quorumlock_cancel_handle_is_cancelled(cancel));
     MUST(quorumlock_lease_into_text(lease, &secret, &error));
     quorumlock_secret_free(secret);
@@ -67,6 +82,8 @@ int main(int count, char **arguments)
     quorumlock_client_free(client);
     quorumlock_config_free(config);
     quorumlock_cancel_handle_free(cancel);
+    quorumlock_counters_free(counters);
+    quorumlock_owner_free(owner);
     puts("nothing has happened");
     return 0;
 }

@@ -18,7 +18,7 @@ struct Function {
 }
 
 /// Where NULL may stand, whatever the function.
-const OPTIONAL: [&str; 4] = ["cancel", "error", "release", "userdata"];
+const OPTIONAL: [&str; 5] = ["cancel", "error", "owner", "release", "userdata"];
 
 #[test]
 #[allow(clippy::print_stdout)]
@@ -77,6 +77,7 @@ fn value(kind: &str, name: &str) -> String {
         "void *" | "quorumlock_release" => "NULL".into(),
         "quorumlock_observer" => "on_event".into(),
         "quorumlock_lost" => "on_lost".into(),
+        "quorumlock_write" => "on_write".into(),
         "int *" => "&number".into(),
         "quorumlock_fault *" | "quorumlock_event *" => "NULL".into(),
         "quorumlock_error **" => "&error".into(),
@@ -90,7 +91,8 @@ fn program(functions: &[Function]) -> (String, usize) {
     let (mut calls, mut text) = (0, String::new());
     for function in functions {
         let Function { result, name, parameters } = function;
-        let is_pointer = |kind: &str| kind.ends_with('*') || kind == "quorumlock_observer" || kind == "quorumlock_lost";
+        let callbacks = ["quorumlock_observer", "quorumlock_lost", "quorumlock_write"];
+        let is_pointer = |kind: &str| kind.ends_with('*') || callbacks.contains(&kind);
         for (at, (kind, parameter)) in parameters.iter().enumerate() {
             if !is_pointer(kind) || OPTIONAL.contains(&parameter.as_str()) && !is_alone(function) {
                 continue;

@@ -58,6 +58,10 @@ struct log {
         CHECK(event.kind() == QUORUMLOCK_EVENT_NODE_MAY_EVICT || event.policy().empty());
         CHECK(!event.is_automatic() || event.kind() == QUORUMLOCK_EVENT_EXTENDED);
         CHECK(!event.is_freed() || event.remaining() == 0ms);
+        CHECK(event.severity() != QUORUMLOCK_SEVERITY_NONE);
+        CHECK((event.reason() != QUORUMLOCK_REASON_NONE) == (event.kind() == QUORUMLOCK_EVENT_GAVE_UP));
+        CHECK(event.kind() != QUORUMLOCK_EVENT_RELEASED || event.held() > 0us);
+        CHECK(event.kind() != QUORUMLOCK_EVENT_WAITING || !event.has_waited());
     }
     bool has(quorumlock_kind kind)
     {
@@ -118,6 +122,41 @@ static void nodes(const quorumlock::client &client, std::size_t count)
         durable += node.is_durable;
     }
     CHECK(durable == 1);
+}
+
+static void levels(const quorumlock::client &client)
+{
+    quorumlock::owner request;
+    quorumlock::mutex plain(client, "levels"), by_thread(client, "levels"), by_owner(client, "levels");
+    by_thread.reentrant();
+    by_owner.reentrant(request);
+    for (const auto *mutex : {&by_thread, &by_owner}) {
+        auto outer = mutex->lock(), inner = mutex->lock();
+        CHECK(!plain.try_lock() && outer.unlock() && inner.remaining() > 0ms && inner.unlock());
+        CHECK(inner.remaining() == 0ms);
+    }
+}
+
+static void holders(const quorumlock::client &client, const char *url)
+{
+    quorumlock::mutex mutex(client, "holders");
+    CHECK(!mutex.holder());
+    quorumlock::mutex standing(client, "standing");
+    CHECK(standing.at_least(30s).lock().unlock() && standing.holder() && !standing.try_lock());
+    {
+        auto guard = mutex.lock();
+        auto holder = mutex.holder();
+        CHECK(holder && holder->label == "wrappers@here" && holder->message.find(holder->label) == 0);
+        CHECK(holder->remaining && *holder->remaining > 0ms && !holder->nodes.empty());
+    }
+    quorumlock::config config({url});
+    config.label_here();
+    quorumlock::client here(config);
+    quorumlock::mutex own(here, "here");
+    auto guard = own.lock();
+    CHECK(own.holder()->label.find('/') != std::string::npos);
+    config.label("two words");
+    CHECK(result_of([&] { quorumlock::client refused(config); }) == QUORUMLOCK_CONFIG);
 }
 
 static void waits(const quorumlock::client &client)
@@ -205,17 +244,27 @@ int main(int count, char **arguments)
             config.add_node(arguments[index]);
         }
         config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
-        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).durable(false).release_notifications(true).fence_retention(25h).spin(0us);
+        config.label("wrappers@here");
+        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).ttl(10s).durable(false).release_notifications(true).fence_retention(25h).spin(0us);
         config.restart_policy(QUORUMLOCK_RESTART_POLICY_OBSERVED);
+        quorumlock::counters counters('/');
+        config.count(counters);
         config.observe([told](const quorumlock::event &event) {
             told->add(event);
             throw 1; // It must not reach the library.
         });
         quorumlock::client client(config);
+        CHECK(setenv("LOCKS_NODES", arguments[1], 1) == 0);
+        quorumlock::client from_env(quorumlock::config::from_env("LOCKS_"));
+        CHECK(from_env.connect(10s).size() == 1);
         waits(client);
+        levels(client);
+        holders(client, arguments[1]);
         holding(client);
         moving(client);
         nodes(client, static_cast<std::size_t>(count - 1));
+        CHECK(counters.text().find("\nquorumlock_nodes 3\n") != std::string::npos);
+        CHECK(counters.text().find(",outcome=\"acquired\"} ") != std::string::npos);
     }
     CHECK(soon([&] { return told.use_count() == 1; }));
     for (auto kind : {QUORUMLOCK_EVENT_ACQUIRED, QUORUMLOCK_EVENT_ATTEMPT_LOST, QUORUMLOCK_EVENT_EXTENDED,

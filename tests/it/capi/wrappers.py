@@ -3,6 +3,7 @@
     wrappers.py LIBRARY URL...
 """
 
+import os
 import select
 import sys
 import threading
@@ -12,7 +13,7 @@ import quorumlock
 from quorumlock import Result, RestartPolicy
 
 VOTING, DOWN, MASTER, REFUSED, CONNECT = 2, 3, 1, 14, 2
-ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_DOWN, NODE_UP, RELEASED = 1, 2, 3, 6, 7, 8, 10
+ACQUIRED, ATTEMPT_LOST, EXTENDED, LOST_TIME, NODE_DOWN, NODE_UP, RELEASED, GAVE_UP = 1, 2, 3, 6, 7, 8, 10, 22
 
 
 def result_of(action, *arguments):
@@ -70,6 +71,15 @@ def waits(client):
     assert mutex.try_lock_until(quorumlock.now() + 5).unlock()
 
 
+def levels(client):
+    request = quorumlock.Owner()
+    for reentrant in (True, request):
+        mutex = quorumlock.Mutex(client, "levels", reentrant=reentrant)
+        outer, inner = mutex.lock(), mutex.try_lock(5)
+        assert quorumlock.Mutex(client, "levels").try_lock() is None
+        assert outer.unlock() and inner.remaining > 0 and inner.unlock() and inner.remaining == 0
+
+
 def holding(client):
     mutex = quorumlock.Mutex(client, "holding", ttl=30, fenced=True)
     first = mutex.lock()
@@ -120,6 +130,22 @@ def moving(client):
     assert last.name == "moving" and last.unlock()
 
 
+def holders(client, url):
+    mutex = quorumlock.Mutex(client, "holders")
+    assert mutex.holder() is None
+    standing = quorumlock.Mutex(client, "standing", at_least=30)
+    assert standing.lock().unlock() and standing.holder() and standing.try_lock() is None
+    with mutex.lock():
+        holder = mutex.holder()
+        assert holder.label == "wrappers@here" and holder.message.startswith(holder.label)
+        assert holder.remaining > 0 and holder.nodes
+    here = quorumlock.Client([url], label=quorumlock.HERE)
+    own = quorumlock.Mutex(here, "here")
+    with own.lock():
+        assert own.holder().label.endswith(f"/{os.getpid()}")
+    here.close()
+
+
 def nodes(client, count):
     assert soon(lambda: all(node.state == VOTING for node in client.nodes()))
     statuses = client.nodes()
@@ -142,27 +168,36 @@ def main(path, *urls):
         events.append(event)
         raise ValueError("it must not reach the library")
 
+    counters = quorumlock.Counters("/")
     client = quorumlock.Client(
         urls[:-1],
         durable_nodes=urls[-1:],
         prefix="w:",
+        label="wrappers@here",
         node_timeout=1,
         drift_factor=0.02,
         retry_delay=(0.001, 0.05),
         unavailable_after=2,
         max_ttl=60,
+        ttl=10,
         durable=False,
         restart_policy=RestartPolicy.OBSERVED,
         release_notifications=True,
         fence_retention=25 * 3600,
         spin=0,
         observers=[observe, seconds.append],
+        counters=counters,
     )
     assert len(client.connect(10)) == len(urls)
+    os.environ["LOCKS_NODES"] = ",".join(urls)
+    assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
+    levels(client)
+    holders(client, urls[0])
     holding(client)
     moving(client)
     nodes(client, len(urls))
+    assert "\nquorumlock_nodes 3\n" in counters.text() and ',outcome="acquired"} ' in counters.text()
     client.close()
     client.close()
     assert [event.message for event in seconds] == [event.message for event in events]
@@ -175,6 +210,8 @@ def main(path, *urls):
         assert event.kind != EXTENDED or event.ttl > 0
         assert not event.is_automatic or event.kind == EXTENDED
         assert event.kind != NODE_DOWN or len(event.faults) == 1
+        assert event.severity and (event.reason != 0) == (event.kind == GAVE_UP)
+        assert event.kind != RELEASED or (event.held > 0 and not event.has_waited)
         assert not event.is_freed or (event.name and event.remaining == 0 and event.policy == "")
     print("every wrapper works")
 

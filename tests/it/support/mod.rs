@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod child;
+pub(crate) mod exposition;
 pub(crate) mod fake;
 pub(crate) mod preload;
 pub(crate) mod process;

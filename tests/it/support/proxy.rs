@@ -10,6 +10,10 @@
 //!
 //! Dropping the proxy closes all connections and joins all threads.
 
+mod messages;
+
+pub(crate) use messages::Disturbance;
+
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,6 +88,16 @@ impl Proxy {
         self.shared.state().delay = round_trip / 2;
     }
 
+    /// Disturbs what subscribers receive from now on, on connections old and new, and nothing else.
+    pub(crate) fn disturb_messages(&self, disturbance: Disturbance) {
+        self.shared.state().disturbance = Some(disturbance);
+    }
+
+    /// How many messages were disturbed.
+    pub(crate) fn disturbed(&self) -> usize {
+        self.shared.state().disturbed
+    }
+
     /// Lets this direction go on at full speed, beginning with what was held back.
     pub(crate) fn flow(&self, direction: Direction) {
         let mut state = self.shared.state();
@@ -150,6 +164,8 @@ struct State {
     connections: Vec<Connection>,
     /// How long bytes are on the way, each way.
     delay: Duration,
+    disturbance: Option<Disturbance>,
+    disturbed: usize,
     stopping: bool,
     to_client: Gate,
     to_server: Gate,
@@ -182,6 +198,8 @@ struct Wire {
     server: TcpStream,
     ending: Mutex<Option<Ending>>,
     is_lost: AtomicBool,
+    /// Held while a late message is written.
+    writing: Mutex<()>,
 }
 
 impl State {
@@ -292,7 +310,13 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
             let _ = stream.set_nodelay(true);
             let _ = stream.set_write_timeout(Some(GLANCE));
         }
-        let wire = Arc::new(Wire { client, server, ending: Mutex::new(None), is_lost: AtomicBool::new(false) });
+        let wire = Arc::new(Wire {
+            client,
+            server,
+            ending: Mutex::new(None),
+            is_lost: AtomicBool::new(false),
+            writing: Mutex::default(),
+        });
         let delay = shared.state().delay;
         let pumps = [(Direction::ToClient, "proxy to client"), (Direction::ToServer, "proxy to server")]
             .map(|(direction, name)| {
@@ -309,7 +333,7 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
     }
 }
 
-fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
+fn pump(wire: &Arc<Wire>, direction: Direction, shared: &Shared) {
     let (mut source, mut sink) = wire.ends(direction);
     let mut buffer = [0; 16 * 1024];
     loop {
@@ -324,7 +348,9 @@ fn pump(wire: &Wire, direction: Direction, shared: &Shared) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return wire.end(Ending::Reset),
         };
-        let mut rest = if wire.is_lost.load(Ordering::Relaxed) { &[] } else { &buffer[..filled] };
+        let undisturbed = messages::take_out(wire, direction, &buffer[..filled], shared);
+        let bytes = undisturbed.as_deref().unwrap_or(&buffer[..filled]);
+        let mut rest = if wire.is_lost.load(Ordering::Relaxed) { &[] } else { bytes };
         while !rest.is_empty() {
             let Some((allowed, last)) = shared.pass(wire, direction, rest.len()) else { return };
             let (now, later) = rest.split_at(allowed);

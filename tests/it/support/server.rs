@@ -82,15 +82,16 @@ impl Server {
 
     /// `127.0.0.1:port`, or the path of the Unix socket.
     pub fn address(&self) -> String {
-        match self.socket() {
+        match self.socket().filter(|_| !self.plan.has_tls) {
             Some(path) => path.display().to_string(),
             None => format!("{}:{}", Ipv4Addr::LOCALHOST, self.port()),
         }
     }
 
-    /// `redis://127.0.0.1:port` or `unix:///path`, without user and password.
+    /// `redis://127.0.0.1:port`, `rediss://127.0.0.1:port` or `unix:///path`, without user and password.
     pub fn url(&self) -> String {
         match self.socket() {
+            _ if self.plan.has_tls => format!("rediss://{}", self.address()),
             Some(path) => format!("unix://{}", path.display()),
             None => format!("redis://{}", self.address()),
         }
@@ -236,6 +237,7 @@ pub struct Plan {
     binary: Option<PathBuf>,
     port: Option<u16>,
     socket: Option<PathBuf>,
+    has_tls: bool,
     variables: Vec<(String, OsString)>,
 }
 
@@ -264,6 +266,13 @@ impl Plan {
         self
     }
 
+    /// Listens on its port by TLS, and for [`Server::command`] on a Unix socket. The arguments name the certificates.
+    pub fn tls(mut self) -> Plan {
+        self.has_tls = true;
+        self.socket = Some("plain.sock".into());
+        self
+    }
+
     /// Adds a variable to the server's environment.
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Plan {
         self.variables.push((name.to_owned(), value.into()));
@@ -275,7 +284,7 @@ impl Plan {
         if self.binary.is_none() {
             self.binary = Some(find_binary()?);
         }
-        let any_port = self.port.is_none() && self.socket.is_none();
+        let any_port = self.port.is_none() && (self.has_tls || self.socket.is_none());
         let mut server = Server { plan: self, directory: Directory::create()?, process: None };
         let mut tries = 0;
         loop {
@@ -366,7 +375,12 @@ impl Process {
     fn start(plan: &Plan, directory: &Path) -> io::Result<Process> {
         let binary = plan.binary.as_ref().ok_or_else(not_running)?;
         let mut command = Command::new(binary);
-        command.args(["--bind", "127.0.0.1", "--port", &plan.port.unwrap_or(0).to_string()]);
+        let (port, none) = (plan.port.unwrap_or(0).to_string(), "0".to_owned());
+        let (plain, tls) = if plan.has_tls { (none, port) } else { (port, none) };
+        command.args(["--bind", "127.0.0.1", "--port", &plain]);
+        if plan.has_tls {
+            command.args(["--tls-port", &tls]);
+        }
         command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--protected-mode", "no"]);
         command.arg("--dir").arg(directory).arg("--logfile").arg(directory.join("server.log"));
         if let Some(path) = &plan.socket {

@@ -17,12 +17,15 @@ use super::source::{Named, code, paths, test_modules, without_tests};
 pub(crate) enum Layer {
     Algorithm,
     Api,
+    /// The program in `bin/`: a crate of its own, which knows the library by its name.
+    CommandLine,
     /// `lib.rs`: names everything, as it is the table of contents.
     Contents,
     Docs,
     Embedded,
     Engine,
     Events,
+    Export,
     Ffi,
     Os,
     Protocol,
@@ -35,10 +38,12 @@ impl Layer {
         Some(match top {
             "algorithm" => Layer::Algorithm,
             "api" => Layer::Api,
+            "bin" => Layer::CommandLine,
             "docs" => Layer::Docs,
             "embedded" => Layer::Embedded,
             "engine" => Layer::Engine,
             "events" => Layer::Events,
+            "export" => Layer::Export,
             "ffi" => Layer::Ffi,
             "lib" => Layer::Contents,
             "os" => Layer::Os,
@@ -49,14 +54,15 @@ impl Layer {
 
     /// Where the files of this layer may import from, besides the layer itself.
     fn below(self) -> &'static [Layer] {
-        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol};
+        use Layer::{Algorithm, Api, Docs, Embedded, Engine, Events, Export, Ffi, Os, Protocol};
         match self {
-            Layer::Algorithm | Layer::Docs => &[],
+            Layer::Algorithm | Layer::CommandLine | Layer::Docs => &[],
             Layer::Api => &[Algorithm, Engine, Events, Os, Protocol],
-            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Ffi, Os, Protocol],
+            Layer::Contents => &[Algorithm, Api, Docs, Embedded, Engine, Events, Export, Ffi, Os, Protocol],
             Layer::Embedded => &[Algorithm, Os, Protocol],
             Layer::Engine => &[Algorithm, Events, Os, Protocol],
             Layer::Events => &[Algorithm, Os, Protocol],
+            Layer::Export => &[Events, Os],
             // And what the crate root offers to every program.
             Layer::Ffi => &[Os],
             Layer::Os | Layer::Protocol => &[Algorithm],
@@ -169,10 +175,10 @@ impl Tree {
 }
 
 /// The module that a file is: `protocol/mod.rs` is `protocol`, `protocol/resp.rs` is `protocol, resp`, `lib.rs` the
-/// root.
+/// root, `bin/quorumlock/main.rs` is `bin, quorumlock`.
 pub(crate) fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs");
-    let path = path.strip_suffix("/mod").unwrap_or(path);
+    let path = path.strip_suffix("/mod").or_else(|| path.strip_suffix("/main")).unwrap_or(path);
     if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
 }
 

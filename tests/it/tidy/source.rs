@@ -198,7 +198,7 @@ fn use_tree<'a>(tokens: &[&'a str], start: usize) -> (Vec<(Vec<&'a str>, String)
 /// A path as it is written in the module `here`, from the crate's root; `None` when it leads to another crate.
 fn resolve(leaf: &[&str], here: &[String], children: &[String]) -> Option<Vec<String>> {
     let (mut base, mut rest) = match *leaf.first()? {
-        "crate" => (Vec::new(), &leaf[1..]),
+        "crate" => (root_of(here), &leaf[1..]),
         "self" | "super" => (here.to_vec(), leaf),
         child if children.iter().any(|known| known == child) => (here.to_vec(), leaf),
         _ => return None,
@@ -211,6 +211,11 @@ fn resolve(leaf: &[&str], here: &[String], children: &[String]) -> Option<Vec<St
     }
     base.extend(rest.iter().map(|&name| name.trim_start_matches("r#").to_owned()));
     Some(base)
+}
+
+/// The root of the crate that a module is in: a program below `bin/` is one of its own.
+fn root_of(here: &[String]) -> Vec<String> {
+    if here.first().is_some_and(|top| top == "bin") { here[..here.len().min(2)].to_vec() } else { Vec::new() }
 }
 
 /// The length of the comment, string or character that the text begins with.
@@ -362,4 +367,7 @@ fn paths_lead_from_the_root() {
     assert_eq!(found("pub(crate) fn f() -> impl Sized + use<'a> { std::crate_::x() }"), "");
     assert_eq!(found("pub(in crate::api::redlock) fn f() { for x in crate::a::b() {} }"), "a::b");
     assert_eq!(found("use crate::{a::{b, c,}, d};"), "a::b a::c d");
+    let program = ["bin", "quorumlock", "run"].map(str::to_owned);
+    let named = paths("use crate::exit::Exit;", &program, &[]);
+    assert_eq!(named[0].path.join("::"), "bin::quorumlock::exit::Exit");
 }

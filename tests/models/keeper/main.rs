@@ -143,11 +143,13 @@ impl Scene {
             backoff: Backoff::new(Duration::from_millis(1), Duration::from_millis(2)),
             unavailable_after: TTL,
             max_ttl: MAX_TTL,
+            ttl: TTL,
+            label: crate::algorithm::label::HolderLabel::NONE,
         };
         let client = Client::new(
             Engine::new(&network),
             settings,
-            Reporter::new(Vec::new(), &[], ""),
+            Reporter::new(Vec::new(), None, &[], ""),
             ForkEpoch::current().unwrap(),
         );
         let is_over = AtomicBool::new(false);

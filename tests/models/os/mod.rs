@@ -17,6 +17,10 @@ pub(crate) mod resolve;
 #[path = "../../../src/os/stream.rs"]
 pub(crate) mod stream;
 pub(crate) mod sync;
+#[path = "../../../src/os/thread_number.rs"]
+pub(crate) mod thread_number;
+#[path = "../../../src/os/transport.rs"]
+pub(crate) mod transport;
 pub(crate) mod waker;
 #[path = "../../../src/os/watch.rs"]
 pub(crate) mod watch;

@@ -8,6 +8,7 @@ pub(crate) fn draw<R>(_source: &mut R) -> Result<OwnerToken, Infallible> {
     Ok(kernel::with(|world| {
         let (task, client) = (world.current_task(), world.current_client());
         let number = world.judge.draw_token(task, client, world.now);
+        world.asks();
         let mut entropy = [0; OwnerToken::ENTROPY];
         entropy[..8].copy_from_slice(&(number as u64).to_be_bytes());
         entropy[8..16].copy_from_slice(&world.random.next().to_be_bytes());

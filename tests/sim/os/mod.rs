@@ -6,10 +6,15 @@ pub(crate) mod clock;
 pub(crate) mod entropy;
 #[path = "../../../src/os/fork.rs"]
 pub(crate) mod fork;
+pub(crate) mod host;
 mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
+#[path = "../../../src/os/thread_number.rs"]
+pub(crate) mod thread_number;
+#[path = "../../../src/os/transport.rs"]
+pub(crate) mod transport;
 pub(crate) mod waker;
 #[path = "../../../src/os/watch.rs"]
 pub(crate) mod watch;

@@ -3,6 +3,7 @@
 use super::super::backoff::Backoff;
 use super::super::fault::{Cause, Fault, Phase};
 use super::super::fence::Fences;
+use super::super::holder::HolderTag;
 use super::super::lease::{MAX_TTL, Ttl};
 use super::super::{node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
 use super::*;
@@ -240,6 +241,29 @@ fn a_subscribed_waiter_asks_seldom_and_at_once_after_a_release() {
 }
 
 #[test]
+fn a_waiter_without_a_limit_sleeps_for_longer_and_still_finds_an_outage_out() {
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    let holder = HolderTag::of(b"the same holder");
+    machine.set_wait_bounds(WaitBounds { holder, is_attentive: true, ..WaitBounds::NONE });
+    let mut now = 0;
+    for delay in [250, 500, 1000, 2000, 4000, 8000, 10_000] {
+        assert_eq!(attempt(&mut machine, "rrr", now, now + 1), Output::Wait(at(now + 1 + delay)));
+        now += 1 + delay;
+        machine.woken(at(now));
+    }
+    // Asleep, it had no answer to expect: half of the limit is left.
+    machine.set_wait_bounds(WaitBounds { is_attentive: true, ..WaitBounds::NONE });
+    for (later, gives_up) in [(50, false), (1000, false), (1499, false), (1500, true)] {
+        assert!(matches!(attempt(&mut machine, "xx_", now + later - 50, now + later), Output::Undo(_)));
+        match machine.poll() {
+            Output::Wait(until) => assert!(!gives_up && until <= at(now + later + 250), "{later}"),
+            output => assert_eq!((output, gives_up), (Output::Done(Verdict::Unavailable), true), "{later}"),
+        }
+        machine.woken(at(now + later));
+    }
+}
+
+#[test]
 fn no_wait_lasts_past_the_end_of_the_holders_key() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, at(100), 0), Output::Wait(at(100)));
@@ -269,13 +293,46 @@ fn a_release_is_left_to_those_who_have_waited_for_longer() {
 fn the_next_release_begins_the_delay_anew() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
     assert_eq!(refused(&mut machine, Timestamp::NEVER, 0), Output::Wait(at(251)));
-    // Twice the time that it should take is enough.
-    for (time, until) in [(10, 170), (160, 320), (300, 321)] {
+    // Twice the time that it should take is enough, from the first release that was announced.
+    for (time, until) in [(10, 170), (160, 320), (300, 330)] {
         machine.released(WakeOrder::of(80, 0), at(time), 0);
         assert_eq!(machine.poll(), Output::Wait(at(until)), "{time}");
     }
     machine.released(WakeOrder::of(80, 80), at(310), 0);
     assert_eq!(machine.poll(), Output::Wait(at(310)), "its turn");
+}
+
+/// The lock takes 4 ms from one hand to the next, which is longer than the shortest delay.
+#[test]
+fn a_waiter_leaves_the_lock_to_fifty_others_without_asking_in_between() {
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+    machine.defer_first_attempt(49, at(0), 0);
+    for departed in 0..49_u8 {
+        let now = 4 + 4 * u64::from(departed);
+        machine.released(WakeOrder::of(49, departed), at(now), 0);
+        assert!(matches!(machine.poll(), Output::Wait(until) if until >= at(now + 2)), "{departed} have gone");
+    }
+    machine.released(WakeOrder::of(49, 50), at(204), 0);
+    assert_eq!(machine.poll(), Output::Attempt);
+}
+
+#[test]
+fn what_a_distrusted_node_announces_changes_no_delay() {
+    let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(60)));
+    let holder = HolderTag::of(b"the same holder");
+    let known = WaitBounds { holder, is_attentive: true, ..WaitBounds::NONE };
+    let mut refused = |bounds, t0| {
+        machine.set_wait_bounds(bounds);
+        let output = attempt(&mut machine, "rrr", t0, t0 + 1);
+        machine.retry_now(at(t0 + 2));
+        (output, machine.follows_end)
+    };
+    refused(known, 0);
+    refused(WaitBounds { holder: None, is_rumour: true, ..known }, 10);
+    assert_eq!(refused(WaitBounds { is_rumour: true, ..known }, 20).0, Output::Wait(at(21 + 500)));
+    let (output, _) = refused(WaitBounds { holder: None, is_rumour: true, ..known }, 30);
+    assert_eq!(output, Output::Wait(at(31 + 500)), "the same holder, for all that is known");
+    assert_eq!(refused(known, 40).0, Output::Wait(at(41 + 6)), "a release that is believed may have been");
 }
 
 #[test]

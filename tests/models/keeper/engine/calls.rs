@@ -46,6 +46,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
     pub(crate) fence: Option<FencingToken>,
+    pub(crate) stands_for: Option<std::num::NonZeroU64>,
 }
 
 pub(crate) enum Stragglers {
@@ -229,7 +230,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        AttemptRecord { token, t0, reached: nodes, fence: None }
+        AttemptRecord { token, t0, reached: nodes, fence: None, stands_for: None }
     }
 
     /// Counts from now on the reports of a lock's loss.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   redis://[user:password@]host[:port][/database][?durable=true]
+//!   rediss://…                                                     the same, by TLS
 //!   unix://[user:password@]path[?db=database][&durable=true]
 //! ```
 //!
@@ -19,6 +20,7 @@ const DEFAULT_PORT: u16 = 6379;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     address: Address,
+    is_tls: bool,
     handshake: Handshake,
     durable: Option<bool>,
 }
@@ -54,11 +56,11 @@ pub enum EndpointError {
     NoPath,
     /// A user without a password.
     NoPassword,
-    /// Something other than `redis://` or `unix://`.
+    /// Something other than `redis://`, `rediss://` or `unix://`.
     NoScheme,
     /// A parameter that is given twice.
     RepeatedParameter,
-    /// `rediss://`: TLS.
+    /// `rediss://`, and this build has no TLS: the feature `tls` is off.
     Tls,
     /// A character that ends the host, which must be percent-encoded in a user or password: `#`, `/` or `?`.
     Unencoded(char),
@@ -85,7 +87,8 @@ impl Endpoint {
             return Err(EndpointError::Unencoded(character));
         }
         match scheme {
-            "redis" | "valkey" => parse_tcp(rest),
+            "redis" | "valkey" => parse_tcp(rest, false),
+            "rediss" | "valkeys" if cfg!(feature = "tls") => parse_tcp(rest, true),
             "unix" if cfg!(unix) => parse_unix(rest),
             "unix" => Err(EndpointError::UnixUnsupported),
             "rediss" | "valkeys" => Err(EndpointError::Tls),
@@ -97,6 +100,11 @@ impl Endpoint {
     /// Where to connect to.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Whether to connect by TLS.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
     }
 
     /// What to send first.
@@ -159,10 +167,8 @@ impl fmt::Display for EndpointError {
             Self::NoHost => "no host; write redis://host:port",
             Self::NoPath => "no path; write unix:///path/to/socket",
             Self::NoPassword => "a user without a password; write redis://user:password@host",
-            Self::NoScheme => "not a node URL; write redis://host:port or unix:///path/to/socket",
-            Self::Tls => {
-                "TLS is not supported yet; use redis:// inside a trusted network or a TLS tunnel on this machine"
-            }
+            Self::NoScheme => "not a node URL; write redis://host:port, rediss://host:port or unix:///path/to/socket",
+            Self::Tls => "rediss:// needs the feature tls of quorumlock, and this program was built without it",
             Self::RepeatedParameter => "a parameter is given twice",
             Self::UnknownParameter => {
                 "unknown parameter; known are durable=true, durable=false and, in a unix:// URL, db=number"
@@ -178,7 +184,7 @@ impl fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-fn parse_tcp(rest: &str) -> Result<Endpoint, EndpointError> {
+fn parse_tcp(rest: &str, is_tls: bool) -> Result<Endpoint, EndpointError> {
     let (rest, query) = split_query(rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (mut handshake, location) = parse_login(authority)?;
@@ -188,7 +194,7 @@ fn parse_tcp(rest: &str) -> Result<Endpoint, EndpointError> {
     if database.is_some() {
         return Err(EndpointError::UnknownParameter);
     }
-    Ok(Endpoint { address: Address::Tcp(host, port), handshake, durable })
+    Ok(Endpoint { address: Address::Tcp(host, port), is_tls, handshake, durable })
 }
 
 fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
@@ -200,7 +206,7 @@ fn parse_unix(rest: &str) -> Result<Endpoint, EndpointError> {
     if path.is_empty() || path.contains('\0') {
         return Err(EndpointError::NoPath);
     }
-    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), handshake, durable })
+    Ok(Endpoint { address: Address::Unix(PathBuf::from(path)), is_tls: false, handshake, durable })
 }
 
 /// A character that ends the location although it stands before the last `@`, and so in a user or password. A path may
@@ -311,140 +317,4 @@ fn percent_decoded(text: &str) -> Result<String, EndpointError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(url: &str) -> String {
-        let Endpoint { address, handshake, durable } = Endpoint::parse(url).unwrap();
-        let Handshake { user, password, database, checks_durability } = handshake;
-        assert!(!checks_durability, "the builder says so");
-        let login = match (user, password) {
-            (None, None) => String::new(),
-            (user, password) => format!("{}:{}@", user.unwrap_or_default(), password.unwrap_or_default()),
-        };
-        let durable = durable.map_or(String::new(), |durable| format!(" {durable}"));
-        format!("{login}{}/{database}{durable}", Endpoint { address, handshake: Handshake::default(), durable: None })
-    }
-
-    #[test]
-    fn urls_name_nodes() {
-        let table = [
-            ("redis://localhost", "localhost:6379/0"),
-            ("redis://10.0.0.1:7001", "10.0.0.1:7001/0"),
-            ("valkey://10.0.0.1:7001/", "10.0.0.1:7001/0"),
-            ("redis://host/15", "host:6379/15"),
-            ("redis://[::1]:7001/2", "[::1]:7001/2"),
-            ("redis://[2001:db8::1]", "[2001:db8::1]:6379/0"),
-            ("redis://:secret@host", ":secret@host:6379/0"),
-            ("redis://alice:secret@host:1/3", "alice:secret@host:1/3"),
-            ("redis://al%40ice:p%3Aw%2F%25%C3%A4@host", "al@ice:p:w/%ä@host:6379/0"),
-            ("redis://:p@ss:w@host", ":p@ss:w@host:6379/0"),
-            ("redis://:@host", "host:6379/0"),
-            ("redis://:%23%2F%3F%20@host", ":#/? @host:6379/0"),
-            ("redis://host?durable=true", "host:6379/0 true"),
-            ("redis://:pw@host:1/2?durable=false", ":pw@host:1/2 false"),
-        ];
-        for (url, meaning) in table {
-            assert_eq!(shown(url), meaning, "{url}");
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn urls_name_unix_sockets() {
-        let table = [
-            ("unix:///run/redis.sock", "unix:/run/redis.sock/0"),
-            ("unix:///run/redis.sock?db=4", "unix:/run/redis.sock/4"),
-            ("unix:///run/redis.sock?durable=true", "unix:/run/redis.sock/0 true"),
-            ("unix:///run/redis.sock?durable=true&db=4", "unix:/run/redis.sock/4 true"),
-            ("unix:///run/redis.sock?db=4&durable=false", "unix:/run/redis.sock/4 false"),
-            ("unix://redis.sock", "unix:redis.sock/0"),
-            ("unix:///with%20space%3F", "unix:/with space?/0"),
-            ("unix:///a%0Ab", r"unix:/a\nb/0"),
-            ("unix://alice:pw@/run/redis.sock?db=1", "alice:pw@unix:/run/redis.sock/1"),
-        ];
-        for (url, meaning) in table {
-            assert_eq!(shown(url), meaning, "{url}");
-        }
-    }
-
-    #[test]
-    fn everything_else_gets_a_helpful_error_that_keeps_the_secret() {
-        use EndpointError::*;
-        let table = [
-            ("", NoScheme),
-            ("localhost:6379", NoScheme),
-            ("http://hunter2@host", NoScheme),
-            ("REDIS://host", NoScheme),
-            ("rediss://:hunter2@host", Tls),
-            ("redis-sentinel://:hunter2@host", UnsupportedScheme),
-            ("redis+cluster://:hunter2@host", UnsupportedScheme),
-            ("redis://", NoHost),
-            ("redis://:6379", NoHost),
-            ("redis://:hunter2@", NoHost),
-            ("redis://host:", BadPort),
-            ("redis://host:0", BadPort),
-            ("redis://host:65536", BadPort),
-            ("redis://host:+1", BadPort),
-            ("redis://::1", NoHost),
-            ("redis://fe80::1:6379", BadPort),
-            ("redis://[::1", BadHost),
-            ("redis://[::1]6379", BadHost),
-            ("redis://[host]:1", BadHost),
-            ("redis://ho*st", BadHost),
-            ("redis://ho st", Blank),
-            (" redis://host", Blank),
-            ("redis://host\n", Blank),
-            ("redis://:hunter2 x@host", Blank),
-            ("redis://:x\u{a0}hunter2@host", Blank),
-            ("redis://:hunter2#x@host", Unencoded('#')),
-            ("redis://:hunter2/x@host", Unencoded('/')),
-            ("redis://:hunter2?x@host", Unencoded('?')),
-            ("redis://hunter2@host", NoPassword),
-            ("redis://:hunter2%@host", BadEncoding),
-            ("redis://:hunter2%zz@host", BadEncoding),
-            ("redis://:hunter2%FF@host", BadEncoding),
-            ("redis://host/-1", BadDatabase),
-            ("redis://host/1/2", BadDatabase),
-            ("redis://host/99999999999", BadDatabase),
-            ("redis://host?db=1", UnknownParameter),
-            ("redis://host/1#hunter2", Unencoded('#')),
-            ("redis://host?", UnknownParameter),
-            ("redis://host?durable", UnknownParameter),
-            ("redis://host?Durable=true", UnknownParameter),
-            ("redis://host?timeout=5", UnknownParameter),
-            ("redis://host?durable=true&timeout=5", UnknownParameter),
-            ("redis://host?durable=yes", BadDurable),
-            ("redis://host?durable=", BadDurable),
-            ("redis://host?durable=true&durable=true", RepeatedParameter),
-        ];
-        for (url, error) in table {
-            assert_eq!(Endpoint::parse(url), Err(error), "{url}");
-            assert!(!error.to_string().contains("hunter2"));
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn malformed_unix_urls_are_refused() {
-        use EndpointError::*;
-        for (url, error) in [
-            ("unix://", NoPath),
-            ("unix://?db=1", NoPath),
-            ("unix:///a%00b", NoPath),
-            ("unix:///a?database=1", UnknownParameter),
-            ("unix:///a?db=x", BadDatabase),
-            ("unix:///a?db=1&db=1", RepeatedParameter),
-            ("unix:///a?db=1?durable=true", BadDatabase),
-            ("unix://me:p?w@/a", Unencoded('?')),
-        ] {
-            assert_eq!(Endpoint::parse(url), Err(error), "{url}");
-        }
-    }
-
-    #[test]
-    fn the_password_does_not_show() {
-        let endpoint = Endpoint::parse("redis://alice:hunter2@host:1/3").unwrap();
-        assert_eq!(format!("{endpoint} {endpoint:?}"), "host:1 Endpoint(host:1)");
-    }
-}
+mod tests;

@@ -1,0 +1,79 @@
+//! A program that polls, as users of other libraries do.
+//!
+//! redis-py, redsync and rslock ask all nodes (`SET NX PX`), take a majority for the lock, undo a lost attempt by the
+//! release script, and sleep for a fixed time. Nothing is published, and nothing is subscribed to. Each attempt has a
+//! token of its own.
+
+use crate::competitor::now;
+use crate::floor::Answers;
+use quorumlock::algorithm::lease::OwnerToken;
+use quorumlock::protocol::command;
+use quorumlock::protocol::dialect::Dialect;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// How long it sleeps between two attempts.
+const SLEEP: Duration = Duration::from_millis(10);
+const TTL_MILLIS: u64 = 60_000;
+
+pub(crate) struct Polling {
+    nodes: Vec<TcpStream>,
+    resource: &'static str,
+    token: OwnerToken,
+}
+
+impl Polling {
+    pub(crate) fn connect(addresses: &[SocketAddr], resource: &'static str) -> Polling {
+        let connect = |address: &SocketAddr| {
+            let stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true).map(|()| stream)
+        };
+        let nodes = addresses.iter().map(|address| connect(address).expect("a connection to a server")).collect();
+        Polling { nodes, resource, token: OwnerToken::from_entropy([0; OwnerToken::ENTROPY]) }
+    }
+
+    /// Takes the lock. Gives the number of attempts; none when `end` came first.
+    pub(crate) fn take(&mut self, end: u64) -> u32 {
+        let mut attempts = 0;
+        while now() < end {
+            attempts += 1;
+            let mut entropy = [0; OwnerToken::ENTROPY];
+            entropy[..8].copy_from_slice(&now().to_le_bytes());
+            entropy[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+            self.token = OwnerToken::from_entropy(entropy);
+            let mut request = Vec::new();
+            command::acquire(&mut request, self.resource.as_bytes(), &self.token, TTL_MILLIS);
+            if self.ask(&request) > self.nodes.len() / 2 {
+                return attempts;
+            }
+            self.release();
+            thread::sleep(SLEEP);
+        }
+        0
+    }
+
+    /// Releases the lock, or undoes a lost attempt.
+    pub(crate) fn release(&mut self) {
+        let mut request = Vec::new();
+        command::release(&mut request, Dialect::Evalsha, self.resource.as_bytes(), &self.token, None);
+        self.ask(&request);
+    }
+
+    /// Asks all nodes, and waits for all of them. Gives how many consent.
+    fn ask(&mut self, request: &[u8]) -> usize {
+        for node in &mut self.nodes {
+            node.write_all(request).expect("a server that reads");
+        }
+        let consents = self.nodes.iter_mut().filter_map(|node| {
+            let (mut answers, mut buffer) = (Answers::default(), [0; 64]);
+            while answers.count == 0 {
+                let size = node.read(&mut buffer).expect("a server that answers");
+                answers.feed(&buffer[..size]);
+            }
+            answers.consent.then_some(())
+        });
+        consents.count()
+    }
+}

@@ -1,0 +1,35 @@
+//! Re-entry: what it takes to take a lock again that the thread holds, and to end that level.
+//!
+//! It sends nothing, so there is no floor of system calls. The time is that of a table, two clocks and a mutex.
+
+use crate::comparison::{Spread, repeat};
+use crate::servers::Servers;
+use crate::table::{Goal, Row};
+use crate::{ALLOCATOR, Setting, library};
+use std::time::Instant;
+
+const NODES: usize = 3;
+
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let servers = Servers::start(setting, NODES);
+    let client = library::client(&servers.addresses(NODES));
+    let mutex = library::mutex(&client, "reentry").reentrant();
+    let levels = setting.choose(20_000, 500);
+    let outer = mutex.lock().expect("three nodes");
+    let reenter = || drop(mutex.lock().expect("it is held"));
+    let time = || {
+        let begun = Instant::now();
+        repeat(levels, reenter);
+        begun.elapsed().as_nanos() as f64 / levels as f64
+    };
+    let times = Spread::of((0..setting.choose(15, 3)).map(|_| time()));
+    let before = ALLOCATOR.stats();
+    repeat(levels, reenter);
+    let made = ALLOCATOR.stats() - before;
+    drop(outer);
+    vec![
+        Row::value("re-entry and its end", "ns", times.median).goal(Goal::ValueAtMost(150.0)),
+        Row::value("heap allocations a re-entry", "", made.allocations as f64 / levels as f64)
+            .goal(Goal::ValueAtMost(0.0)),
+    ]
+}

@@ -1,0 +1,135 @@
+//! One program that waits: for many locks at once, for a short time again and again, beside a stranger's messages.
+
+use crate::Setting;
+use crate::library::{self, client};
+use crate::servers::Servers;
+use crate::table::{Goal, Row};
+use quorumlock::{CancelHandle, ErrorKind, Wait};
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A time between two messages that makes a thousand of them in a second, with what it takes to send one.
+const PAUSE: Duration = Duration::from_micros(940);
+
+pub(crate) fn measure(setting: &Setting, servers: &Servers) -> Vec<Row> {
+    let addresses = servers.addresses(5);
+    let mut rows = many_locks(setting, servers, &addresses);
+    rows.push(short_waits(setting, servers, &addresses));
+    rows.push(stranger(setting, servers, &addresses));
+    rows
+}
+
+/// Many threads of one client, each of which waits for a lock of its own that stays held.
+fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Vec<Row> {
+    let number = setting.choose(1000, 100);
+    // The sleep doubles until it is 10 s long.
+    let (warm_up, length) = setting.choose((16, 10), (1, 1));
+    let (warm_up, length) = (Duration::from_secs(warm_up), Duration::from_secs(length));
+    let (mine, theirs) = (client(addresses), client(addresses));
+    let name = |index: usize| format!("rivals/waited/{index}");
+    let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
+    let unavailable = AtomicU32::new(0);
+    let handle = CancelHandle::new();
+    let (mut sets, mut busy) = (0.0, 0.0);
+    thread::scope(|scope| {
+        for index in 0..number {
+            let (mutex, unavailable) = (library::mutex(&mine, &name(index)), &unavailable);
+            let wait = Wait::forever().cancelled_by(&handle);
+            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
+                let found = mutex.lock_with(&wait);
+                if found.is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+                    unavailable.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            waiting.expect("a thread");
+        }
+        thread::sleep(warm_up);
+        let (sets_before, busy_before) = (servers.calls("set"), busy_time());
+        thread::sleep(length);
+        (sets, busy) = (servers.calls("set") - sets_before, (busy_time() - busy_before).as_secs_f64());
+        handle.cancel();
+    });
+    drop(held);
+    let seconds = length.as_secs_f64();
+    let row =
+        |what: &str, unit, value| Row::value(format!("{number} waiters of {number} held locks: {what}"), unit, value);
+    vec![
+        row("attempts/s of each", "", sets / (addresses.len() * number) as f64 / seconds).goal(Goal::ValueAtMost(0.2)),
+        row("processor time", "%", busy / seconds * 100.0).goal(Goal::ValueAtMost(5.0)),
+        row("that end as unavailable", "", f64::from(unavailable.into_inner())).goal(Goal::ValueAtMost(0.0)),
+    ]
+}
+
+/// The processor time of this process.
+fn busy_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// `lock_timeout(5 ms)` in a loop, of a lock that stays held.
+fn short_waits(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
+    let (mine, theirs) = (client(addresses), client(addresses));
+    let held = library::lock(&library::mutex(&theirs, "rivals/short"));
+    library::pair(&library::mutex(&mine, "rivals/warm"));
+    let mutex = library::mutex(&mine, "rivals/short");
+    let length = Duration::from_millis(setting.choose(3000, 300));
+    let before = connections(servers);
+    let (start, mut waits) = (Instant::now(), 0);
+    while start.elapsed() < length {
+        // On a busy machine it may not find out in so short a time.
+        drop(mutex.lock_timeout(Duration::from_millis(5)));
+        waits += 1;
+    }
+    let made = (connections(servers) - before) / addresses.len() as f64 - 1.0;
+    drop(held);
+    Row::value("waits of 5 ms in a row: subscriber connections/s of a node", "", made / length.as_secs_f64())
+        .note(format!("{made} in {waits} waits"))
+        .goal(Goal::ValueAtMost(1.0))
+}
+
+/// How many connections the servers have accepted. To ask takes one of each.
+fn connections(servers: &Servers) -> f64 {
+    let accepted = |server: &crate::server::Server| server.info("total_connections_received").ok()?.parse::<f64>().ok();
+    servers.processes.iter().filter_map(accepted).sum()
+}
+
+/// One waiter, with and without a stranger that publishes a thousand messages a second at one node.
+fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
+    let length = Duration::from_secs(setting.choose(10, 1));
+    let (mine, theirs) = (client(addresses), client(addresses));
+    let held = library::lock(&library::mutex(&theirs, "rivals/stranger"));
+    let mutex = library::mutex(&mine, "rivals/stranger");
+    let mut sets = [false, true].map(|is_disturbed| {
+        let before = servers.calls("set");
+        let end = Instant::now() + length;
+        thread::scope(|scope| {
+            scope.spawn(|| drop(mutex.lock_deadline(end)));
+            if is_disturbed {
+                publish(addresses[0], end);
+            }
+        });
+        (servers.calls("set") - before) / addresses.len() as f64
+    });
+    drop(held);
+    sets.reverse();
+    Row::value(format!("a waiter and a stranger with 1000 PUBLISH/s, {length:?}: SETs a node"), "", sets[0])
+        .against("without", sets[1])
+        .goal(Goal::RatioAtMost(2.0))
+}
+
+fn publish(address: SocketAddr, end: Instant) {
+    let mut stream = TcpStream::connect(address).expect("a connection to a server");
+    stream.set_nonblocking(true).expect("a socket");
+    let mut buffer = [0; 4096];
+    while Instant::now() < end {
+        stream
+            .write_all(b"*3\r\n$7\r\nPUBLISH\r\n$26\r\nquorumlock:rivals/stranger\r\n$1\r\n1\r\n")
+            .expect("a server that reads");
+        let _ = stream.read(&mut buffer);
+        thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,62 @@
+//! The label of a holder: what the value of a key says, beside the token, for a reader of the key.
+
+use std::fmt;
+
+/// A label that was checked, or none. It is kept in place, so that a token with one can be copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct HolderLabel {
+    length: u8,
+    bytes: [u8; HolderLabel::LONGEST],
+}
+
+impl HolderLabel {
+    /// Bytes of the longest label. Every value, and every command with a value, is longer by it.
+    pub const LONGEST: usize = 64;
+    /// No label.
+    pub const NONE: HolderLabel = HolderLabel { length: 0, bytes: [0; HolderLabel::LONGEST] };
+
+    /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the token.
+    pub fn new(text: &[u8]) -> Option<HolderLabel> {
+        let mut label = HolderLabel { length: u8::try_from(text.len()).ok()?, ..HolderLabel::NONE };
+        let is_label = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
+        label.bytes.get_mut(..text.len()).filter(|_| is_label)?.copy_from_slice(text);
+        Some(label)
+    }
+
+    /// The text. None for no label.
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(self.as_bytes()).ok().filter(|text| !text.is_empty())
+    }
+
+    /// The text, empty for no label.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Debug for HolderLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_visible_ascii_of_some_length() {
+        let longest = "~".repeat(HolderLabel::LONGEST);
+        for text in ["!", "billing@host7/4711", &longest] {
+            let label = HolderLabel::new(text.as_bytes()).unwrap();
+            assert_eq!((label.as_str(), label.as_bytes()), (Some(text), text.as_bytes()));
+        }
+        for text in
+            ["", " ", "two words", "tab\t", "caf\u{e9}", "\u{7f}", "line\n", &format!("{longest}~"), &"~".repeat(300)]
+        {
+            assert_eq!(HolderLabel::new(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(HolderLabel::NONE.as_str(), None);
+        assert_eq!(format!("{:?}", HolderLabel::new(b"host7").unwrap()), "Some(\"host7\")");
+    }
+}

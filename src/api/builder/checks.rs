@@ -1,0 +1,56 @@
+//! Which nodes and settings a client can be built with.
+
+use super::{Builder, config};
+use crate::algorithm::node::MAX_NODES;
+use crate::events::error::Result;
+use crate::protocol::endpoint::Endpoint;
+use std::time::Duration;
+
+/// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
+const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_SPIN: Duration = Duration::from_millis(10);
+
+impl Builder {
+    pub(super) fn endpoints(&self) -> Result<Vec<Endpoint>> {
+        if self.nodes.is_empty() {
+            return Err(config("no node: name at least one with Builder::node"));
+        }
+        if self.nodes.len() > MAX_NODES {
+            return Err(config(format!("{} nodes; the limit is {MAX_NODES}", self.nodes.len())));
+        }
+        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate() {
+            let endpoint = Endpoint::parse(&node.url).map_err(|error| config(format!("node {index}: {error}")))?;
+            if let Some(first) = endpoints.iter().position(|other| other.address() == endpoint.address()) {
+                return Err(config(format!(
+                    "node {index} is node {first} again ({endpoint}): one server has one vote"
+                )));
+            }
+            endpoints.push(endpoint);
+        }
+        Ok(endpoints)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=LONGEST_SETTING).contains(&self.node_timeout) {
+            return Err(config("node_timeout must be at least 1 ms"));
+        }
+        if !(0.0..1.0).contains(&self.drift_factor) {
+            return Err(config("drift_factor must be at least 0 and less than 1"));
+        }
+        if self.retry_min.is_zero() || self.retry_min > self.retry_max || self.retry_max > LONGEST_SETTING {
+            return Err(config("retry_delay must be more than zero, and the longest no shorter than the shortest"));
+        }
+        if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
+            return Err(config("max_ttl must be between 1 ms and 366 days"));
+        }
+        if self.fence_retention > LONGEST_SETTING {
+            return Err(config("fence_retention must be at most 366 days"));
+        }
+        if self.spin > LONGEST_SPIN {
+            return Err(config("spin must be at most 10 ms"));
+        }
+        Ok(())
+    }
+}

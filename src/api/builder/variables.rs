@@ -1,0 +1,288 @@
+//! Settings from variables: those of the environment, or of a file of the same form.
+//!
+//! One table names each variable, what its value may be, and the setting that it makes. An error names the variable
+//! and never the value, because a value may hold a password.
+
+use super::{Builder, config};
+use crate::algorithm::quarantine::RestartPolicy;
+use crate::events::error::{Error, Result};
+use std::ffi::OsStr;
+use std::time::Duration;
+
+/// Makes a setting of a value; `None` if the value cannot be one.
+type Setter = fn(Builder, &str) -> Option<Builder>;
+
+const DURATION: &str = "must be a duration, such as 250ms, 30s or 5m";
+const TRUTH: &str = "must be true or false";
+
+/// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an error in it names
+/// the node.
+const VARIABLES: [(&str, &str, Setter); 13] = [
+    ("DRIFT_FACTOR", "must be a number, such as 0.01", |builder, value| {
+        Some(builder.drift_factor(value.parse().ok()?))
+    }),
+    ("DURABLE", TRUTH, |builder, value| Some(builder.durable(truth(value)?))),
+    ("FENCE_RETENTION", DURATION, |builder, value| Some(builder.fence_retention(duration(value)?))),
+    ("LABEL", "must be 1 to 64 visible ASCII characters", |builder, value| {
+        let builder = builder.label(value);
+        builder.checked_label().is_ok().then_some(builder)
+    }),
+    ("MAX_TTL", DURATION, |builder, value| Some(builder.max_ttl(duration(value)?))),
+    ("NODE_TIMEOUT", DURATION, |builder, value| Some(builder.node_timeout(duration(value)?))),
+    ("PREFIX", "", |builder, value| Some(builder.prefix(value))),
+    ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| Some(builder.release_notifications(truth(value)?))),
+    ("RESTART_POLICY", "must be observed, strict or off", |builder, value| {
+        Some(builder.restart_policy(restart_policy(value)?))
+    }),
+    ("RETRY_DELAY", "must be two durations, such as 2ms,250ms", |builder, value| {
+        let (shortest, longest) = value.split_once(',')?;
+        Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
+    }),
+    ("SPIN", "must be a duration, such as 100us", |builder, value| Some(builder.spin(duration(value)?))),
+    ("TTL", DURATION, |builder, value| Some(builder.ttl(duration(value)?))),
+    ("UNAVAILABLE_AFTER", DURATION, |builder, value| Some(builder.unavailable_after(duration(value)?))),
+];
+
+impl Builder {
+    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom.
+    /// Services, the command line and C programs then have one configuration.
+    ///
+    /// | Variable behind the prefix | Value | Setting |
+    /// |---|---|---|
+    /// | `NODES` | URLs, separated by commas or blanks; a comma in a password is written `%2C`. Needed | [`nodes`](Builder::nodes) |
+    /// | `DRIFT_FACTOR` | `0.01` | [`drift_factor`](Builder::drift_factor) |
+    /// | `DURABLE` | `true` or `false` | [`durable`](Builder::durable) |
+    /// | `FENCE_RETENTION` | `24h` | [`fence_retention`](Builder::fence_retention) |
+    /// | `LABEL` | `billing@host7/4711` | [`label`](Builder::label) |
+    /// | `MAX_TTL` | `60s` | [`max_ttl`](Builder::max_ttl) |
+    /// | `NODE_TIMEOUT` | `100ms` | [`node_timeout`](Builder::node_timeout) |
+    /// | `PREFIX` | any text | [`prefix`](Builder::prefix) |
+    /// | `RELEASE_NOTIFICATIONS` | `true` or `false` | [`release_notifications`](Builder::release_notifications) |
+    /// | `RESTART_POLICY` | `observed`, `strict` or `off` | [`restart_policy`](Builder::restart_policy) |
+    /// | `RETRY_DELAY` | `2ms,250ms` | [`retry_delay`](Builder::retry_delay) |
+    /// | `SPIN` | `100us` | [`spin`](Builder::spin) |
+    /// | `TTL` | `10s` | [`ttl`](Builder::ttl) |
+    /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |
+    ///
+    /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
+    /// or empty leaves the default. Other variables are ignored. The builder can be changed further.
+    ///
+    /// ```no_run
+    /// use quorumlock::Builder;
+    ///
+    /// // QUORUMLOCK_NODES="redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3" QUORUMLOCK_TTL=30s
+    /// let redlock = Builder::from_env("QUORUMLOCK_")?.build()?;
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Config`](crate::ErrorKind::Config): no nodes, or a value that cannot be used. The message names the variable
+    /// and not the value, which may hold a password.
+    pub fn from_env(prefix: &str) -> Result<Builder> {
+        Builder::from_variables(prefix, std::env::vars_os())
+    }
+
+    /// [`from_env`](Builder::from_env), with variables that come from elsewhere, such as a file. Of two with the same
+    /// name, the later counts.
+    ///
+    /// ```
+    /// use quorumlock::Builder;
+    ///
+    /// let variables = [("LOCKS_NODES", "redis://10.0.0.1"), ("LOCKS_PREFIX", "jobs/")];
+    /// let redlock = Builder::from_variables("LOCKS_", variables)?.build()?;
+    ///
+    /// let error = Builder::from_variables("LOCKS_", [("LOCKS_NODES", "redis://:secret@")]).unwrap_err();
+    /// assert_eq!(error.to_string(), "LOCKS_NODES: node 0: no host; write redis://host:port");
+    /// # Ok::<(), quorumlock::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_env`](Builder::from_env).
+    pub fn from_variables<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        prefix: &str,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Builder> {
+        let (mut builder, mut nodes) = (Builder::new(), None);
+        for (name, value) in variables {
+            let Some(name) = name.as_ref().to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
+            let setting = VARIABLES.iter().find(|(known, ..)| *known == name);
+            if (setting.is_none() && name != "NODES") || value.as_ref().is_empty() {
+                continue;
+            }
+            let refused = |why: &str| config(format!("{prefix}{name}: {why}"));
+            let value = value.as_ref().to_str().ok_or_else(|| refused("is not UTF-8"))?;
+            match setting {
+                Some((_, expected, set)) => {
+                    builder = set(builder, value).ok_or_else(|| refused(expected))?;
+                    builder.check().map_err(|error| refused(&error.to_string()))?;
+                }
+                None => nodes = Some(value.to_owned()),
+            }
+        }
+        let refused = |error: Error| config(format!("{prefix}NODES: {error}"));
+        let nodes =
+            nodes.ok_or_else(|| config(format!("{prefix}NODES is not set: it names the nodes by their URLs")))?;
+        builder = builder.nodes(node_urls(&nodes));
+        builder.endpoints().map_err(refused)?;
+        Ok(builder)
+    }
+}
+
+/// The URLs of a list, which commas or blanks separate.
+pub fn node_urls(list: &str) -> impl Iterator<Item = &str> {
+    list.split(|letter: char| letter == ',' || letter.is_whitespace()).filter(|url| !url.is_empty())
+}
+
+/// A number and a unit: `250ms`, `1.5s`, `5m`. Zero needs no unit.
+pub fn duration(text: &str) -> Option<Duration> {
+    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        "" if number == "0" => 1.0,
+        _ => return None,
+    };
+    if !number.starts_with(|letter: char| letter.is_ascii_digit()) {
+        return None;
+    }
+    let nanos = number.parse::<f64>().ok()? * seconds * 1e9;
+    // A number that is too great is a duration that is refused, or as good as none.
+    let time = Duration::try_from_secs_f64((nanos / 1e9).min(1e12)).ok()?;
+    // To whole microseconds: what a fraction loses in binary is no part of the setting.
+    Some(Duration::from_micros(u64::try_from((time + Duration::from_nanos(500)).as_micros()).ok()?))
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn restart_policy(text: &str) -> Option<RestartPolicy> {
+    match text {
+        "observed" => Some(RestartPolicy::Observed),
+        "off" => Some(RestartPolicy::Off),
+        "strict" => Some(RestartPolicy::Strict),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(variables: &[(&str, &str)]) -> String {
+        Builder::from_variables("Q_", variables.iter().copied()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        let (milli, second) = (Duration::from_millis, Duration::from_secs);
+        let table = [
+            ("0", Some(Duration::ZERO)),
+            ("250ms", Some(milli(250))),
+            ("100us", Some(Duration::from_micros(100))),
+            ("1.5s", Some(milli(1500))),
+            ("0.1s", Some(milli(100))),
+            ("5m", Some(second(300))),
+            ("24h", Some(second(86_400))),
+            ("366d", Some(second(366 * 86_400))),
+            ("9999999999999999999d", Some(second(1_000_000_000_000))),
+            ("30", None),
+            ("", None),
+            ("s", None),
+            ("-1s", None),
+            (".5s", None),
+            ("1.2.3s", None),
+            ("1 s", None),
+            ("1S", None),
+        ];
+        for (text, time) in table {
+            assert_eq!(duration(text), time, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_variable_makes_its_setting() {
+        let variables = [
+            ("Q_NODES", "redis://a, redis://b\nunix:///c"),
+            ("Q_DRIFT_FACTOR", "0.02"),
+            ("Q_DURABLE", "true"),
+            ("Q_FENCE_RETENTION", "25h"),
+            ("Q_LABEL", "billing@host7"),
+            ("Q_MAX_TTL", "2m"),
+            ("Q_NODE_TIMEOUT", "30ms"),
+            ("Q_PREFIX", "jobs/"),
+            ("Q_RELEASE_NOTIFICATIONS", "false"),
+            ("Q_RESTART_POLICY", "strict"),
+            ("Q_RETRY_DELAY", "1ms, 50ms"),
+            ("Q_SPIN", "0"),
+            ("Q_TTL", "7s"),
+            ("Q_UNAVAILABLE_AFTER", "4s"),
+            ("Q_OTHER", "ignored"),
+            ("NODES", "ignored"),
+        ];
+        let builder = Builder::from_variables("Q_", variables).unwrap();
+        let urls: Vec<&str> = builder.nodes.iter().map(|node| node.url.as_str()).collect();
+        assert_eq!(urls, ["redis://a", "redis://b", "unix:///c"]);
+        assert_eq!((builder.drift_factor, builder.durable, builder.release_notifications), (0.02, true, false));
+        assert_eq!((builder.prefix.as_str(), builder.restart_policy), ("jobs/", RestartPolicy::Strict));
+        assert_eq!(builder.checked_label().unwrap().as_str(), Some("billing@host7"));
+        let millis = [
+            (builder.fence_retention, 25 * 3_600_000),
+            (builder.max_ttl, 120_000),
+            (builder.node_timeout, 30),
+            (builder.retry_min, 1),
+            (builder.retry_max, 50),
+            (builder.spin, 0),
+            (builder.ttl, 7000),
+            (builder.unavailable_after, 4000),
+        ];
+        for (time, millis) in millis {
+            assert_eq!(time, Duration::from_millis(millis));
+        }
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        let builder = Builder::from_variables("Q_", [("Q_NODES", "redis://a"), ("Q_TTL", "")]).unwrap();
+        assert_eq!(builder.ttl, Builder::new().ttl);
+    }
+
+    #[test]
+    fn a_refusal_names_the_variable_and_never_the_value() {
+        for (name, expected, _) in VARIABLES.iter().filter(|(_, expected, _)| !expected.is_empty()) {
+            let message = refusal(&[("Q_NODES", "redis://a"), (&format!("Q_{name}"), "hunter2 or so")]);
+            assert_eq!(message, format!("Q_{name}: {expected}"));
+        }
+        let table: [(&[(&str, &str)], &str); 6] = [
+            (&[("Q_TTL", "1s")], "Q_NODES is not set"),
+            (&[("Q_NODES", " , ")], "Q_NODES: no node"),
+            (&[("Q_NODES", "redis://:hunter2@h,redis://:hunter2@")], "Q_NODES: node 1: no host"),
+            (&[("Q_NODES", "redis://:hunter2@h redis://h")], "Q_NODES: node 1 is node 0 again"),
+            (&[("Q_NODE_TIMEOUT", "0")], "Q_NODE_TIMEOUT: node_timeout must be"),
+            (&[("Q_RETRY_DELAY", "5s,1s")], "Q_RETRY_DELAY: retry_delay must be"),
+        ];
+        for (variables, words) in table {
+            let message = refusal(variables);
+            assert!(message.starts_with(words) && !message.contains("hunter2"), "{message}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_value_that_is_no_text_is_refused_and_other_names_are_not_looked_at() {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes = OsStr::from_bytes(b"\xff");
+        let of = |name: &'static str| Builder::from_variables("Q_", [(OsStr::new(name), bytes)]).unwrap_err();
+        assert_eq!(of("Q_TTL").to_string(), "Q_TTL: is not UTF-8");
+        assert!(of("OTHER").to_string().starts_with("Q_NODES is not set"));
+    }
+}

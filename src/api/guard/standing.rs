@@ -1,0 +1,23 @@
+//! A lock that stands for some time at least, however early it is released.
+
+use super::MutexGuard;
+use crate::algorithm::time::LeaseTime;
+use crate::engine::calls::AttemptRecord;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+impl MutexGuard {
+    /// Lets the lock stand for at least this long from when it was taken.
+    pub(crate) fn standing_at_least(mut self, time: Duration) -> MutexGuard {
+        self.stands_until = self.claim.t0.lease.after(time);
+        self
+    }
+
+    /// What the release of the lock needs to know at this time.
+    pub(super) fn released_at(&self, claim: AttemptRecord, now: LeaseTime) -> AttemptRecord {
+        let left = self.stands_until.since(now);
+        // A node counts whole milliseconds, from when it runs the command.
+        let millis = left.as_nanos().div_ceil(1_000_000);
+        AttemptRecord { stands_for: u64::try_from(millis).ok().and_then(NonZeroU64::new), ..claim }
+    }
+}

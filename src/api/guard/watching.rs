@@ -1,0 +1,40 @@
+//! The watch of a held lock: its loss is signalled, and it may be extended automatically.
+
+use super::MutexGuard;
+use crate::algorithm::lease::Ttl;
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::HoldId;
+use crate::engine::watchdog_thread::WatchedLock;
+use crate::events::error::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+impl MutexGuard {
+    /// Watches the lock, so that its loss is signalled.
+    pub(super) fn watch(&self) -> Result<&Arc<WatchedLock>> {
+        self.client.check_process()?;
+        if let Some(watched) = self.watched.get() {
+            return Ok(watched);
+        }
+        self.client.start_watchdog_thread()?;
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, None);
+        Ok(self.watched.get_or_init(watch))
+    }
+
+    /// Has the lock extended automatically, unless it is already. The thread of the watchdog runs.
+    ///
+    /// # Errors
+    /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers would miss a loss.
+    pub(crate) fn extend_automatically(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<()> {
+        let extension = watchdog.extension_of(ttl, self.claim.t0.lease, HoldId::of(&self.claim.token));
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, Some(extension));
+        if self.watched.get_or_init(watch).is_extended() {
+            return Ok(());
+        }
+        let message = format!(
+            "the lock of {:?} has no watchdog, and its loss is watched already: set the watchdog on the mutex that \
+             takes it first",
+            self.resource()
+        );
+        Err(Error::new(ErrorKind::Config, message))
+    }
+}

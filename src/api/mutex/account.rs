@@ -1,0 +1,69 @@
+//! What the events say about one call for a lock as a whole: that it waits, and how it ended without the lock.
+//!
+//! Each call has one account, closed with its result. So no way out of a call can miss the event of its end, or report
+//! it twice.
+
+use crate::algorithm::fault::Fault;
+use crate::algorithm::node::NodeId;
+use crate::algorithm::time::Readings;
+use crate::api::client::Client;
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::event::GaveUpReason;
+use crate::events::report::FailedCall;
+use std::sync::Arc;
+
+/// The account of one call.
+pub(super) struct CallAccount<'m> {
+    client: &'m Client,
+    key: &'m Arc<str>,
+    called_at: Readings,
+    /// How many attempts have ended.
+    pub(super) attempts: u32,
+    /// What the last attempt of a call ran into that found the lock held.
+    pub(super) faults: Vec<(NodeId, Fault)>,
+    /// Whether a quorum granted the lock after its lease had ended.
+    pub(super) is_too_late: bool,
+    has_waited: bool,
+}
+
+impl<'m> CallAccount<'m> {
+    pub(super) fn open(client: &'m Client, key: &'m Arc<str>, called_at: Readings) -> CallAccount<'m> {
+        CallAccount { client, key, called_at, attempts: 0, faults: Vec::new(), is_too_late: false, has_waited: false }
+    }
+
+    /// The call is about to wait. Reported the first time.
+    pub(super) fn begin_to_wait(&mut self) {
+        if !std::mem::replace(&mut self.has_waited, true) {
+            self.client.report().waiting(self.key);
+        }
+    }
+
+    /// Whether the call has begun to wait.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
+    }
+
+    /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard was made. `if_held`:
+    /// why a call gives up that finds the lock held.
+    pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
+        let error = match result {
+            Ok(Some(_)) => return,
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        let reason = error.map_or(if_held, |error| self.reason(error));
+        let CallAccount { client, key, called_at, attempts, faults, has_waited, .. } = self;
+        let waited = || client.engine().now().since(called_at.steady);
+        let causes = error.map_or(&[][..], Error::causes);
+        client.report().gave_up(key, waited, &FailedCall { reason, attempts, has_waited, faults: &faults, causes });
+    }
+
+    fn reason(&self, error: &Error) -> GaveUpReason {
+        match error.kind() {
+            ErrorKind::Cancelled => GaveUpReason::Cancelled,
+            ErrorKind::Unavailable if self.is_too_late => GaveUpReason::TooLate,
+            ErrorKind::Unavailable => GaveUpReason::Unavailable,
+            ErrorKind::Config | ErrorKind::Entropy | ErrorKind::Forked | ErrorKind::LeaseLost => GaveUpReason::Failed,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A lock that an owner holds, however many guards of it there are.
+//!
+//! ```text
+//!            borrow
+//!   Held ◄──────────► InUse
+//!           put back
+//! ```
+//!
+//! To extend the lock, a thread borrows the guard; others wait until it is put back, which takes a node timeout at
+//! most. A callback that the extension calls on the same thread would wait for itself, and is refused.
+
+use crate::algorithm::fence::FencingToken;
+use crate::api::client::Client;
+use crate::api::guard::MutexGuard;
+use crate::api::mutex::Mutex;
+use crate::engine::local_queue::Unavailability;
+use crate::events::error::{Error, ErrorKind, Result};
+use crate::events::extension::ExtendOutcome;
+use crate::os::sync::{self, Condvar, lock};
+use crate::os::thread_number::ThreadNumber;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// A lock that is held, once. Its guards share it.
+pub(super) struct Hold {
+    client: Client,
+    fence: Option<FencingToken>,
+    state: sync::Mutex<State>,
+    put_back: Condvar,
+}
+
+/// Held for nearly all of the time: a box would save nothing.
+#[allow(clippy::large_enum_variant, reason = "it is not moved, and a box would be an allocation for each lock")]
+enum State {
+    Held(Lock),
+    InUse(ThreadNumber),
+}
+
+struct Lock {
+    guard: MutexGuard,
+    /// The time to live that the lease was last set to by a call.
+    ttl: Duration,
+}
+
+impl Hold {
+    pub(super) fn new(mutex: &Mutex, guard: MutexGuard) -> Hold {
+        let fence = guard.fencing_token();
+        let state = sync::Mutex::new(State::Held(Lock { guard, ttl: mutex.time_to_live() }));
+        Hold { client: mutex.client().clone(), fence, state, put_back: Condvar::new() }
+    }
+
+    /// Prepares another level, as its mutex says.
+    pub(super) fn enter(&self, mutex: &Mutex) -> Result<()> {
+        self.client.check_process()?;
+        let ttl = mutex.prepare()?.duration();
+        let is_short = self.read(|lock| {
+            // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
+            let is_short = ttl > lock.ttl || lock.guard.ensure(ttl * 2 / 3).is_err();
+            // The clock is read once where the lease is long enough.
+            if is_short { lock.guard.ensure(Duration::ZERO).map(|()| true) } else { Ok(false) }
+        })?;
+        if is_short {
+            self.extend_to(ttl)?;
+        }
+        match mutex.automatic_extension() {
+            Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, mutex.prepare()?)),
+            None => Ok(()),
+        }
+    }
+
+    /// Extends the lock, or says why that failed.
+    fn extend_to(&self, ttl: Duration) -> Result<()> {
+        match self.extend(ttl)? {
+            ExtendOutcome::Extended => Ok(()),
+            ExtendOutcome::Failed(causes) => self.read(|lock| {
+                let found = Unavailability { causes, ..Unavailability::default() };
+                Err(self.client.unavailable("extend", lock.guard.resource(), found))
+            }),
+            ExtendOutcome::Lost => self.read(|lock| Err(Error::lease_lost(lock.guard.resource(), None))),
+        }
+    }
+
+    /// Makes the lock last for that long, unless it does already.
+    pub(super) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        self.client.check_process()?;
+        self.with(|lock| {
+            // Another guard may rely on the longer lease.
+            if lock.guard.remaining() >= ttl {
+                return Ok(ExtendOutcome::Extended);
+            }
+            let outcome = lock.guard.extend(ttl)?;
+            if outcome == ExtendOutcome::Extended {
+                lock.ttl = ttl;
+            }
+            Ok(outcome)
+        })
+    }
+
+    /// Calls with the guard, which may call back into the program.
+    pub(super) fn with_guard<R>(&self, act: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
+        self.client.check_process()?;
+        self.with(|lock| act(&lock.guard))
+    }
+
+    /// What the guard says. `read` must not call back into the program.
+    pub(super) fn read_guard<R>(&self, read: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
+        self.client.check_process()?;
+        self.read(|lock| read(&lock.guard))
+    }
+
+    /// The guard, for the last of those that shared it. In a child, another thread was perhaps at it.
+    pub(super) fn into_guard(self) -> Result<MutexGuard> {
+        self.client.check_process()?;
+        match std::mem::replace(&mut *lock(&self.state), State::InUse(ThreadNumber::current())) {
+            State::Held(lock) => Ok(lock.guard),
+            State::InUse(_) => Err(in_callback()),
+        }
+    }
+
+    /// The number of the acquisition.
+    pub(super) fn fence(&self) -> Option<FencingToken> {
+        self.fence
+    }
+
+    fn read<R>(&self, read: impl FnOnce(&Lock) -> Result<R>) -> Result<R> {
+        match &*self.at_rest()? {
+            State::Held(lock) => read(lock),
+            State::InUse(_) => Err(in_callback()),
+        }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Lock) -> Result<R>) -> Result<R> {
+        let borrowed = std::mem::replace(&mut *self.at_rest()?, State::InUse(ThreadNumber::current()));
+        let mut borrowed = Borrowed { hold: self, state: Some(borrowed) };
+        match &mut borrowed.state {
+            Some(State::Held(lock)) => act(lock),
+            Some(State::InUse(_)) | None => Err(in_callback()),
+        }
+    }
+
+    /// The state when no other thread has borrowed the guard.
+    fn at_rest(&self) -> Result<sync::MutexGuard<'_, State>> {
+        let mut state = lock(&self.state);
+        while let State::InUse(by) = &*state {
+            if *by == ThreadNumber::current() {
+                return Err(in_callback());
+            }
+            state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(state)
+    }
+}
+
+fn in_callback() -> Error {
+    Error::new(ErrorKind::Config, "a reentrant lock is used by a callback of its own extension".to_owned())
+}
+
+/// The guard, for the time of a call. It is put back however that ends.
+struct Borrowed<'h> {
+    hold: &'h Hold,
+    state: Option<State>,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            *lock(&self.hold.state) = state;
+            self.hold.put_back.notify_all();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The owners of reentrant locks, and what each holds.
+
+use super::hold::Hold;
+use crate::api::mutex::Mutex;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+/// A table of fewer entries is left as it is.
+const LEAST_SWEPT: usize = 32;
+
+/// An owner of [reentrant](Mutex::reentrant) locks that is no thread: a unit of work that moves between threads, a
+/// request, say. Given to [`ReentrantMutex::lock_as`](super::ReentrantMutex::lock_as).
+///
+/// It may be sent to another thread, and is used by one at a time. Its guards may go wherever they like. Dropping it
+/// releases nothing: its guards do.
+///
+/// ```
+/// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+/// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+/// use quorumlock::{Owner, Wait};
+/// use std::thread;
+///
+/// let order = redlock.mutex("orders/42").reentrant();
+/// let request = Owner::new();
+/// let guard = order.lock_as(&request, &Wait::forever())?.expect("there is no limit");
+///
+/// // The next step of the request runs on another thread.
+/// thread::spawn({
+///     let order = order.clone();
+///     move || {
+///         assert!(order.try_lock().unwrap().is_none(), "this thread is another owner");
+///         assert!(order.try_lock_as(&request).unwrap().is_some());
+///     }
+/// })
+/// .join().unwrap();
+/// # drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// One owner does not serve two threads at once:
+///
+/// ```compile_fail,E0277
+/// let owner = quorumlock::Owner::new();
+/// std::thread::scope(|threads| drop(threads.spawn(|| println!("{owner:?}"))));
+/// ```
+#[derive(Default)]
+pub struct Owner {
+    holds: RefCell<Holds>,
+}
+
+/// What an owner holds, and has held a short time ago.
+#[derive(Default)]
+struct Holds {
+    table: HashMap<HoldKey, Weak<Hold>>,
+    /// How many entries to have before those are removed whose guards have gone.
+    most: usize,
+}
+
+/// A lock of a client.
+#[derive(PartialEq, Eq, Hash)]
+struct HoldKey {
+    /// The address of what the client's handles share. The entry of a client that has gone has no hold.
+    client: usize,
+    key: Arc<str>,
+}
+
+impl HoldKey {
+    fn of(mutex: &Mutex) -> HoldKey {
+        HoldKey { client: mutex.client().address(), key: Arc::clone(mutex.key()) }
+    }
+}
+
+impl Owner {
+    /// An owner that holds nothing.
+    pub fn new() -> Owner {
+        Owner::default()
+    }
+
+    /// What this owner has of a lock, counted once more.
+    pub(super) fn hold_of(&self, mutex: &Mutex) -> Option<Arc<Hold>> {
+        self.holds.borrow().table.get(&HoldKey::of(mutex)).and_then(Weak::upgrade)
+    }
+
+    pub(super) fn insert(&self, mutex: &Mutex, hold: &Arc<Hold>) {
+        let Holds { table, most } = &mut *self.holds.borrow_mut();
+        if table.len() >= *most {
+            table.retain(|_, hold| hold.strong_count() > 0);
+            // Twice as many as are left, so that an insertion looks at two entries on average.
+            *most = (table.len() * 2).max(LEAST_SWEPT);
+        }
+        table.insert(HoldKey::of(mutex), Arc::downgrade(hold));
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
+    }
+}
+
+/// The owner that this thread is. A thread that is just ending is one that holds nothing.
+pub(super) fn of_thread() -> Rc<Owner> {
+    thread_local! {
+        static THREAD: Rc<Owner> = Rc::default();
+    }
+    THREAD.try_with(Rc::clone).unwrap_or_default()
+}

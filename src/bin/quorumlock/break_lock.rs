@@ -1,0 +1,170 @@
+//! `break`: takes a lock from its holder, by deleting what was read, if it is still there.
+
+use crate::arguments::{Arguments, Word, unexpected};
+use crate::connection::{Connection, Trouble, Value};
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json::{self, Object};
+use crate::locks::content::Content;
+use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::verdict::Verdict;
+use crate::show::headline;
+use crate::{report, settings};
+use quorumlock::Human;
+use quorumlock::protocol::publish::CHANNEL;
+use quorumlock::protocol::script;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long the key of a fenced lock is kept, unless it is set.
+const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// What waiters are notified with: one of them may try.
+const HINT: &[u8] = b"1";
+
+pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut options, mut name) = (settings::Options::default(), None);
+    let (mut is_meant, mut is_json) = (false, false);
+    while let Some(word) = arguments.next()? {
+        match word {
+            word if options.take(&word, &mut arguments)? => {}
+            word if word.is("--json") => is_json = true,
+            word if word.is("--yes") => is_meant = true,
+            Word::Operand(operand) if name.is_none() => name = Some(operand),
+            word => return Err(unexpected("break", &word)),
+        }
+    }
+    let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
+    let deployment = Deployment::new(options.settings()?)?;
+    let survey = Survey::of_lock(&deployment, &name);
+    let held: Vec<String> = survey.names().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
+    let addresses = deployment.addresses();
+    if crate::list::complain_of_silent(&survey, &addresses) > addresses.len() - survey.quorum {
+        return Err(Failure::new(Exit::UNAVAILABLE, "too few nodes answer: nothing is deleted"));
+    }
+    let verdicts: Vec<Verdict> = held.iter().map(|key| Verdict::of(&survey, key)).collect();
+    if !is_json {
+        verdicts.iter().for_each(|verdict| report::line(format_args!("{}", headline(verdict, addresses.len()))));
+        if held.is_empty() {
+            report::line(format_args!("{name:?} is not held"));
+        }
+    }
+    if !is_meant && !held.is_empty() {
+        return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
+    }
+    let broken: Vec<Broken> = held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
+    if is_json {
+        let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, &addresses);
+        report::line(format_args!("{}", json::list(broken.iter().zip(&verdicts).map(object))));
+    } else {
+        broken.iter().for_each(|broken| broken.show(&addresses));
+    }
+    let is_done = broken.iter().all(|broken| broken.nodes.iter().all(|node| !matches!(node, Err(_) | Ok(Some(false)))));
+    Ok(if is_done { Exit::OK } else { Exit::FINDINGS })
+}
+
+/// What came of one key.
+struct Broken {
+    /// Of each node: whether what was read was deleted; none where nothing was.
+    nodes: Vec<Result<Option<bool>, Trouble>>,
+    /// For how long the holder may go on in good faith. None where the key had no expiry.
+    believed: Option<Duration>,
+}
+
+impl Broken {
+    fn show(&self, addresses: &[String]) {
+        for (node, address) in self.nodes.iter().zip(addresses) {
+            match node {
+                Ok(Some(true)) => report::line(format_args!("  {address}: deleted")),
+                Ok(Some(false)) => report::line(format_args!("  {address}: changed meanwhile, left as it is")),
+                Ok(None) => {}
+                Err(trouble) => report::line(format_args!("  {address}: {trouble}")),
+            }
+        }
+        report::line(format_args!("{}", self.warning()));
+    }
+
+    fn warning(&self) -> String {
+        match self.believed {
+            Some(time) => format!(
+                "the holder may believe in its lock for another {}, until {}: it is not notified",
+                Human(time),
+                report::utc(until(time))
+            ),
+            None => "the key had no expiry: if a program holds the lock, it does not learn of this".to_owned(),
+        }
+    }
+
+    fn json(&self, verdict: &Verdict, addresses: &[String]) -> String {
+        let node = |(node, address): (&Result<Option<bool>, Trouble>, &String)| {
+            let object = Object::new().text("address", address);
+            match node {
+                Ok(deleted) => object.maybe_raw("deleted", *deleted),
+                Err(trouble) => object.text("error", trouble),
+            }
+            .to_string()
+        };
+        let believed = self.believed.map(|time| until(time).as_millis());
+        let object = verdict.json(addresses).list("broken", self.nodes.iter().zip(addresses).map(node));
+        object.maybe_raw("believed_until_unix_ms", believed).to_string()
+    }
+}
+
+fn until(time: Duration) -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(time)
+}
+
+fn is_held(survey: &Survey, key: &str) -> bool {
+    survey.sightings(key).flatten().flatten().any(|seen| seen.content == Content::Foreign || !seen.remaining.is_zero())
+}
+
+/// Deletes what each node was seen to have; the fence of a fenced lock stays.
+fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
+    let key = format!("{}{name}", deployment.settings.prefix());
+    let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
+    let seen: Vec<Option<&Sighting>> = survey.sightings(name).map(|seen| seen.ok().flatten()).collect();
+    let nodes = deployment.each(|node, _| match seen.get(node).copied().flatten() {
+        None => Ok(None),
+        Some(sighting) => {
+            let mut connection = deployment.open(node)?;
+            release(&mut connection, &key, sighting, &retention).map(Some)
+        }
+    });
+    let times = || seen.iter().flatten();
+    let has_expiry = times().all(|seen| seen.lifetime != Lifetime::Forever);
+    let longest = times().map(|seen| seen.remaining).max().unwrap_or_default();
+    Broken { nodes, believed: has_expiry.then_some(longest) }
+}
+
+/// Compares and deletes, as a release does, so that waiters learn of it.
+fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
+    let key = key.as_bytes();
+    let Some(value) = &seen.value else {
+        return Err(Trouble::new(crate::connection::Step::Ask, "a value of another type: delete it by hand"));
+    };
+    let reply = match &seen.content {
+        Content::Fenced { holder: Some(token), .. } => {
+            let script = script::FENCE.as_bytes();
+            let token = token.as_bytes();
+            connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
+        }
+        Content::Fenced { .. } => return Ok(true),
+        Content::Plain { .. } | Content::Foreign => {
+            connection.ask(&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, value, CHANNEL, HINT])?
+        }
+    };
+    match reply {
+        Value::Integer(done) => Ok(done >= 1),
+        Value::Error(refusal) => without_scripts(connection, key, value, Trouble::refused("EVAL", refusal.cause)),
+        _ => Err(Trouble::unexpected("EVAL")),
+    }
+}
+
+/// The commands of servers that compare and delete by themselves. For plain locks.
+fn without_scripts(connection: &mut Connection, key: &[u8], value: &[u8], otherwise: Trouble) -> Result<bool, Trouble> {
+    let commands: [&[&[u8]]; 2] = [&[b"DELIFEQ", key, value], &[b"DELEX", key, b"IFEQ", value]];
+    for words in commands {
+        if let Value::Integer(done) = connection.ask(words)? {
+            return Ok(done == 1);
+        }
+    }
+    Err(otherwise)
+}

@@ -1,0 +1,335 @@
+//! A connection to one node that asks what a lock client never does: blocking, one thread, RESP by the library's codec.
+//!
+//! No text of a server is shown: it is the server's to choose, and may repeat what it was sent. Errors are classified
+//! by the library.
+
+use quorumlock::protocol::error_reply;
+use quorumlock::protocol::resp::{self, Decoder, Reply};
+use quorumlock::{Address, Cause, Endpoint};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Deepest array in an array.
+const DEEPEST: usize = 4;
+/// Most bytes of one reply. `SCAN` answers in parts.
+const LONGEST_REPLY: usize = 64 << 20;
+/// How much is read at once.
+const CHUNK: usize = 16 << 10;
+
+/// A reply, with what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Array(Vec<Value>),
+    Bulk(Vec<u8>),
+    Error(Refusal),
+    Integer(i64),
+    Nil,
+}
+
+/// An error of a server: never its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) cause: Cause,
+    /// Whether the server does not know the command.
+    pub(crate) is_unknown_command: bool,
+    /// Whether the value under the key is of another type.
+    pub(crate) is_wrong_type: bool,
+    /// What the user may not use, if that is the reason.
+    pub(crate) denied: Option<Denied>,
+}
+
+/// What an access control list does not permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    Channel,
+    Command,
+    Key,
+}
+
+/// Why a node could not be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) step: Step,
+    pub(crate) what: String,
+}
+
+/// How far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Resolve,
+    Connect,
+    LogIn,
+    Ask,
+}
+
+impl Value {
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Value::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn array(self) -> Option<Vec<Value>> {
+        match self {
+            Value::Array(values) => Some(values),
+            _ => None,
+        }
+    }
+}
+
+/// An open connection, logged in.
+pub(crate) struct Connection {
+    stream: Stream,
+    buffer: Vec<u8>,
+    timeout: Duration,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Connection {
+    /// Connects and logs in.
+    pub(crate) fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Connection, Trouble> {
+        let stream = Stream::connect(endpoint.address(), timeout)?;
+        stream.set_timeout(timeout).map_err(|error| Trouble::of(Step::Connect, &error))?;
+        let mut connection = Connection { stream, buffer: Vec::new(), timeout };
+        let handshake = endpoint.handshake();
+        if let Some(password) = &handshake.password {
+            let user = handshake.user.iter().map(String::as_bytes);
+            let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
+            connection.log_in(&words, Cause::Auth)?;
+        }
+        if handshake.database != 0 {
+            connection.log_in(&[b"SELECT", handshake.database.to_string().as_bytes()], Cause::Database)?;
+        }
+        Ok(connection)
+    }
+
+    fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
+        match self.ask(words) {
+            Ok(Value::Error(refusal)) => {
+                let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
+                let cause = if known { refusal.cause } else { cause };
+                Err(Trouble { step: Step::LogIn, what: cause.to_string() })
+            }
+            Ok(_) => Ok(()),
+            Err(trouble) => Err(Trouble { step: Step::LogIn, ..trouble }),
+        }
+    }
+
+    /// Asks one command.
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> Result<Value, Trouble> {
+        let mut values = self.ask_all(&[words])?;
+        values.pop().ok_or_else(|| Trouble::new(Step::Ask, "no reply"))
+    }
+
+    /// Asks several commands in one flight.
+    pub(crate) fn ask_all(&mut self, commands: &[&[&[u8]]]) -> Result<Vec<Value>, Trouble> {
+        let mut flight = Vec::new();
+        commands.iter().for_each(|words| resp::encode(&mut flight, words));
+        self.send(&flight)?;
+        (0..commands.len()).map(|_| self.receive()).collect()
+    }
+
+    /// Sends what is encoded already.
+    pub(crate) fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
+        self.stream.write_all(flight).map_err(|error| self.trouble(&error))
+    }
+
+    /// The next reply. It may take as long as the node has to answer.
+    pub(crate) fn receive(&mut self) -> Result<Value, Trouble> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let parsed = parse(&self.buffer, DEEPEST).map_err(|()| Trouble::new(Step::Ask, "no reply in RESP2"))?;
+            if let Some((value, length)) = parsed {
+                self.buffer.drain(..length);
+                return Ok(value);
+            }
+            if self.buffer.len() > LONGEST_REPLY || Instant::now() > deadline {
+                return Err(self.trouble(&io::ErrorKind::TimedOut.into()));
+            }
+            let begin = self.buffer.len();
+            self.buffer.resize(begin + CHUNK, 0);
+            let read = self.stream.read(&mut self.buffer[begin..]);
+            self.buffer.truncate(begin + read.as_ref().copied().unwrap_or_default());
+            match read {
+                Ok(0) => return Err(Trouble::new(Step::Ask, "connection closed")),
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(self.trouble(&error));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn trouble(&self, error: &io::Error) -> Trouble {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                Trouble::new(Step::Ask, &format!("no reply within {}", quorumlock::Human(self.timeout)))
+            }
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Trouble::new(Step::Ask, "connection closed"),
+            _ => Trouble::of(Step::Ask, error),
+        }
+    }
+}
+
+impl Trouble {
+    pub(crate) fn new(step: Step, what: &str) -> Trouble {
+        Trouble { step, what: what.to_owned() }
+    }
+
+    /// The node does not do this for our user, or at present.
+    pub(crate) fn refused(command: &str, cause: Cause) -> Trouble {
+        Trouble { step: Step::Ask, what: format!("{command}: {cause}") }
+    }
+
+    pub(crate) fn unexpected(command: &str) -> Trouble {
+        Trouble { step: Step::Ask, what: format!("{command}: an unexpected reply") }
+    }
+
+    fn of(step: Step, error: &io::Error) -> Trouble {
+        let what = match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "no connection in time".to_owned(),
+            _ => error.to_string(),
+        };
+        Trouble { step, what }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            Step::Resolve => write!(f, "host name: {}", self.what),
+            Step::Connect | Step::LogIn | Step::Ask => f.write_str(&self.what),
+        }
+    }
+}
+
+impl Stream {
+    fn connect(address: &Address, timeout: Duration) -> Result<Stream, Trouble> {
+        let connected = |error: io::Error| Trouble::of(Step::Connect, &error);
+        match address {
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix).map_err(connected),
+            Address::Tcp(host, port) => {
+                let resolved = (host.as_str(), *port).to_socket_addrs();
+                let addresses = resolved.map_err(|_| Trouble::new(Step::Resolve, "not found"))?;
+                let mut last = Trouble::new(Step::Resolve, "not found");
+                for address in addresses {
+                    match TcpStream::connect_timeout(&address, timeout) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true).map_err(connected)?;
+                            return Ok(Stream::Tcp(stream));
+                        }
+                        Err(error) => last = connected(error),
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        let timeout = Some(timeout);
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
+            Stream::Unix(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+}
+
+/// The value that the bytes begin with and its length; none while it is incomplete. Arrays may be longer than those
+/// that a lock client expects, so they are taken apart here, and what they hold by the library.
+fn parse(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>, ()> {
+    if bytes.first() != Some(&b'*') {
+        let decoded = Decoder::default().decode(bytes).map_err(drop)?;
+        return Ok(decoded.map(|(reply, length)| (scalar(reply), length)));
+    }
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
+        return Ok(None);
+    };
+    let count: i64 = std::str::from_utf8(&bytes[1..end]).map_err(drop)?.parse().map_err(drop)?;
+    let (mut values, mut at) = (Vec::new(), end + 2);
+    if count < 0 {
+        return Ok(Some((Value::Nil, at)));
+    }
+    for _ in 0..count {
+        let Some((value, length)) = parse(&bytes[at..], depth.checked_sub(1).ok_or(())?)? else {
+            return Ok(None);
+        };
+        values.push(value);
+        at += length;
+    }
+    Ok(Some((Value::Array(values), at)))
+}
+
+fn scalar(reply: Reply<'_>) -> Value {
+    match reply {
+        Reply::Bulk(Some(bytes)) | Reply::Simple(bytes) => Value::Bulk(bytes.to_vec()),
+        Reply::Error(text) => Value::Error(Refusal {
+            cause: error_reply::cause(text),
+            is_unknown_command: text.to_ascii_lowercase().starts_with(b"err unknown command"),
+            is_wrong_type: text.starts_with(b"WRONGTYPE"),
+            denied: denied(text),
+        }),
+        Reply::Integer(number) => Value::Integer(number),
+        Reply::Array(_) | Reply::Bulk(None) => Value::Nil,
+    }
+}
+
+/// Redis and Valkey say which of the three it is, in words that have not changed since ACLs exist.
+fn denied(text: &[u8]) -> Option<Denied> {
+    let says = |words: &[u8]| text.windows(words.len()).any(|window| window == words);
+    match () {
+        () if !text.starts_with(b"NOPERM") => None,
+        () if says(b"channel") => Some(Denied::Channel),
+        () if says(b"key") => Some(Denied::Key),
+        () => Some(Denied::Command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read_however_they_are_split() {
+        let bytes = b"*3\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n:7\r\n$-1\r\n+OK\r\n";
+        let whole = bytes.len() - 5;
+        for length in 0..whole {
+            assert_eq!(parse(&bytes[..length], DEEPEST), Ok(None), "{length}");
+        }
+        let inner = Value::Array(vec![Value::Bulk(b"a".to_vec()), Value::Integer(7)]);
+        let value = Value::Array(vec![Value::Bulk(b"0".to_vec()), inner, Value::Nil]);
+        assert_eq!(parse(bytes, DEEPEST), Ok(Some((value, whole))));
+        assert_eq!(parse(b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", DEEPEST), Err(()));
+        assert_eq!(parse(b"?", DEEPEST), Err(()));
+    }
+
+    #[test]
+    fn the_text_of_an_error_is_not_kept() {
+        let (value, _) = parse(b"-NOPERM hunter2\r\n", 0).unwrap().unwrap();
+        assert!(!format!("{value:?}").contains("hunter2"));
+        assert!(matches!(value, Value::Error(Refusal { cause: Cause::NoPermission, .. })));
+    }
+}

@@ -1,0 +1,121 @@
+//! `doctor`: looks at each node as an operator would, takes a lock of a random name, and says what is wrong.
+//!
+//! 1. Each node is examined on a thread of its own: [`node`], with its clock ([`clock`]) and rights ([`rights`]).
+//! 2. What only shows between nodes: one server behind two names, an address that two names share.
+//! 3. The library takes, extends, fences and releases a lock of all nodes: [`trial`].
+//! 4. The verdict, and its exit code: [`findings`].
+
+mod clock;
+mod findings;
+mod node;
+mod rights;
+mod trial;
+
+use crate::arguments::{Arguments, unexpected};
+use crate::bench::random_name;
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json::Object;
+use crate::report::{self, Progress};
+use crate::settings;
+use clock::Offset;
+use findings::{Finding, Level};
+use node::{Examination, Plan};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Part of a time to live by which clocks may disagree, unless it is set.
+const DRIFT_FACTOR: f64 = 0.01;
+/// How long a node has to answer an attempt, unless it is set.
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut options, mut watch, mut is_json) = (settings::Options::default(), None, false);
+    while let Some(word) = arguments.next()? {
+        match &word {
+            _ if options.take(&word, &mut arguments)? => {}
+            word if word.is("--json") => is_json = true,
+            word if word.is("--watch") => watch = Some(arguments.duration("--watch")?),
+            word => return Err(unexpected("doctor", word)),
+        }
+    }
+    let deployment = Deployment::new(options.settings()?)?;
+    let plan = Plan {
+        name: random_name()?,
+        prefix: deployment.settings.prefix().to_owned(),
+        node_timeout: deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT),
+        is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
+    };
+    let (mut nodes, trial) = Progress::during("examining the nodes", || {
+        let nodes = deployment.each(|node, endpoint| node::examine(endpoint, deployment.open(node), &plan));
+        (nodes, trial::run(&deployment, &plan.name))
+    });
+    let trial = trial?;
+    compare(&mut nodes);
+    if let Some(time) = watch {
+        Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));
+    }
+    let voters = nodes.iter().filter(|node| node.can_vote()).count();
+    let has_findings = nodes.iter().any(|node| node.findings.iter().any(|finding| finding.level != Level::Note));
+    let exit = match &trial.error {
+        Some(_) => Exit::NO_QUORUM,
+        None if voters < deployment.quorum() => Exit::NO_QUORUM,
+        None if has_findings || !trial.findings.is_empty() => Exit::FINDINGS,
+        None => Exit::OK,
+    };
+    let verdict = verdict(exit, voters, nodes.len());
+    if is_json {
+        let object = Object::new().text("verdict", &verdict).raw("exit", exit.number());
+        let object = object.list("nodes", nodes.iter().map(|node| node.json(plan.node_timeout)));
+        report::line(format_args!("{}", object.raw("trial", trial.json())));
+    } else {
+        nodes.iter().for_each(|node| node.show(plan.node_timeout));
+        trial.show();
+        report::line(format_args!("{verdict}"));
+    }
+    Ok(exit)
+}
+
+fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {
+    let quorum = nodes / 2 + 1;
+    match exit {
+        Exit::OK => format!("fine: all {nodes} nodes vote, and locks work"),
+        Exit::FINDINGS => {
+            format!("locks work: {voters} of {nodes} nodes vote, {quorum} must; see the warnings")
+        }
+        _ => format!("cannot lock: {voters} of {nodes} nodes vote, {quorum} must"),
+    }
+}
+
+/// What shows only when nodes are compared.
+fn compare(nodes: &mut [Examination]) {
+    for index in 1..nodes.len() {
+        let (earlier, later) = nodes.split_at_mut(index);
+        let node = &mut later[0];
+        let same_server = |other: &&Examination| node.run_id.is_some() && other.run_id == node.run_id;
+        if let Some(other) = earlier.iter().find(same_server) {
+            let what = format!("the same server as {}: it has one vote", other.address);
+            node.findings.push(Finding::fault("duplicate", what, "name another server"));
+        }
+        let shares = |other: &&Examination| other.sockets.iter().any(|socket| node.sockets.contains(socket));
+        if let Some(other) = earlier.iter().find(shares) {
+            let what = format!("has an address that {} has too", other.address);
+            node.findings.push(Finding::warning("shared-address", what, "give each node a name of its own"));
+        }
+    }
+}
+
+/// Looks at the clocks once more after some time, for the rate at which they differ.
+fn observe_clocks(deployment: &Deployment, nodes: &mut [Examination], time: Duration) {
+    let begun = Instant::now();
+    thread::sleep(time);
+    let drift_factor = deployment.settings.text("DRIFT_FACTOR").and_then(|text| text.parse().ok());
+    let offsets = deployment.ask(clock::offset);
+    let passed = begun.elapsed();
+    for (node, later) in nodes.iter_mut().zip(offsets) {
+        let (Some(earlier), Ok(Some(later))) = (node.clock, later) else {
+            continue;
+        };
+        node.observe_rate(Offset::rate(earlier, later, passed), drift_factor.unwrap_or(DRIFT_FACTOR));
+    }
+}

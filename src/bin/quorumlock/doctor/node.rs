@@ -1,0 +1,284 @@
+//! One node, examined: how far it can be reached, what it is, and what of it endangers locks.
+
+use super::clock::{self, Offset, Rate};
+use super::findings::{Finding, Level};
+use super::rights;
+use crate::bench::quantile;
+use crate::connection::{Connection, Step, Trouble, Value};
+use crate::json::{self, Object};
+use crate::report;
+use quorumlock::{Address, Endpoint, Human};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// How many round trips are measured.
+const ROUND_TRIPS: usize = 100;
+
+/// What is examined, of every node.
+pub(super) struct Plan {
+    /// The random name of the trial's lock.
+    pub(super) name: String,
+    pub(super) prefix: String,
+    pub(super) node_timeout: Duration,
+    pub(super) is_declared_durable: bool,
+}
+
+/// What was found of one node.
+pub(super) struct Examination {
+    pub(super) address: String,
+    pub(super) findings: Vec<Finding>,
+    /// Where its name leads to.
+    pub(super) sockets: Vec<SocketAddr>,
+    pub(super) run_id: Option<String>,
+    pub(super) clock: Option<Offset>,
+    rate: Option<Rate>,
+    /// Facts for the reader: names and values.
+    facts: Vec<(&'static str, String)>,
+    /// Round trips, the shortest first.
+    times: Vec<Duration>,
+}
+
+/// Examines a node. Whatever goes wrong is a finding.
+pub(super) fn examine(endpoint: &Endpoint, connection: Result<Connection, Trouble>, plan: &Plan) -> Examination {
+    let sockets = match endpoint.address() {
+        Address::Tcp(host, port) => (host.as_str(), *port).to_socket_addrs().map(Iterator::collect),
+        Address::Unix(_) => Ok(Vec::new()),
+    };
+    let mut node = Examination {
+        address: endpoint.to_string(),
+        findings: Vec::new(),
+        sockets: sockets.unwrap_or_default(),
+        run_id: None,
+        clock: None,
+        rate: None,
+        facts: Vec::new(),
+        times: Vec::new(),
+    };
+    let examined = connection.and_then(|mut connection| {
+        node.look_at_server(&mut connection, endpoint, plan)?;
+        if node.can_vote() {
+            node.look_at_rights(&mut connection, endpoint, plan)?;
+        }
+        node.look_at_clock(&mut connection)?;
+        node.measure(&mut connection)
+    });
+    if let Err(trouble) = examined {
+        node.findings.push(unreachable(&trouble));
+    }
+    node
+}
+
+fn unreachable(trouble: &Trouble) -> Finding {
+    let (kind, remedy) = match trouble.step {
+        Step::Resolve => ("resolve", "check the host name"),
+        Step::Connect => ("connect", "check that the server runs, its address and the firewall"),
+        Step::LogIn => ("login", "check user and password in the URL"),
+        Step::Ask => ("no-answer", "check that the server is not stopped or overloaded"),
+    };
+    Finding::fault(kind, trouble.to_string(), remedy)
+}
+
+impl Examination {
+    pub(super) fn can_vote(&self) -> bool {
+        self.findings.iter().all(|finding| finding.level != Level::Fault)
+    }
+
+    fn look_at_server(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
+        let info = match connection.ask(&[b"INFO"])? {
+            Value::Error(refusal) if refusal.denied.is_some() => {
+                let remedy = format!("ACL SETUSER {} +info", user(endpoint));
+                let what = "the user may not run INFO: restarts, replicas and eviction are not detected";
+                self.findings.push(Finding::warning("acl", what, remedy));
+                BTreeMap::new()
+            }
+            Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),
+            reply => parse_info(&reply.text().unwrap_or_default()),
+        };
+        let settings = Settings::read(connection)?;
+        self.findings.extend(server_findings(&info, &settings, plan));
+        self.run_id = info.get("run_id").cloned();
+        let of = |name: &str| info.get(name).cloned().unwrap_or_default();
+        let version = match info.get("valkey_version") {
+            Some(version) => format!("Valkey {version}"),
+            None => format!("Redis {}", of("redis_version")),
+        };
+        let uptime = Duration::from_secs(of("uptime_in_seconds").parse().unwrap_or_default());
+        let persistence = match (of("aof_enabled").as_str(), settings.appendfsync.as_deref()) {
+            ("1", fsync) => format!("appends to disk, fsync {}", fsync.unwrap_or("unknown")),
+            _ => "appends nothing to disk".to_owned(),
+        };
+        self.facts.extend([
+            ("server", version),
+            ("role", of("role")),
+            ("run_id", of("run_id").chars().take(8).collect()),
+            ("uptime", Human(uptime).to_string()),
+            ("persistence", persistence),
+        ]);
+        Ok(())
+    }
+
+    fn look_at_rights(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
+        // A name of its own, so that the trial of the whole deployment meets no key of this one.
+        let name = format!("{}-rights", plan.name);
+        let missing = rights::missing(connection, &plan.prefix, &name)?;
+        if missing.rules.is_empty() {
+            return Ok(());
+        }
+        let rules = missing.rules.into_iter().collect::<Vec<_>>().join(" ");
+        let remedy = format!("ACL SETUSER {} {rules}", user(endpoint));
+        self.findings.push(if missing.is_locking_denied {
+            Finding::fault("acl", "the user cannot lock here", remedy)
+        } else {
+            Finding::warning("acl", "the user lacks rights", remedy)
+        });
+        Ok(())
+    }
+
+    fn look_at_clock(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
+        self.clock = clock::offset(connection)?;
+        if let Some(offset) = self.clock.filter(|offset| offset.is_off()) {
+            let what = format!("its clock differs from that of this machine by {}", offset.shown());
+            self.findings.push(Finding::warning("clock", what, "let NTP set the clocks, and slew them"));
+        }
+        Ok(())
+    }
+
+    /// How long an answer takes.
+    fn measure(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
+        for _ in 0..ROUND_TRIPS {
+            let begun = Instant::now();
+            connection.ask(&[b"PTTL", b"quorumlock-doctor"])?;
+            self.times.push(begun.elapsed());
+        }
+        self.times.sort_unstable();
+        Ok(())
+    }
+
+    /// Takes note of how fast the clock runs.
+    pub(super) fn observe_rate(&mut self, rate: Rate, drift_factor: f64) {
+        self.rate = Some(rate);
+        if rate.part.abs() - rate.error > drift_factor {
+            let percent = rate.part * 100.0;
+            let what =
+                format!("its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %", drift_factor * 100.0);
+            self.findings.push(Finding::warning("clock-rate", what, "repair the clock, or raise drift_factor"));
+        }
+    }
+
+    pub(super) fn show(&self, node_timeout: Duration) {
+        let word = match () {
+            () if !self.can_vote() => "does not vote",
+            () if self.findings.iter().any(|finding| finding.level == Level::Warning) => "votes, with warnings",
+            () => "fine",
+        };
+        report::line(format_args!("{}: {word}", self.address));
+        if !self.facts.is_empty() {
+            let value = |name| self.facts.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
+            let (server, role, run_id) = (value("server"), value("role"), value("run_id"));
+            let (uptime, persistence) = (value("uptime"), value("persistence"));
+            report::line(format_args!("  {server}, {role}, run id {run_id}, up for {uptime}, {persistence}"));
+        }
+        if let Some(offset) = self.clock {
+            let rate =
+                self.rate.map(|Rate { part, error }| format!(", rate {:+.4} % ± {:.4} %", part * 100.0, error * 100.0));
+            report::line(format_args!("  clock {}{}", offset.shown(), rate.unwrap_or_default()));
+        }
+        if !self.times.is_empty() {
+            let [p50, p99] = [0.5, 0.99].map(|part| Human(quantile(&self.times, part)));
+            let (cut, all) = (self.cut(node_timeout), self.times.len());
+            let limit = Human(node_timeout);
+            report::line(format_args!(
+                "  answers in {p50} (median), {p99} (p99); node_timeout of {limit} would cut {cut} of {all}"
+            ));
+        }
+        self.findings.iter().for_each(Finding::show);
+    }
+
+    pub(super) fn json(&self, node_timeout: Duration) -> String {
+        let object = Object::new().text("address", &self.address).raw("can_vote", self.can_vote());
+        let object = self.facts.iter().fold(object, |object, (name, value)| object.text(name, value));
+        let [p50, p99] = [0.5, 0.99].map(|part| quantile(&self.times, part).as_micros());
+        object
+            .list("addresses", self.sockets.iter().map(|socket| json::quoted(&socket.to_string())))
+            .maybe_raw("clock_offset_ms", self.clock.map(|offset| offset.seconds * 1e3))
+            .maybe_raw("clock_error_ms", self.clock.map(|offset| offset.error * 1e3))
+            .maybe_raw("clock_rate", self.rate.map(|rate| rate.part))
+            .raw("p50_us", p50)
+            .raw("p99_us", p99)
+            .raw("cut_by_node_timeout", self.cut(node_timeout))
+            .raw("findings", json::list(self.findings.iter().map(Finding::json)))
+            .to_string()
+    }
+
+    /// How many answers would have come too late.
+    fn cut(&self, node_timeout: Duration) -> usize {
+        self.times.iter().filter(|&&time| time > node_timeout).count()
+    }
+}
+
+/// The user of the node, as ACL rules name it.
+fn user(endpoint: &Endpoint) -> &str {
+    endpoint.handshake().user.as_deref().unwrap_or("default")
+}
+
+/// Settings of the server that `INFO` does not show. None of what the user may not read.
+#[derive(Default)]
+struct Settings {
+    appendfsync: Option<String>,
+    save: Option<String>,
+    stop_writes: Option<String>,
+}
+
+impl Settings {
+    fn read(connection: &mut Connection) -> Result<Settings, Trouble> {
+        let mut value = |name: &[u8]| -> Result<Option<String>, Trouble> {
+            let reply = connection.ask(&[b"CONFIG", b"GET", name])?;
+            Ok(reply.array().and_then(|pair| pair.get(1).and_then(Value::text)))
+        };
+        let (appendfsync, save) = (value(b"appendfsync")?, value(b"save")?);
+        Ok(Settings { appendfsync, save, stop_writes: value(b"stop-writes-on-bgsave-error")? })
+    }
+}
+
+/// What the server says of itself that endangers locks.
+fn server_findings(info: &BTreeMap<String, String>, settings: &Settings, plan: &Plan) -> Vec<Finding> {
+    let of = |name: &str| info.get(name).map_or("", String::as_str);
+    let mut findings = Vec::new();
+    if of("role") == "slave" {
+        findings.push(Finding::fault("replica", "it is a replica", "name a master"));
+    }
+    if of("cluster_enabled") == "1" || of("redis_mode") == "cluster" {
+        findings.push(Finding::fault("cluster", "it is a member of a cluster", "name an independent master"));
+    }
+    if of("loading") == "1" {
+        findings.push(Finding::fault("loading", "it loads its data", "wait"));
+    }
+    if of("maxmemory").parse::<u64>().is_ok_and(|limit| limit > 0) && of("maxmemory_policy") != "noeviction" {
+        let what = format!("it may evict the key of a held lock ({})", of("maxmemory_policy"));
+        findings.push(Finding::warning("eviction", what, "CONFIG SET maxmemory-policy noeviction"));
+    }
+    let stops_writes = settings.stop_writes.as_deref() == Some("yes");
+    if let Some(points) = settings.save.as_deref().filter(|points| !points.is_empty() && stops_writes) {
+        let what = format!("it saves ({points}), and refuses locks when a save has failed");
+        findings.push(Finding::warning("save-points", what, "CONFIG SET save \"\", or stop-writes-on-bgsave-error no"));
+    }
+    if of("rdb_last_bgsave_status") == "err" && stops_writes {
+        findings.push(Finding::warning("save-failed", "its last save failed", "check its disk"));
+    }
+    if of("connected_slaves").parse::<u64>().is_ok_and(|replicas| replicas > 0) {
+        let what = format!("it has replicas ({}): one that is promoted forgets locks", of("connected_slaves"));
+        findings.push(Finding::warning("replicas", what, "do not promote them, or detach them"));
+    }
+    let is_durable = of("aof_enabled") == "1" && settings.appendfsync.as_deref().is_none_or(|when| when == "always");
+    if plan.is_declared_durable && !is_durable {
+        let what = "it is declared durable, and does not write each change to disk";
+        findings.push(Finding::warning("not-durable", what, "appendonly yes and appendfsync always"));
+    }
+    findings
+}
+
+fn parse_info(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
+}

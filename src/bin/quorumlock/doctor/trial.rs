@@ -1,0 +1,96 @@
+//! A lock of all nodes, by the library: taken, extended, fenced and released, and how long that takes.
+
+use super::findings::Finding;
+use crate::bench::quantile;
+use crate::deployment::Deployment;
+use crate::exit::Failure;
+use crate::json::{self, Object};
+use crate::report;
+use quorumlock::{ExtendOutcome, Human, MutexGuard, Redlock, ReleaseOutcome};
+use std::time::{Duration, Instant};
+
+/// Pairs of lock and unlock that are measured.
+const PAIRS: usize = 100;
+/// How long the trial's locks last at most.
+const TTL: Duration = Duration::from_secs(5);
+
+/// What came of it.
+pub(super) struct Trial {
+    /// Why no lock can be taken.
+    pub(super) error: Option<String>,
+    pub(super) findings: Vec<Finding>,
+    /// How long each pair took, the shortest first.
+    times: Vec<Duration>,
+}
+
+/// Tries a lock. A setting that cannot be used is a failure; everything else is a finding.
+pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
+    // The fence of a name that is never used again is kept for no longer than must be.
+    let redlock = deployment.settings.builder()?.fence_retention(Duration::ZERO).build()?;
+    let mut trial = Trial { error: None, findings: Vec::new(), times: Vec::new() };
+    if let Err(error) = trial.plain(&redlock, name) {
+        trial.error = Some(error.to_string());
+    } else if let Err(error) = fenced(&redlock, name) {
+        let remedy = "fenced locks do not work; other locks do";
+        trial.findings.push(Finding::warning("no-fencing", error.to_string(), remedy));
+    }
+    forget(deployment, name);
+    Ok(trial)
+}
+
+fn fenced(redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
+    redlock.mutex(name).ttl(TTL).fenced().lock()?.unlock().map(drop)
+}
+
+/// Deletes the fence of the trial, where the user may.
+fn forget(deployment: &Deployment, name: &str) {
+    let key = format!("{}{}{name}", deployment.settings.prefix(), quorumlock::protocol::fenced::FENCED_KEY_PREFIX);
+    deployment.ask(|connection| connection.ask(&[b"DEL", key.as_bytes()]));
+}
+
+impl Trial {
+    fn plain(&mut self, redlock: &Redlock, name: &str) -> quorumlock::Result<()> {
+        let mutex = redlock.mutex(name).ttl(TTL);
+        let mut guard = mutex.lock()?;
+        if guard.extend(TTL)? != ExtendOutcome::Extended {
+            self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
+        }
+        self.release(guard);
+        for _ in 0..PAIRS {
+            let begun = Instant::now();
+            self.release(mutex.lock()?);
+            self.times.push(begun.elapsed());
+        }
+        self.times.sort_unstable();
+        Ok(())
+    }
+
+    /// Releases a lock. That a majority does not confirm it is no reason for which none could be taken.
+    fn release(&mut self, guard: MutexGuard) {
+        let what = match guard.unlock() {
+            Ok(ReleaseOutcome::Released) => return,
+            Ok(_) => "a lock was not there at its release".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if self.findings.is_empty() {
+            self.findings.push(Finding::warning("no-release", what, "see the nodes"));
+        }
+    }
+
+    pub(super) fn show(&self) {
+        match &self.error {
+            Some(error) => report::line(format_args!("a lock of all nodes: {error}")),
+            None => {
+                let [p50, p99] = [0.5, 0.99].map(|part| Human(quantile(&self.times, part)));
+                report::line(format_args!("a lock of all nodes: taken and released in {p50} (median), {p99} (p99)"));
+            }
+        }
+        self.findings.iter().for_each(Finding::show);
+    }
+
+    pub(super) fn json(&self) -> Object {
+        let [p50, p99] = [0.5, 0.99].map(|part| quantile(&self.times, part).as_micros());
+        let object = Object::new().maybe("error", self.error.as_ref()).raw("p50_us", p50).raw("p99_us", p99);
+        object.raw("findings", json::list(self.findings.iter().map(Finding::json)))
+    }
+}

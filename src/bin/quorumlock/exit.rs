@@ -1,0 +1,85 @@
+//! How the program ends: its exit codes, and failures on the way there.
+
+use quorumlock::{Error, ErrorKind};
+use std::process::ExitCode;
+
+/// An exit code, after sysexits.h where it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    pub(crate) const OK: Exit = Exit(0);
+    /// A finding of `nodes`, `scan` or `doctor`.
+    pub(crate) const FINDINGS: Exit = Exit(1);
+    /// No majority: `nodes` and `doctor`.
+    pub(crate) const NO_QUORUM: Exit = Exit(2);
+    pub(crate) const USAGE: Exit = Exit(64);
+    pub(crate) const UNAVAILABLE: Exit = Exit(69);
+    /// The lock was lost while the command ran.
+    pub(crate) const LOST: Exit = Exit(70);
+    /// The operating system refused a process, a pipe or entropy.
+    pub(crate) const SYSTEM: Exit = Exit(71);
+    /// Held by another client, or out of time.
+    pub(crate) const HELD: Exit = Exit(75);
+    pub(crate) const CONFIG: Exit = Exit(78);
+    pub(crate) const NOT_EXECUTABLE: Exit = Exit(126);
+    pub(crate) const NOT_FOUND: Exit = Exit(127);
+
+    pub(crate) fn code(code: u8) -> Exit {
+        Exit(code)
+    }
+
+    /// As a shell shows a program that a signal has ended.
+    pub(crate) fn signal(number: i32) -> Exit {
+        Exit(128_u8.saturating_add(u8::try_from(number).unwrap_or(u8::MAX)))
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        exit.0.into()
+    }
+}
+
+/// Why a command ended early: one line for standard error, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, message: message.into() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::USAGE, message)
+    }
+
+    pub(crate) fn system(what: &str, error: impl std::fmt::Display) -> Failure {
+        Failure::new(Exit::SYSTEM, format!("cannot {what}: {error}"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let exit = match error.kind() {
+            ErrorKind::Config => Exit::CONFIG,
+            ErrorKind::LeaseLost => Exit::LOST,
+            ErrorKind::Unavailable => Exit::UNAVAILABLE,
+            _ => Exit::SYSTEM,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}

@@ -1,0 +1,165 @@
+//! What `--help` shows: one text for each command. Completion scripts are made of them, and a test compares the manual
+//! page with them.
+
+use crate::exit::{Exit, Failure};
+use crate::report;
+
+/// A command: its name, what it does in one line, and its help.
+pub(crate) struct Topic {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) usage: &'static str,
+    pub(crate) options: &'static str,
+    /// Whether it takes the options about nodes.
+    pub(crate) asks_nodes: bool,
+}
+
+/// All commands, in the order of the manual.
+pub(crate) const TOPICS: [Topic; 9] = [
+    Topic {
+        name: "run",
+        summary: "run a command under a lock; it is dead before the lease is",
+        usage: "quorumlock run [OPTION]... NAME... -- COMMAND [ARGUMENT]...",
+        options: "  --wait D             wait for at most D; without it, for as long as the lock is held
+  -n, --no-wait        make one attempt
+  --ttl D              time to live, extended while COMMAND runs (30s)
+  --no-extend          do not extend; the lock ends with its time to live
+  --grace D            time between SIGTERM and SIGKILL when the lock is lost (5s, or a sixth of the ttl)
+  --at-least D         leave the lock taken until D has passed, also if COMMAND ends before
+  --fenced             give COMMAND a number that grows, as QUORUMLOCK_FENCE
+  -E, --held-exit-code CODE
+                       exit code when the lock is held or the time is up (75)
+  --foreground         leave COMMAND in the process group of this program
+  --shell              run the words behind -- by sh -c
+  --keep-nodes         leave QUORUMLOCK_NODES in the environment of COMMAND
+  --json-events FD     write an event in each line of a descriptor, as JSON
+  -q, --quiet          write nothing but errors
+  -v, --verbose        write every event to standard error
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "nodes",
+        summary: "one line for each node; exit 0 if all vote, 1 if a majority does, 2 otherwise",
+        usage: "quorumlock nodes [OPTION]...",
+        options: "  --timeout D          how long to wait for all nodes (1s)
+  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "show",
+        summary: "what each node has of one lock",
+        usage: "quorumlock show [OPTION]... NAME",
+        options: "  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "ls",
+        summary: "all locks that the nodes have, by SCAN",
+        usage: "quorumlock ls [OPTION]... [PATTERN]",
+        options: "  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "scan",
+        summary: "keys that no lock should have left; exit 1 if there are any",
+        usage: "quorumlock scan [OPTION]...",
+        options: "  --ignore KIND        leave out no-expiry, too-long, foreign or fence-at-rest
+  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "break",
+        summary: "take a lock from its holder, which is not notified",
+        usage: "quorumlock break [OPTION]... NAME --yes",
+        options: "  --yes                really delete what was read, if it is still there
+  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "doctor",
+        summary: "examine each node, and say what endangers locks; exit 0 fine, 1 warnings, 2 cannot lock",
+        usage: "quorumlock doctor [OPTION]...",
+        options: "  --watch D            look at the clocks again after D, for their rate
+  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "bench",
+        summary: "pairs of lock and unlock a second, and how long each takes",
+        usage: "quorumlock bench [OPTION]...",
+        options: "  --duration D         how long to run (5s)
+  --threads N          how many threads, each with a lock of its own (1)
+  --json               write JSON
+",
+        asks_nodes: true,
+    },
+    Topic {
+        name: "complete",
+        summary: "a completion script for bash, zsh or fish",
+        usage: "quorumlock complete SHELL",
+        options: "",
+        asks_nodes: false,
+    },
+];
+
+/// The options of every command that asks nodes.
+pub(crate) const NODE_OPTIONS: &str =
+    "  --nodes URLS         the nodes, separated by commas; without it, QUORUMLOCK_NODES
+  --config FILE        a file of QUORUMLOCK_ variables, each in a line NAME=value
+  --label TEXT         what this program calls itself in the keys of its locks
+  --prefix TEXT        stands before the names of locks in their keys
+  --node-timeout D     how long a node has to answer (100ms)
+  --max-ttl D          the longest time to live that is accepted (60s)
+  --unavailable-after D
+                       how long to go on without a majority (3s)
+  --restart-policy P   observed, strict or off
+  --fence-retention D  how long nodes keep a fence (24h)
+  --drift-factor F     by how much clock rates may differ (0.01)
+  --durable            all nodes keep every write that they confirm
+";
+
+const INTRODUCTION: &str = "\
+quorumlock: run programs under a distributed lock, and look at the nodes that hold it
+
+Usage: quorumlock COMMAND [OPTION]...
+";
+
+const CONCLUSION: &str = "\
+A duration D is a number and us, ms, s, m, h or d. quorumlock COMMAND --help shows the options of a command.
+";
+
+/// Shows the help of a command, or of the program.
+pub(crate) fn show(name: &str) -> Result<Exit, Failure> {
+    let text = match TOPICS.iter().find(|topic| topic.name == name) {
+        Some(topic) => text(topic),
+        None if ["", "-h", "--help", "help"].contains(&name) => overview(),
+        None => {
+            return Err(Failure::usage(format!("{name:?} is no command; quorumlock --help lists them")));
+        }
+    };
+    report::line(format_args!("{}", text.trim_end()));
+    Ok(Exit::OK)
+}
+
+/// A command line without a command.
+pub(crate) fn missing() -> Result<Exit, Failure> {
+    Err(Failure::usage("needs a COMMAND; quorumlock --help lists them"))
+}
+
+fn overview() -> String {
+    let commands: String = TOPICS.iter().map(|topic| format!("  {:<10} {}\n", topic.name, topic.summary)).collect();
+    format!("{INTRODUCTION}\nCommands:\n{commands}\n{CONCLUSION}")
+}
+
+fn text(topic: &Topic) -> String {
+    let nodes = if topic.asks_nodes { format!("\nNodes and settings:\n{NODE_OPTIONS}") } else { String::new() };
+    let own = if topic.options.is_empty() { String::new() } else { format!("\nOptions:\n{}", topic.options) };
+    format!("quorumlock {}: {}\n\nUsage: {}\n{own}{nodes}", topic.name, topic.summary, topic.usage)
+}

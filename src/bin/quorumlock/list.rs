@@ -1,0 +1,74 @@
+//! `ls`: all locks that the nodes have, by `SCAN`.
+
+use crate::arguments::{Arguments, Word, unexpected};
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json;
+use crate::locks::survey::Survey;
+use crate::locks::verdict::{State, Verdict};
+use crate::report::{self, Progress};
+use crate::settings;
+
+pub(crate) fn list(mut arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut options, mut pattern, mut is_json) = (settings::Options::default(), None, false);
+    while let Some(word) = arguments.next()? {
+        match word {
+            word if options.take(&word, &mut arguments)? => {}
+            word if word.is("--json") => is_json = true,
+            Word::Operand(operand) if pattern.is_none() => pattern = Some(operand),
+            word => return Err(unexpected("ls", &word)),
+        }
+    }
+    let deployment = Deployment::new(options.settings()?)?;
+    let survey = Progress::during("asking the nodes for their keys", || {
+        Survey::of_pattern(&deployment, pattern.as_deref().unwrap_or("*"))
+    });
+    let verdicts: Vec<Verdict> = survey.names().into_iter().map(|name| Verdict::of(&survey, name)).collect();
+    // What is no lock is for `scan`.
+    let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
+    let addresses = deployment.addresses();
+    if is_json {
+        let locks = locks.iter().map(|verdict| verdict.json(&addresses).to_string());
+        report::line(format_args!("{}", json::list(locks)));
+    } else {
+        table(&locks, addresses.len());
+    }
+    let failed = complain_of_silent(&survey, &addresses);
+    Ok(if addresses.len() - failed < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
+}
+
+/// Names the nodes that could not be asked. How many there are.
+pub(crate) fn complain_of_silent(survey: &Survey, addresses: &[String]) -> usize {
+    let silent = survey.nodes.iter().zip(addresses).filter_map(|(node, address)| Some((address, node.as_ref().err()?)));
+    silent.map(|(address, trouble)| report::complain(&format!("{address}: {trouble}"))).count()
+}
+
+fn table(locks: &[&Verdict], nodes: usize) {
+    let width = locks.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0).max("NAME".len());
+    report::line(format_args!(
+        "{:<width$}  {:<8} {:<14} {:<12} {:<7} HOLDER",
+        "NAME", "STATE", "NODES", "LEFT", "KIND"
+    ));
+    for verdict in locks {
+        let (count, kind) = (verdict.nodes.len(), if verdict.is_fenced { "fenced" } else { "plain" });
+        let (name, state, left) = (shown(&verdict.name), verdict.state, verdict.time_left());
+        let on = match count {
+            // Which, by their numbers in the order of the nodes, where it is not all or none.
+            part if part > 0 && part < nodes => {
+                format!("{count}/{nodes}: {}", numbers(&verdict.nodes))
+            }
+            _ => format!("{count}/{nodes}"),
+        };
+        report::line(format_args!("{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<7} {}", verdict.holder()));
+    }
+}
+
+/// The numbers of nodes, counted from 1.
+fn numbers(nodes: &[usize]) -> String {
+    nodes.iter().map(|node| (node + 1).to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// A name as one line of a terminal: control characters would do something to it.
+fn shown(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}

@@ -1,0 +1,106 @@
+//! What the program writes: lines, complaints, a line of progress on a terminal. A closed pipe is no failure.
+
+use std::fmt;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How long something takes before its progress is shown, and how often that is renewed.
+pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
+
+/// Writes a line to standard output.
+pub(crate) fn line(text: fmt::Arguments<'_>) {
+    // The reader may have seen enough.
+    drop(writeln!(std::io::stdout().lock(), "{text}"));
+}
+
+/// Writes a line to standard error, with the name of the program.
+pub(crate) fn complain(message: &str) {
+    drop(writeln!(std::io::stderr().lock(), "quorumlock: {message}"));
+}
+
+/// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
+pub(crate) fn utc(since_1970: Duration) -> String {
+    let (days, seconds) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
+    // Years that begin in March, so that a leap day is the last one: eras of 400 years.
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", era * 400 + year + later)
+}
+
+/// A line of progress on standard error, if that is a terminal. It is wiped when this is dropped.
+pub(crate) struct Progress {
+    begun: Instant,
+    shown: Option<Instant>,
+    is_terminal: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(is_quiet: bool) -> Progress {
+        Progress { begun: Instant::now(), shown: None, is_terminal: !is_quiet && std::io::stderr().is_terminal() }
+    }
+
+    /// Does something, and shows meanwhile that it goes on.
+    pub(crate) fn during<T: Send>(text: &str, work: impl FnOnce() -> T + Send) -> T {
+        let mut progress = Progress::new(false);
+        if !progress.is_terminal {
+            return work();
+        }
+        let (done, waiting) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while waiting.recv_timeout(PROGRESS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                    progress.at(format_args!("{text}"));
+                }
+            });
+            let result = work();
+            drop(done);
+            result
+        })
+    }
+
+    /// Shows where the work is: not before a second has passed, and once a second from then on.
+    pub(crate) fn at(&mut self, text: fmt::Arguments<'_>) {
+        let last = self.shown.unwrap_or(self.begun);
+        if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
+            let seconds = self.begun.elapsed().as_secs();
+            let mut error = std::io::stderr().lock();
+            drop(write!(error, "\r\x1b[K{text}, {seconds} s").and_then(|()| error.flush()));
+            self.shown = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown.is_some() {
+            let mut error = std::io::stderr().lock();
+            drop(write!(error, "\r\x1b[K").and_then(|()| error.flush()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_as_utc() {
+        let table = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (1_795_361_689, "2026-11-22T15:34:49Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ];
+        for (seconds, shown) in table {
+            assert_eq!(utc(Duration::from_secs(seconds)), shown);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Takes the locks, and gives up when a signal arrives.
+
+use super::options::{Options, Patience};
+use super::signals::Signals;
+use crate::deployment::Deployment;
+use crate::exit::Failure;
+use crate::locks::survey::Survey;
+use crate::locks::verdict::{State, Verdict};
+use crate::report::{PROGRESS_AFTER, Progress};
+use nix::sys::signal::Signal;
+use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
+use quorumlock::{CancelHandle, ErrorKind, Mutex, MutexGuard, Redlock, Wait, Watchdog};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{PipeReader, pipe};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many attempts are made while no program gets a majority.
+const ATTEMPTS: usize = 20;
+/// Longest pause between two of them.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How the wait for the locks ended.
+pub(super) enum Acquired {
+    All(Held),
+    /// Another client holds this one.
+    HeldElsewhere(String),
+    /// A signal came first.
+    Stopped(Signal),
+}
+
+/// The locks under which the command runs.
+pub(super) struct Held {
+    pub(super) guards: Vec<MutexGuard>,
+    /// When the last of them was taken.
+    pub(super) since: Instant,
+}
+
+impl Held {
+    /// For how long all of them may still be relied on.
+    pub(super) fn remaining(&self) -> Duration {
+        self.guards.iter().map(MutexGuard::remaining).min().unwrap_or_default()
+    }
+}
+
+/// Takes all locks in their order.
+///
+/// # Errors
+/// Too few nodes answered, or a setting cannot be used.
+pub(super) fn acquire(
+    redlock: &Redlock,
+    deployment: &Deployment,
+    options: &Options,
+    (ttl, grace): (Duration, Duration),
+    signals: &Signals,
+) -> Result<Acquired, Failure> {
+    let watchdog = Watchdog::new().notify_before(grace);
+    let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
+    let mutex = |name: &String| {
+        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone());
+        if options.is_fenced { mutex.fenced().into() } else { mutex }
+    };
+    let mutexes: Vec<Mutex> = options.names.iter().map(mutex).collect();
+    let cancel = CancelHandle::new();
+    let (over, running) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
+    let (taken, stopped) = thread::scope(|scope| {
+        let watch = || watch(signals, &over, &cancel, options);
+        let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
+        let taken = watcher.is_ok().then(|| take(&mutexes, options, deployment, &cancel));
+        drop(running);
+        (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
+    });
+    let stopped = stopped.map_err(|error| Failure::system("start a thread", error))?;
+    // One that arrived after the watcher's last look, and before the child.
+    if let Some(signal) = stopped.or_else(|| arrived(signals)) {
+        return Ok(Acquired::Stopped(signal));
+    }
+    match taken {
+        Some(Ok(taken)) => Ok(taken),
+        Some(Err(error)) => Err(error.into()),
+        None => Err(Failure::system("start a thread", "it did not start")),
+    }
+}
+
+/// A signal that has arrived and ends a wait.
+pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
+    std::iter::from_fn(|| signals.take()).find(|received| received.stops()).map(|received| received.signal)
+}
+
+fn take(
+    mutexes: &[Mutex],
+    options: &Options,
+    deployment: &Deployment,
+    cancel: &CancelHandle,
+) -> quorumlock::Result<Acquired> {
+    let patience = options.patience;
+    let wait = match patience {
+        Patience::Forever => Wait::forever(),
+        Patience::None => Wait::timeout(Duration::ZERO),
+        // Far times are as good as none.
+        Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::forever, Wait::deadline),
+    };
+    let wait = wait.cancelled_by(cancel);
+    let mut guards = Vec::with_capacity(mutexes.len());
+    for mutex in mutexes {
+        let guard = match patience {
+            Patience::None => attempt(mutex, options.is_fenced, deployment, cancel),
+            _ => mutex.lock_with(&wait),
+        };
+        match guard {
+            Ok(Some(guard)) => guards.push(guard),
+            Ok(None) => return Ok(Acquired::HeldElsewhere(mutex.resource().to_owned())),
+            // The watcher knows the signal.
+            Err(error) if error.kind() == ErrorKind::Cancelled => {
+                return Ok(Acquired::Stopped(Signal::SIGTERM));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Acquired::All(Held { guards, since: Instant::now() }))
+}
+
+/// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none
+/// gets a majority. Then nothing is held, and another attempt follows after a random time.
+fn attempt(
+    mutex: &Mutex,
+    is_fenced: bool,
+    deployment: &Deployment,
+    cancel: &CancelHandle,
+) -> quorumlock::Result<Option<MutexGuard>> {
+    let name = mutex.resource();
+    let key = if is_fenced { format!("{FENCED_KEY_PREFIX}{name}") } else { name.to_owned() };
+    for _ in 0..ATTEMPTS {
+        if let Some(guard) = mutex.try_lock()? {
+            return Ok(Some(guard));
+        }
+        let survey = Survey::of_lock(deployment, name);
+        if cancel.is_cancelled() || matches!(Verdict::of(&survey, &key).state, State::Held | State::Unknown) {
+            return Ok(None);
+        }
+        let mut byte = [0];
+        // Without entropy, programs that started together stay together for longer.
+        let _ = getrandom::fill(&mut byte);
+        thread::sleep(LONGEST_PAUSE * u32::from(byte[0]) / u32::from(u8::MAX));
+    }
+    Ok(None)
+}
+
+/// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits. Ends when the other
+/// end of `over` is closed.
+fn watch(signals: &Signals, over: &PipeReader, cancel: &CancelHandle, options: &Options) -> Option<Signal> {
+    let mut progress = Progress::new(options.is_quiet);
+    let pause = Timespec { tv_sec: PROGRESS_AFTER.as_secs().cast_signed(), tv_nsec: 0 };
+    loop {
+        let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+        let polled = poll(&mut ready, Some(&pause));
+        let is_over = polled.is_ok() && !ready[1].revents().is_empty();
+        if let Some(signal) = arrived(signals) {
+            cancel.cancel();
+            return Some(signal);
+        }
+        if is_over {
+            return None;
+        }
+        progress.at(format_args!("waiting for {}", options.names.join(", ")));
+    }
+}

@@ -1,0 +1,167 @@
+//! The command's process and its group: started behind a gate, signalled, reaped.
+//!
+//! Invariants:
+//! 1. No process id is signalled after it was reaped. One thread does both, and a group is signalled only while a child
+//!    of this process is in it that has not been reaped: then its number belongs to no other group.
+//! 2. On Linux, what the command leaves behind when it ends becomes a child of this process (`PR_SET_CHILD_SUBREAPER`).
+//!    So it is known whether the group is empty, without a look at other processes.
+
+use super::exec_step::EXEC_STEP;
+use crate::exit::{Exit, Failure};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use std::ffi::OsString;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+
+/// What is to be started.
+pub(super) struct Launch<'a> {
+    pub(super) command: &'a [OsString],
+    pub(super) variables: Vec<(&'static str, String)>,
+    pub(super) without: &'static [&'static str],
+    /// Whether it gets a process group of its own.
+    pub(super) has_own_group: bool,
+    /// A descriptor that it does not inherit.
+    pub(super) closed: Option<u32>,
+}
+
+/// The command and what it has started.
+pub(super) struct Group {
+    child: Child,
+    pid: Pid,
+    has_own_group: bool,
+    status: Option<ExitStatus>,
+}
+
+impl Group {
+    /// Starts the process, which waits at the gate.
+    pub(super) fn start(launch: &Launch<'_>) -> Result<Group, Failure> {
+        adopt_orphans().map_err(|error| Failure::system("adopt what the command leaves behind", error))?;
+        let mut step = Command::new(own_path()?);
+        let closed = launch.closed.map_or_else(|| "-".to_owned(), |descriptor| descriptor.to_string());
+        step.arg0("quorumlock").arg(EXEC_STEP).arg(std::process::id().to_string()).arg(closed).args(launch.command);
+        for name in launch.without {
+            step.env_remove(name);
+        }
+        step.envs(launch.variables.iter().map(|(name, value)| (name, value)));
+        if launch.has_own_group {
+            step.process_group(0);
+        }
+        let child = step.spawn().map_err(|error| Failure::system("start a process", error))?;
+        let pid = i32::try_from(child.id()).map_err(|error| Failure::system("start a process", error))?;
+        let group = Group { child, pid: Pid::from_raw(pid), has_own_group: launch.has_own_group, status: None };
+        group.wait_for_gate();
+        Ok(group)
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Lets the process become the command.
+    pub(super) fn open_gate(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Ends a process that waits at the gate: it never becomes the command.
+    pub(super) fn abandon(mut self) {
+        self.signal(Signal::SIGKILL);
+        drop(self.child.wait());
+    }
+
+    /// Signals the group, or the process if it has no group of its own; nothing if none of it is left.
+    pub(super) fn signal(&self, signal: Signal) {
+        // It may have ended a moment ago.
+        let _ = match (self.status, self.has_own_group) {
+            (None, true) => killpg(self.pid, signal),
+            (None, false) => kill(self.pid, signal),
+            (Some(_), true) if has_children_in(self.pid) => killpg(self.pid, signal),
+            (Some(_), _) => Err(Errno::ESRCH),
+        };
+    }
+
+    /// Takes note of what has ended.
+    pub(super) fn reap(&mut self) {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        reap_orphans(self.pid);
+    }
+
+    /// How the command has ended, if it has.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        let status = self.status?;
+        let code = status.code().and_then(|code| u8::try_from(code).ok()).map(Exit::code);
+        Some(code.unwrap_or_else(|| Exit::signal(status.signal().unwrap_or_default())))
+    }
+
+    /// Whether the command has ended, and nothing of its group is left.
+    pub(super) fn is_gone(&self) -> bool {
+        self.status.is_some() && !(self.has_own_group && has_children_in(self.pid))
+    }
+}
+
+/// The path of this program. The link leads to the file that was started, also after an update of the package.
+fn own_path() -> Result<OsString, Failure> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    Ok(std::env::current_exe().map_err(|error| Failure::system("find this program", error))?.into())
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use nix::sys::prctl;
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+    use nix::unistd::Pid;
+
+    pub(super) fn adopt_orphans() -> nix::Result<()> {
+        prctl::set_child_subreaper(true)
+    }
+
+    impl super::Group {
+        /// Waits until the process has stopped itself at the gate, or has ended.
+        pub(super) fn wait_for_gate(&self) {
+            let _ = waitid(Id::Pid(self.pid), WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+        }
+    }
+
+    /// Whether a child of this process is in the group, ended or not.
+    pub(super) fn has_children_in(group: Pid) -> bool {
+        waitid(Id::PGid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).is_ok()
+    }
+
+    /// Reaps all that has ended, but the command itself.
+    pub(super) fn reap_orphans(command: Pid) {
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        while let Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) = waitid(Id::All, look) {
+            if pid == command {
+                return;
+            }
+            let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use nix::unistd::Pid;
+
+    pub(super) fn adopt_orphans() -> nix::Result<()> {
+        Ok(())
+    }
+
+    impl super::Group {
+        pub(super) fn wait_for_gate(&self) {}
+    }
+
+    /// What the command leaves behind is not a child of this process here.
+    pub(super) fn has_children_in(_: Pid) -> bool {
+        false
+    }
+
+    pub(super) fn reap_orphans(_: Pid) {}
+}
+
+use system::{adopt_orphans, has_children_in, reap_orphans};

@@ -1,0 +1,124 @@
+//! `run`: a command under a lock.
+//!
+//! 1. Signals are blocked, before any thread is there: [`signals`].
+//! 2. The locks are taken, and a signal ends the wait: [`acquire`].
+//! 3. The process of the command is started and waits at a gate: [`group`], [`exec_step`].
+//! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
+//! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
+//! 6. The locks are released, or left for `--at-least`, and the exit code says what happened: [`release`].
+
+mod acquire;
+mod events;
+mod exec_step;
+mod group;
+mod options;
+mod release;
+mod signals;
+mod supervise;
+
+pub(crate) use exec_step::{EXEC_STEP, exec_step};
+
+use crate::arguments::Arguments;
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json::Object;
+use acquire::{Acquired, Held, acquire, arrived};
+use events::{Events, boot_time};
+use group::{Group, Launch};
+use options::Options;
+use quorumlock::MutexGuard;
+use release::{release, undo};
+use signals::Signals;
+use std::io::{IsTerminal, PipeReader, Write, pipe};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use supervise::{Outcome, Supervisor, is_readable};
+
+pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
+    let mut options = Options::parse(arguments)?;
+    let settings = std::mem::take(&mut options.settings).settings()?;
+    let times = options.times(&settings);
+    options.check_at_least(&settings)?;
+    let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
+    let events = Arc::new(Events::open(&options)?);
+    let deployment = Deployment::new(settings)?;
+    let redlock = deployment.settings.builder()?.observer(Arc::clone(&events)).build()?;
+    match acquire(&redlock, &deployment, &options, times, &signals)? {
+        Acquired::All(held) => under_lock(&options, held, times.1, &signals, &events),
+        Acquired::HeldElsewhere(name) => {
+            options.say(&format!("{name:?} is held by another client"));
+            Ok(options.held_code)
+        }
+        Acquired::Stopped(signal) => Ok(Exit::signal(signal as i32)),
+    }
+}
+
+/// Runs the command, and releases the locks.
+fn under_lock(
+    options: &Options,
+    held: Held,
+    grace: std::time::Duration,
+    signals: &Signals,
+    events: &Events,
+) -> Result<Exit, Failure> {
+    let loss = loss_pipe(&held)?;
+    let shares_group = options.is_foreground || std::io::stdin().is_terminal();
+    let group = Group::start(&Launch {
+        command: &options.command,
+        variables: variables(options, &held),
+        // Those of a run around this one say nothing about it.
+        without: if options.keeps_nodes { &["QUORUMLOCK_FENCE"] } else { &["QUORUMLOCK_FENCE", "QUORUMLOCK_NODES"] },
+        has_own_group: !shares_group,
+        closed: options.events_descriptor,
+    })?;
+    // The last look: what has arrived by now starts nothing.
+    let looked = boot_time();
+    if let Some(signal) = arrived(signals) {
+        group.abandon();
+        undo(options, held);
+        return Ok(Exit::signal(signal as i32));
+    }
+    if is_readable(&loss) || held.remaining().is_zero() {
+        group.abandon();
+        undo(options, held);
+        options.say("the lock was lost before the command was started");
+        return Ok(Exit::LOST);
+    }
+    let about = Object::new().raw("pid", group.pid()).raw("looked_us", looked.as_micros());
+    events.report("started", about, "the command is started");
+    group.open_gate();
+    let supervisor = Supervisor { group, held: &held, loss: &loss, signals, events, grace, shares_group };
+    let Outcome { exit, is_lost } = supervisor.run();
+    let about = Object::new().raw("exit", exit.number()).raw("lost", is_lost);
+    events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
+    let is_lost = is_lost | release(options, held);
+    if is_lost {
+        options.say("the lock was lost while the command ran");
+    }
+    Ok(if is_lost { Exit::LOST } else { exit })
+}
+
+/// A pipe that becomes readable when one of the locks is lost.
+fn loss_pipe(held: &Held) -> Result<PipeReader, Failure> {
+    let (reader, writer) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
+    let writer = Arc::new(writer);
+    for guard in &held.guards {
+        let writer = Arc::clone(&writer);
+        guard.on_lost(move || drop((&*writer).write_all(b"!")))?;
+    }
+    // The guards keep the other end open.
+    Ok(reader)
+}
+
+/// What the command finds in its environment: of several locks one line each. Never a token.
+fn variables(options: &Options, held: &Held) -> Vec<(&'static str, String)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let expires = now.saturating_add(held.remaining()).as_millis();
+    let mut variables =
+        vec![("QUORUMLOCK_NAME", options.names.join("\n")), ("QUORUMLOCK_EXPIRES_UNIX_MS", expires.to_string())];
+    if options.is_fenced {
+        let fences = held.guards.iter().filter_map(MutexGuard::fencing_token).map(|fence| fence.to_string());
+        variables.push(("QUORUMLOCK_FENCE", fences.collect::<Vec<_>>().join("\n")));
+    }
+    variables
+}

@@ -1,0 +1,152 @@
+//! Signals as values: blocked, and read from a descriptor by the one thread that acts on them.
+//!
+//! A signal that is blocked waits in the kernel, so none is missed between two looks, and a look that finds none says
+//! that none had arrived. Linux has a descriptor for that. Elsewhere a thread waits for signals and writes them into a
+//! pipe; there, one that arrives at the moment of a look may be found by the next look.
+
+use nix::sys::signal::{SigSet, Signal};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Those that end a wait for the lock, and go to the command afterwards.
+const STOPPING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+/// Those that go to the command, and mean nothing before it runs.
+const PASSED_ON: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
+
+/// A signal that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received {
+    pub(super) signal: Signal,
+    /// The terminal sent it, and so sent it to the command as well if that is in the same process group.
+    pub(super) is_from_terminal: bool,
+}
+
+impl Received {
+    /// Whether it ends a wait.
+    pub(super) fn stops(self) -> bool {
+        STOPPING.contains(&self.signal)
+    }
+
+    /// Whether it is about children of this process, and for no other.
+    pub(super) fn is_about_children(self) -> bool {
+        self.signal == Signal::SIGCHLD
+    }
+}
+
+/// The signals of this process.
+pub(super) struct Signals(source::Source);
+
+impl Signals {
+    /// Blocks the signals, in this thread and those that it starts. To be called before there are others. A signal that
+    /// was ignored when the program started, as `nohup` does with SIGHUP, stays ignored.
+    pub(super) fn block() -> io::Result<Signals> {
+        let ignored = ignored();
+        let mut set = SigSet::empty();
+        let taken = STOPPING.into_iter().chain(PASSED_ON).filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0);
+        taken.chain([Signal::SIGCHLD]).for_each(|signal| set.add(signal));
+        set.thread_block()?;
+        Ok(Signals(source::Source::new(set)?))
+    }
+
+    /// The next signal that has arrived; none if none has.
+    pub(super) fn take(&self) -> Option<Received> {
+        self.0.take()
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Lets all signals through that [`Signals::block`] blocks: the command must not inherit the mask.
+pub(super) fn unblock() -> io::Result<()> {
+    let mut set = SigSet::empty();
+    STOPPING.into_iter().chain(PASSED_ON).chain([Signal::SIGCHLD]).for_each(|signal| set.add(signal));
+    Ok(set.thread_unblock()?)
+}
+
+/// The signals that this process was started to ignore, as bits. None where the system does not say.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(target_os = "linux")]
+mod source {
+    use super::Received;
+    use nix::sys::signal::{SigSet, Signal};
+    use nix::sys::signalfd::{SfdFlags, SignalFd};
+    use std::io;
+    use std::os::fd::{AsFd, BorrowedFd};
+
+    /// The sender of a signal is the kernel: a key of the terminal, or its hang-up.
+    const FROM_KERNEL: i32 = 0x80;
+
+    pub(super) struct Source(SignalFd);
+
+    impl Source {
+        pub(super) fn new(set: SigSet) -> io::Result<Source> {
+            Ok(Source(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        }
+
+        pub(super) fn take(&self) -> Option<Received> {
+            let info = self.0.read_signal().ok().flatten()?;
+            let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
+            Some(Received { signal, is_from_terminal: info.ssi_code == FROM_KERNEL })
+        }
+    }
+
+    impl AsFd for Source {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod source {
+    use super::Received;
+    use nix::sys::signal::{SigSet, Signal};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::io::{self, PipeReader, Read, Write};
+    use std::os::fd::{AsFd, BorrowedFd};
+    use std::thread;
+
+    pub(super) struct Source(PipeReader);
+
+    impl Source {
+        pub(super) fn new(set: SigSet) -> io::Result<Source> {
+            let (reader, mut writer) = io::pipe()?;
+            let pass_on = move || {
+                while let Ok(signal) = set.wait() {
+                    let number = u8::try_from(signal as i32).unwrap_or_default();
+                    if writer.write_all(&[number]).is_err() {
+                        return;
+                    }
+                }
+            };
+            thread::Builder::new().name("signals".to_owned()).spawn(pass_on)?;
+            Ok(Source(reader))
+        }
+
+        pub(super) fn take(&self) -> Option<Received> {
+            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+            if poll(&mut ready, Some(&Timespec::default())) != Ok(1) {
+                return None;
+            }
+            let mut number = [0];
+            (&self.0).read_exact(&mut number).ok()?;
+            let signal = Signal::try_from(i32::from(number[0])).ok()?;
+            Some(Received { signal, is_from_terminal: false })
+        }
+    }
+
+    impl AsFd for Source {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+}

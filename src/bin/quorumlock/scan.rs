@@ -1,0 +1,123 @@
+//! `scan`: keys that no lock should have left, or that are none.
+
+use crate::arguments::{Arguments, unexpected};
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json::{self, Object};
+use crate::list::complain_of_silent;
+use crate::locks::content::Content;
+use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::report::{self, Progress};
+use crate::settings;
+use quorumlock::Human;
+use quorumlock::protocol::fenced;
+use std::time::Duration;
+
+/// `max_ttl` unless it is set.
+const MAX_TTL: Duration = Duration::from_secs(60);
+
+/// Something that `scan` finds.
+struct Finding<'s> {
+    address: &'s str,
+    name: &'s str,
+    kind: &'static str,
+    what: String,
+}
+
+pub(crate) fn scan(mut arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut options, mut ignored, mut is_json) = (settings::Options::default(), Vec::new(), false);
+    while let Some(word) = arguments.next()? {
+        match &word {
+            _ if options.take(&word, &mut arguments)? => {}
+            word if word.is("--json") => is_json = true,
+            word if word.is("--ignore") => ignored.push(arguments.text("--ignore")?),
+            word => return Err(unexpected("scan", word)),
+        }
+    }
+    let deployment = Deployment::new(options.settings()?)?;
+    let max_ttl = deployment.settings.duration("MAX_TTL", MAX_TTL);
+    let survey = Progress::during("asking the nodes for their keys", || Survey::of_pattern(&deployment, "*"));
+    let addresses = deployment.addresses();
+    let mut findings = findings(&survey, &addresses, max_ttl);
+    findings.retain(|finding| !ignored.iter().any(|kind| kind == finding.kind));
+    if is_json {
+        report::line(format_args!("{}", json::list(findings.iter().map(Finding::json))));
+    } else {
+        let line = |Finding { address, name, kind, what }: &Finding<'_>| {
+            report::line(format_args!("{address}: {kind}: {name:?}, {what}"));
+        };
+        findings.iter().for_each(line);
+    }
+    let failed = complain_of_silent(&survey, &addresses);
+    Ok(match () {
+        () if addresses.len() - failed < survey.quorum => Exit::UNAVAILABLE,
+        () if findings.is_empty() => Exit::OK,
+        () => Exit::FINDINGS,
+    })
+}
+
+impl Finding<'_> {
+    fn json(&self) -> String {
+        let Finding { address, name, kind, what } = self;
+        let object = Object::new().text("address", address).text("name", fenced::resource(name)).text("kind", kind);
+        object.text("message", what).to_string()
+    }
+}
+
+fn findings<'s>(survey: &'s Survey, addresses: &'s [String], max_ttl: Duration) -> Vec<Finding<'s>> {
+    let mut findings = Vec::new();
+    for (node, address) in survey.nodes.iter().zip(addresses) {
+        for (name, sighting) in node.iter().flatten() {
+            let faults = faults(sighting, max_ttl).into_iter();
+            findings.extend(faults.map(|(kind, what)| Finding { address, name, kind, what }));
+        }
+    }
+    findings
+}
+
+/// What is wrong with one key: the kind, and in words.
+fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
+    let mut faults = Vec::new();
+    if sighting.lifetime == Lifetime::Forever {
+        faults.push(("no-expiry", "it is never freed; delete it unless a program holds the lock".to_owned()));
+    }
+    let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
+    match sighting.content {
+        Content::Foreign => faults.push(("foreign", "its value is no lock of this library".to_owned())),
+        Content::Fenced { fence, .. } if sighting.remaining.is_zero() => {
+            faults.push(("fence-at-rest", format!("fence {fence}, kept for later acquisitions")));
+        }
+        _ if is_long => {
+            let (left, limit) = (Human(sighting.remaining), Human(max_ttl));
+            faults.push(("too-long", format!("{left} left, more than max_ttl ({limit})")));
+        }
+        _ => {}
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_has_its_kind() {
+        let token = "ab".repeat(20);
+        let of = |name: &str, value: &str, lifetime| {
+            let content = Content::of(name, value.as_bytes());
+            let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
+            let remaining = content.remaining(lives, 1000);
+            let sighting = Sighting { content, lifetime, remaining, value: None };
+            faults(&sighting, MAX_TTL).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
+        };
+        let minute = Lifetime::For(Duration::from_secs(60));
+        let day = Lifetime::For(Duration::from_secs(86_400));
+        assert!(of("a", &token, minute).is_empty());
+        assert_eq!(of("a", &token, day), ["too-long"]);
+        assert_eq!(of("a", &token, Lifetime::Forever), ["no-expiry"]);
+        assert_eq!(of("a", "x", minute), ["foreign"]);
+        assert_eq!(of("quorumlock-fence:a", "7 0 ", day), ["fence-at-rest"]);
+        assert!(of("quorumlock-fence:a", &format!("7 2000 {token}"), day).is_empty());
+        assert_eq!(of("quorumlock-fence:a", &format!("7 90000 {token}"), day), ["too-long"]);
+    }
+}

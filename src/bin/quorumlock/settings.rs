@@ -1,0 +1,184 @@
+//! Where the nodes and settings come from: environment, then `--config`, then options. The later counts.
+
+use crate::arguments::{Arguments, Word};
+use crate::exit::{Exit, Failure};
+use quorumlock::{Builder, Endpoint};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the variables of the environment and the file begin with.
+pub(crate) const PREFIX: &str = "QUORUMLOCK_";
+/// Permission of all other users to read a file.
+const OTHERS_READ: u32 = 0o004;
+/// Longest file that is read. A longer one is something else.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// Options that every command takes which asks the nodes, and the variable that each is.
+const OPTIONS: [(&str, &str); 9] = [
+    ("--drift-factor", "DRIFT_FACTOR"),
+    ("--fence-retention", "FENCE_RETENTION"),
+    ("--label", "LABEL"),
+    ("--max-ttl", "MAX_TTL"),
+    ("--node-timeout", "NODE_TIMEOUT"),
+    ("--nodes", "NODES"),
+    ("--prefix", "PREFIX"),
+    ("--restart-policy", "RESTART_POLICY"),
+    ("--unavailable-after", "UNAVAILABLE_AFTER"),
+];
+
+/// The options about nodes and settings, as they are read.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    config: Option<PathBuf>,
+    variables: BTreeMap<String, OsString>,
+}
+
+impl Options {
+    /// Takes an option that is one of these. False if it is another.
+    pub(crate) fn take(&mut self, word: &Word, arguments: &mut Arguments) -> Result<bool, Failure> {
+        let Word::Flag(flag) = word else {
+            return Ok(false);
+        };
+        match flag.as_str() {
+            "--config" => self.config = Some(arguments.text(flag)?.into()),
+            "--durable" => self.set("DURABLE", "true"),
+            _ => match OPTIONS.iter().find(|(option, _)| option == flag) {
+                Some((_, variable)) => {
+                    let value = arguments.text(flag)?;
+                    self.set(variable, &value);
+                }
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn set(&mut self, variable: &str, value: &str) {
+        self.variables.insert(format!("{PREFIX}{variable}"), value.into());
+    }
+
+    /// Puts everything together.
+    pub(crate) fn settings(self) -> Result<Settings, Failure> {
+        let environment = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let mut variables: BTreeMap<_, _> = environment.filter(|(name, _)| name.starts_with(PREFIX)).collect();
+        if let Some(path) = &self.config {
+            variables.extend(read_file(path)?);
+        }
+        variables.extend(self.variables);
+        Ok(Settings { variables })
+    }
+}
+
+/// The settings of one deployment.
+pub(crate) struct Settings {
+    variables: BTreeMap<String, OsString>,
+}
+
+impl Settings {
+    pub(crate) fn builder(&self) -> Result<Builder, Failure> {
+        Ok(Builder::from_variables(PREFIX, &self.variables)?)
+    }
+
+    /// The nodes, in the order in which they are named.
+    pub(crate) fn endpoints(&self) -> Result<Vec<Endpoint>, Failure> {
+        // Checks all that there is, and names what is wrong.
+        self.builder()?;
+        let parse = |url| Endpoint::parse(url).map_err(|error| Failure::new(Exit::CONFIG, error.to_string()));
+        self.urls().map(parse).collect()
+    }
+
+    /// Their URLs. Not to be shown.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+        quorumlock::node_urls(self.text("NODES").unwrap_or_default())
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        self.text("PREFIX").unwrap_or_default()
+    }
+
+    /// A duration among the settings, or the default of the library.
+    pub(crate) fn duration(&self, variable: &str, otherwise: Duration) -> Duration {
+        self.text(variable).and_then(quorumlock::duration).unwrap_or(otherwise)
+    }
+
+    /// A setting as it is written; none if it is empty.
+    pub(crate) fn text(&self, variable: &str) -> Option<&str> {
+        let value = self.variables.get(&format!("{PREFIX}{variable}"))?.to_str()?;
+        (!value.is_empty()).then_some(value)
+    }
+}
+
+/// Reads `NAME=value` lines; blank lines and those that begin with `#` are comments. Quotation marks around a value are
+/// taken off, as systemd and compose files write them.
+fn read_file(path: &PathBuf) -> Result<BTreeMap<String, OsString>, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::CONFIG, format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.mode();
+    let mut text = String::new();
+    file.take(LONGEST_FILE).read_to_string(&mut text).map_err(failed)?;
+    let variables = parse(&text)
+        .map_err(|line| Failure::new(Exit::CONFIG, format!("{}: line {line} is no NAME=value", path.display())))?;
+    if mode & OTHERS_READ != 0 && has_password(&variables) {
+        let message = format!("{} holds a password and all users can read it: chmod o-r", path.display());
+        return Err(Failure::new(Exit::CONFIG, message));
+    }
+    Ok(variables)
+}
+
+/// The variables of a file, or the number of the line that is none.
+fn parse(text: &str) -> Result<BTreeMap<String, OsString>, usize> {
+    let mut variables = BTreeMap::new();
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = line.split_once('=').ok_or(index + 1)?;
+        let name = name.trim();
+        let is_name = !name.is_empty() && name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
+        if !is_name {
+            return Err(index + 1);
+        }
+        variables.insert(name.to_owned(), OsString::from(unquoted(value.trim())));
+    }
+    Ok(variables)
+}
+
+fn unquoted(value: &str) -> &str {
+    let inside = |mark| value.strip_prefix(mark)?.strip_suffix(mark);
+    inside('"').or_else(|| inside('\'')).unwrap_or(value)
+}
+
+/// Whether a URL among the nodes has a password. What cannot be read as a URL may have one.
+fn has_password(variables: &BTreeMap<String, OsString>) -> bool {
+    let nodes = variables.get(&format!("{PREFIX}NODES")).map(OsString::as_os_str).unwrap_or(OsStr::new(""));
+    let is_secret = |url: &str| Endpoint::parse(url).map_or(true, |node| node.handshake().password.is_some());
+    quorumlock::node_urls(&nodes.to_string_lossy()).any(is_secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_names_values_comments_and_quotation_marks() {
+        let text = "# nodes\n\nQUORUMLOCK_NODES = \"redis://a redis://b\"\nQUORUMLOCK_PREFIX='jobs/'\nX=\n";
+        let variables = parse(text).unwrap();
+        let value = |name: &str| variables[name].to_str().unwrap();
+        assert_eq!(value("QUORUMLOCK_NODES"), "redis://a redis://b");
+        assert_eq!((value("QUORUMLOCK_PREFIX"), value("X")), ("jobs/", ""));
+        assert_eq!((parse("a=b\nnonsense"), parse("a b=c")), (Err(2), Err(1)));
+    }
+
+    #[test]
+    fn a_password_is_found_and_what_cannot_be_read_may_be_one() {
+        let secret = |nodes: &str| has_password(&BTreeMap::from([("QUORUMLOCK_NODES".to_owned(), nodes.into())]));
+        assert!(secret("redis://a,redis://:hunter2@b") && secret("redis://user:hunter2"));
+        assert!(!secret("redis://a,unix:///b"));
+        assert!(!has_password(&BTreeMap::new()));
+    }
+}

@@ -1,0 +1,108 @@
+//! `show`: what each node has of one lock.
+
+use crate::arguments::{Arguments, Word, unexpected};
+use crate::deployment::Deployment;
+use crate::exit::{Exit, Failure};
+use crate::json::{self, Object};
+use crate::locks::content::Token;
+use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::verdict::{State, Verdict};
+use crate::{report, settings};
+use quorumlock::Human;
+
+pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
+    let (mut options, mut name, mut is_json) = (settings::Options::default(), None, false);
+    while let Some(word) = arguments.next()? {
+        match word {
+            word if options.take(&word, &mut arguments)? => {}
+            word if word.is("--json") => is_json = true,
+            Word::Operand(operand) if name.is_none() => name = Some(operand),
+            word => return Err(unexpected("show", &word)),
+        }
+    }
+    let name = name.ok_or_else(|| Failure::usage("show needs the NAME of a lock"))?;
+    let deployment = Deployment::new(options.settings()?)?;
+    let survey = Survey::of_lock(&deployment, &name);
+    let addresses = deployment.addresses();
+    let verdicts = verdicts(&survey, &name);
+    if is_json {
+        let locks = verdicts.iter().map(|(key, verdict)| {
+            let nodes = survey.sightings(key).zip(&addresses).map(|(seen, address)| node_json(address, seen));
+            verdict.json(&addresses).list("sightings", nodes).to_string()
+        });
+        report::line(format_args!("{}", json::list(locks)));
+    } else {
+        for (key, verdict) in &verdicts {
+            report::line(format_args!("{}", headline(verdict, addresses.len())));
+            for (seen, address) in survey.sightings(key).zip(&addresses) {
+                report::line(format_args!("  {address}: {}", node_line(seen)));
+            }
+        }
+    }
+    let answered = survey.nodes.iter().filter(|node| node.is_ok()).count();
+    Ok(if answered < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
+}
+
+/// The plain lock of this name, and the fenced one if any node has something of it; each with its key.
+fn verdicts(survey: &Survey, name: &str) -> Vec<(String, Verdict)> {
+    let names = survey.names();
+    let fenced = names.iter().find(|key| key.len() > name.len()).map(|key| (*key).to_owned());
+    let plain = (fenced.is_none() || names.contains(name)).then(|| name.to_owned());
+    plain.into_iter().chain(fenced).map(|key| (key.clone(), Verdict::of(survey, &key))).collect()
+}
+
+/// One line about a lock.
+pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
+    let kind = if verdict.is_fenced { "fenced lock" } else { "lock" };
+    let mut line = format!("{kind} {:?}: {}", verdict.name, verdict.state);
+    if verdict.token.is_some() {
+        line += &format!(" by {}, on {} of {nodes} nodes", verdict.holder(), verdict.nodes.len());
+        line += &match verdict.state {
+            State::Held => format!(", by a majority for another {}", verdict.time_left()),
+            _ => format!(", for at most {}", verdict.time_left()),
+        };
+    }
+    if let Some(fence) = verdict.fence {
+        line += &format!(", fence {fence}");
+    }
+    line
+}
+
+fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> String {
+    match seen {
+        Err(trouble) => format!("unknown, {trouble}"),
+        Ok(None) => "nothing".to_owned(),
+        Ok(Some(sighting)) => {
+            let holder = match (sighting.content.label(), sighting.content.token()) {
+                (Some(label), Some(token)) => format!("{label} ({}…)", token.shown()),
+                (None, Some(token)) => format!("{}…", token.shown()),
+                (_, None) => "no holder".to_owned(),
+            };
+            match sighting.lifetime {
+                Lifetime::Forever => format!("{holder}, without expiry"),
+                Lifetime::For(_) if sighting.value.is_none() => "a value of another type".to_owned(),
+                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
+                Lifetime::For(_) => format!("{holder}, {} left", Human(sighting.remaining)),
+            }
+        }
+    }
+}
+
+fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> String {
+    let node = Object::new().text("address", address);
+    match seen {
+        Err(trouble) => node.text("error", trouble),
+        Ok(sighting) => node
+            .maybe("token", sighting.and_then(|seen| seen.content.token()).map(Token::shown))
+            .maybe("label", sighting.and_then(|seen| seen.content.label()))
+            .maybe_raw(
+                "remaining_ms",
+                sighting.map(|seen| if seen.lifetime == Lifetime::Forever { -1 } else { millis(seen) }),
+            ),
+    }
+    .to_string()
+}
+
+fn millis(sighting: &Sighting) -> i64 {
+    i64::try_from(sighting.remaining.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,32 @@
+//! The question to all nodes which holder has a lock. It changes nothing on them.
+
+use super::Nodes;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::time::Timestamp;
+use crate::engine::driver::WaitSlots;
+use crate::engine::rounds::Purpose;
+use crate::protocol::session::Ticket;
+
+impl Nodes {
+    /// Asks every node that can be asked.
+    pub(in crate::engine) fn inspect(
+        &mut self,
+        key: &[u8],
+        is_fenced: bool,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> Ticket {
+        self.expire_background(now, notify);
+        // No node is shown a token.
+        let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = self.rounds.open_command(Purpose::Inspect, (key, &no_token), is_fenced);
+        let ready = self.prepare_all(ticket, now, notify);
+        for node in ready.iter() {
+            self.node_mut(node).note_request(now);
+            self.node_mut(node).session.inspect(ticket, key, is_fenced, now);
+        }
+        self.rounds.refer(ticket, ready);
+        self.commands.note_queued(ready, now);
+        ticket
+    }
+}

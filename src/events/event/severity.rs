@@ -1,0 +1,42 @@
+//! How serious an event is: for log levels and alarms.
+
+use std::fmt;
+
+/// How serious an event is: [`Event::severity`](super::Event::severity). Ordered, the least first.
+///
+/// | Severity | Events |
+/// |---|---|
+/// | `Debug` | `Waiting`, `Acquired`, `AttemptLost`, `Extended`, `Released` in time; `GaveUp` because the lock is held, or by a cancellation |
+/// | `Info` | `NodeUp`, `QuarantineEnded`, `Repaired`; `GaveUp` because the limit of the wait passed |
+/// | `Warning` | `ExtensionFailed`, `ReleaseFailed`, `Released` after the lock was lost, `EventsDropped`, and all other events of nodes |
+/// | `Error` | `Lost`, `KeyWithoutExpiry`; `GaveUp` for any other reason |
+///
+/// ```
+/// use quorumlock::event::Severity;
+///
+/// assert!(Severity::Warning < Severity::Error);
+/// assert_eq!(Severity::Warning.to_string(), "warning");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Severity {
+    /// Ordinary work.
+    Debug,
+    /// A change for the better, or a limit that the program has set.
+    Info,
+    /// Locks work. Something fails that an operator can put right.
+    Warning,
+    /// A call failed, or a program may have worked without its lock.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Severity::Debug => "debug",
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! The families of series: names, types and meanings, the same for every way out.
+
+/// One family.
+pub(crate) struct Family {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) help: &'static str,
+}
+
+/// What its numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+const fn family(name: &'static str, kind: Kind, help: &'static str) -> Family {
+    Family { name, kind, help }
+}
+
+pub(crate) const WAIT: Family =
+    family("quorumlock_wait_seconds", Kind::Histogram, "Time from the beginning of a call for a lock to its end.");
+pub(crate) const HOLD: Family =
+    family("quorumlock_hold_seconds", Kind::Histogram, "Time for which a lock was held, counted when it is released.");
+pub(crate) const WAITING: Family = family("quorumlock_waiting", Kind::Gauge, "Calls that wait for a lock now.");
+pub(crate) const HELD: Family = family("quorumlock_held", Kind::Gauge, "Guards of locks that exist now.");
+pub(crate) const ATTEMPTS: Family =
+    family("quorumlock_attempts_total", Kind::Counter, "Attempts to acquire a lock on the nodes.");
+pub(crate) const LOST: Family =
+    family("quorumlock_lost_total", Kind::Counter, "Locks that were lost while their guards existed.");
+pub(crate) const EXTENSIONS: Family = family("quorumlock_extensions_total", Kind::Counter, "Extensions of held locks.");
+pub(crate) const RELEASES: Family = family("quorumlock_releases_total", Kind::Counter, "Releases of locks.");
+pub(crate) const NODE_UP: Family = family("quorumlock_node_up", Kind::Gauge, "Whether the node answers.");
+pub(crate) const NODE_VOTES: Family =
+    family("quorumlock_node_votes", Kind::Gauge, "Whether the votes of the node count.");
+pub(crate) const NODE_QUARANTINE: Family =
+    family("quorumlock_node_quarantine_seconds", Kind::Gauge, "Time until the votes of the node count again.");
+pub(crate) const NODE_REPLY: Family = family(
+    "quorumlock_node_reply_seconds",
+    Kind::Histogram,
+    "Time from an operation on a lock to the reply of the node.",
+);
+pub(crate) const NODE_FAULTS: Family =
+    family("quorumlock_node_faults_total", Kind::Counter, "Votes of the node that were lost to a fault.");
+pub(crate) const NODES: Family = family("quorumlock_nodes", Kind::Gauge, "Number of nodes.");
+pub(crate) const QUORUM: Family = family("quorumlock_quorum", Kind::Gauge, "Number of nodes that decide.");
+pub(crate) const EVENTS_DROPPED: Family = family(
+    "quorumlock_events_dropped_total",
+    Kind::Counter,
+    "Events that no observer received, because the observers were too slow.",
+);

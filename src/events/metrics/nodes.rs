@@ -1,0 +1,91 @@
+//! The nodes that are shown: those of the clients that count, asked for when the text is written.
+
+use crate::algorithm::fault_counts::FaultCounts;
+use crate::algorithm::latency::Histogram;
+use crate::os::fork::ForkEpoch;
+use crate::os::sync::{Mutex, lock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One node, as a client sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeSample {
+    pub(crate) address: String,
+    /// Whether it answers.
+    pub(crate) is_up: bool,
+    /// Whether its votes count.
+    pub(crate) votes: bool,
+    /// For how long it is in quarantine.
+    pub(crate) quarantine: Duration,
+    /// How long its replies took.
+    pub(crate) replies: Histogram,
+    /// What has cost it votes.
+    pub(crate) faults: FaultCounts,
+}
+
+impl NodeSample {
+    /// With what another client sees of the node.
+    fn merge(&mut self, other: &NodeSample) {
+        self.is_up &= other.is_up;
+        self.votes &= other.votes;
+        self.quarantine = self.quarantine.max(other.quarantine);
+        self.replies.add(&other.replies);
+        self.faults.add(&other.faults);
+    }
+}
+
+/// Gives the nodes of a client; none when the client has ended.
+type NodeSource = Arc<dyn Fn() -> Option<Vec<NodeSample>> + Send + Sync>;
+
+pub(super) struct NodeSources {
+    /// None when the system did not say.
+    created_in: Option<ForkEpoch>,
+    sources: Mutex<Vec<NodeSource>>,
+}
+
+impl NodeSources {
+    pub(super) fn new() -> NodeSources {
+        NodeSources { created_in: ForkEpoch::current().ok(), sources: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn add(&self, source: NodeSource) {
+        if !self.is_inherited() {
+            lock(&self.sources).push(source);
+        }
+    }
+
+    /// All nodes by address. Of a node of several clients, what the least of them sees, and what all have counted.
+    pub(super) fn samples(&self) -> Vec<NodeSample> {
+        // In a child, a thread that it does not have may hold the mutex.
+        if self.is_inherited() {
+            return Vec::new();
+        }
+        // A source takes the mutex of its client, and may be the last owner of the client.
+        let sources = lock(&self.sources).clone();
+        let mut nodes: BTreeMap<String, NodeSample> = BTreeMap::new();
+        let mut ended: Vec<NodeSource> = Vec::new();
+        for source in sources {
+            let Some(samples) = source() else {
+                ended.push(source);
+                continue;
+            };
+            for sample in samples {
+                match nodes.get_mut(&sample.address) {
+                    Some(known) => known.merge(&sample),
+                    None => {
+                        nodes.insert(sample.address.clone(), sample);
+                    }
+                }
+            }
+        }
+        if !ended.is_empty() {
+            lock(&self.sources).retain(|source| !ended.iter().any(|ended| Arc::ptr_eq(ended, source)));
+        }
+        nodes.into_values().collect()
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.created_in.is_some_and(ForkEpoch::is_forked)
+    }
+}

@@ -1,0 +1,107 @@
+//! What is counted, and how it is written.
+
+use super::class::ExtensionResult;
+use super::nodes::NodeSample;
+use super::{Counters, by_first_segment};
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault_counts::FaultCounts;
+use crate::algorithm::latency::Histogram;
+use crate::events::event::{GaveUpReason, LossReason};
+use crate::events::release::ReleaseOutcome;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn text(counters: &Counters) -> String {
+    let mut text = String::new();
+    counters.write_prometheus(&mut text).unwrap();
+    text
+}
+
+fn has(counters: &Counters, line: &str) {
+    let text = text(counters);
+    assert!(text.lines().any(|shown| shown == line), "{line} is not in\n{text}");
+}
+
+#[test]
+fn calls_and_guards_are_counted_by_class() {
+    let counters = Counters::by_class(by_first_segment('/'));
+    let class = counters.class_of("a\"b\\c\nd/1");
+    counters.waits(class);
+    counters.acquired(class, Duration::from_micros(1_500), true);
+    counters.gave_up(class, GaveUpReason::TimedOut, Duration::from_secs(61), false);
+    counters.released(class, Some(ReleaseOutcome::Released), true);
+    counters.extended(class, ExtensionResult::Lost, true);
+    counters.lost(class, LossReason::LeaseEnded);
+    let of = |name: &str, labels: &str| format!("quorumlock_{name}{{class=\"a\\\"b\\\\c\\nd\"{labels}}}");
+    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.001\"") + " 0"));
+    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"acquired\",le=\"0.0025\"") + " 1"));
+    has(&counters, &(of("wait_seconds_sum", ",outcome=\"acquired\"") + " 0.001500000"));
+    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"60\"") + " 0"));
+    has(&counters, &(of("wait_seconds_bucket", ",outcome=\"timed_out\",le=\"+Inf\"") + " 1"));
+    has(&counters, &(of("wait_seconds_sum", ",outcome=\"timed_out\"") + " 61"));
+    has(&counters, &(of("wait_seconds_count", ",outcome=\"cancelled\"") + " 0"));
+    has(&counters, &(of("waiting", "") + " 0"));
+    has(&counters, &(of("held", "") + " 1"));
+    has(&counters, &(of("attempts_total", ",result=\"won\"") + " 1"));
+    has(&counters, &(of("releases_total", ",outcome=\"released\",dropped=\"true\"") + " 1"));
+    has(&counters, &(of("extensions_total", ",result=\"lost\",automatic=\"true\"") + " 1"));
+    has(&counters, &(of("lost_total", ",reason=\"lease_ended\"") + " 1"));
+    counters.lets_go(class, Some(Duration::from_nanos(2)));
+    has(&counters, &(of("held", "") + " 0"));
+    has(&counters, &(of("hold_seconds_sum", "") + " 0.000000002"));
+}
+
+#[test]
+fn a_class_that_cannot_be_told_is_other() {
+    let counters = Counters::by_class(|name| if name == "bad" { panic!("on purpose") } else { name });
+    let long = "x".repeat(129);
+    for name in ["bad", &long] {
+        counters.attached(counters.class_of(name));
+    }
+    has(&counters, "quorumlock_held{class=\"other\"} 2");
+    assert!(!text(&counters).contains("xxx"));
+}
+
+#[test]
+fn nodes_are_shown_as_the_least_of_their_clients_sees_them() {
+    let counters = Counters::new();
+    let (mut replies, mut faults) = (Histogram::default(), FaultCounts::default());
+    [3, 200, 200_000_000].into_iter().for_each(|micros| replies.record(Duration::from_micros(micros)));
+    faults.record(Fault::new(Phase::Reply, Cause::TimedOut));
+    let node = |is_up, votes, seconds| NodeSample {
+        address: "10.0.0.1:6379".into(),
+        is_up,
+        votes,
+        quarantine: Duration::from_secs(seconds),
+        replies: replies.clone(),
+        faults: faults.clone(),
+    };
+    let (one, two, three) = (node(true, true, 0), node(true, false, 5), node(false, false, 7));
+    counters.watch_nodes(move || Some(vec![one.clone()]));
+    has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 1");
+    has(&counters, "quorumlock_quorum 1");
+    counters.watch_nodes(move || Some(vec![two.clone()]));
+    let is_there = Arc::new(AtomicBool::new(true));
+    let watched = Arc::clone(&is_there);
+    counters.watch_nodes(move || watched.load(Ordering::Relaxed).then(|| vec![three.clone()]));
+    has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 0");
+    is_there.store(false, Ordering::Relaxed);
+    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000004000\"} 2");
+    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"0.000256000\"} 4");
+    has(&counters, "quorumlock_node_reply_seconds_bucket{node=\"10.0.0.1:6379\",le=\"+Inf\"} 6");
+    has(&counters, "quorumlock_node_reply_seconds_sum{node=\"10.0.0.1:6379\"} 400.000406000");
+    let fault = "{node=\"10.0.0.1:6379\",phase=\"reply\",cause=\"timed out\"} 2";
+    has(&counters, &format!("quorumlock_node_faults_total{fault}"));
+    has(&counters, "quorumlock_node_up{node=\"10.0.0.1:6379\"} 1");
+    has(&counters, "quorumlock_node_votes{node=\"10.0.0.1:6379\"} 0");
+    has(&counters, "quorumlock_node_quarantine_seconds{node=\"10.0.0.1:6379\"} 5");
+    has(&counters, "quorumlock_nodes 1");
+}
+
+#[test]
+fn without_a_client_there_are_no_nodes() {
+    has(&Counters::new(), "quorumlock_nodes 0");
+    has(&Counters::new(), "quorumlock_quorum 0");
+    has(&Counters::new(), "quorumlock_events_dropped_total 0");
+}

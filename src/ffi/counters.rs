@@ -1,0 +1,55 @@
+//! What clients count, as text for a metrics server.
+
+use super::boundary::{call, call_or};
+use super::code::Code;
+use super::config::ConfigHandle;
+use super::failure::Failure;
+use super::handle::{Borrowed, Returned, new_handle};
+use crate::metrics::{Counters, by_first_segment};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null;
+
+/// `quorumlock_counters`.
+pub(super) struct CountersHandle(Counters);
+
+/// `quorumlock_write`.
+pub(super) type WriteFn = extern "C" fn(*mut c_void, *const c_char, usize);
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_counters_new(separator: c_int) -> *const CountersHandle {
+    call_or(null(), || {
+        let separator = u8::try_from(separator).ok().filter(u8::is_ascii)?;
+        let counters =
+            if separator == 0 { Counters::new() } else { Counters::by_class(by_first_segment(char::from(separator))) };
+        Some(new_handle(CountersHandle(counters)))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_counters_attach(counters: Borrowed<CountersHandle>, config: Borrowed<ConfigHandle>) -> Code {
+    call(|| {
+        let (counters, config) = (counters.required("counters")?, config.required("config")?);
+        config.change(|builder| builder.counters(&counters.0))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_counters_text(
+    counters: Borrowed<CountersHandle>,
+    write: Option<WriteFn>,
+    userdata: *mut c_void,
+) -> Code {
+    call(|| {
+        let (counters, mut text) = (counters.required("counters")?, String::new());
+        let write = write.ok_or_else(|| Failure::null("write"))?;
+        // A `String` has no errors.
+        let _ = counters.0.write_prometheus(&mut text);
+        write(userdata, text.as_ptr().cast(), text.len());
+        Ok(Code::Ok)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_counters_free(counters: Returned<CountersHandle>) {
+    call_or((), || counters.take().map(drop));
+}

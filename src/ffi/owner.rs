@@ -1,0 +1,62 @@
+//! The owners of reentrant locks.
+
+use super::boundary::call_or;
+use super::code::Code;
+use super::failure::{Failure, Result};
+use super::fork_safe_mutex::ForkSafeMutex;
+use super::handle::{Returned, new_handle};
+use crate::{ByOwner, Owner, ReentrantGuard, ReentrantMutex, Wait};
+use std::ptr::null;
+use std::sync::Arc;
+
+/// `quorumlock_owner`.
+pub(super) struct OwnerHandle {
+    owner: ForkSafeMutex<Owner>,
+}
+
+/// Which owner takes a lock.
+#[derive(Clone)]
+pub(super) enum LockOwner {
+    Object(Arc<OwnerHandle>),
+    /// The thread that calls.
+    Thread,
+}
+
+impl LockOwner {
+    /// Takes the lock, or takes it again. Without a wait it makes one attempt.
+    pub(super) fn lock(&self, mutex: &ReentrantMutex, wait: Option<&Wait>) -> Result<Option<ReentrantGuard<ByOwner>>> {
+        let lock = |owner: &Owner| match wait {
+            Some(wait) => mutex.lock_as(owner, wait),
+            None => mutex.try_lock_as(owner),
+        };
+        Ok(match self {
+            // The handles of guards may go to any thread, so the thread's own owner would not do.
+            LockOwner::Thread => {
+                thread_local! {
+                    static THREAD: Owner = Owner::new();
+                }
+                match THREAD.try_with(lock) {
+                    Ok(taken) => taken?,
+                    // The thread is just ending.
+                    Err(_) => lock(&Owner::new())?,
+                }
+            }
+            LockOwner::Object(handle) => {
+                handle.owner.check_process()?;
+                // A thread that uses it keeps it while it waits for the lock.
+                let owner = handle.owner.try_lock().ok_or_else(|| Failure::plain(Code::Busy))?;
+                lock(&owner)?
+            }
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_owner_new() -> *const OwnerHandle {
+    call_or(null(), || Some(new_handle(OwnerHandle { owner: ForkSafeMutex::new(Owner::new()).ok()? })))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_owner_free(owner: Returned<OwnerHandle>) {
+    call_or((), || owner.take().map(drop));
+}

@@ -1,0 +1,237 @@
+//! Which holder has a lock: how a node is asked, and what its replies mean.
+//!
+//! ```text
+//!    a plain lock    GET key, PTTL key    "token", or "token label"; another library has values of its own
+//!    a fenced lock   GET key, TIME        "fence deadline token", or "fence deadline token label"
+//! ```
+//!
+//! The expiry of a fenced lock's key is that of its fence: the lock ends at the deadline, by the node's clock. Nothing
+//! of a token leaves this file but its hash.
+
+use super::command::{self, Lifetime};
+use super::error_reply;
+use super::resp::{self, Reply};
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::holder::HolderTag;
+use crate::algorithm::inspection::Occupant;
+use crate::algorithm::label::HolderLabel;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use std::time::Duration;
+
+/// What `GET` has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// No key, or a fenced lock that is free.
+    Nothing,
+    /// A signature, with the deadline of a fenced lock in milliseconds of the node's clock.
+    Signature(HolderTag, HolderLabel, u64),
+    Fault(Fault),
+}
+
+/// What the replies have brought so far. The two stand next to each other, and the occupant is taken with its event.
+#[derive(Default)]
+pub(super) struct Inspected {
+    stored: Option<Stored>,
+    occupant: Option<Occupant>,
+}
+
+impl Inspected {
+    pub(super) fn note_value(&mut self, stored: Stored) {
+        self.stored = Some(stored);
+    }
+
+    pub(super) fn note_end(&mut self, reply: Reply<'_>, is_fenced: bool) -> Result<Vote, ProtocolError> {
+        let stored = self.stored.take().unwrap_or(Stored::Nothing);
+        let (vote, occupant) = end_reply(stored, reply, is_fenced)?;
+        self.occupant = occupant;
+        Ok(vote)
+    }
+
+    pub(super) fn take_occupant(&mut self) -> Option<Occupant> {
+        self.occupant.take()
+    }
+}
+
+/// Writes both questions.
+pub(super) fn ask(out: &mut Vec<u8>, key: &[u8], is_fenced: bool) {
+    resp::encode(out, &[b"GET", key]);
+    match is_fenced {
+        false => command::remaining(out, key),
+        true => resp::encode(out, &[b"TIME"]),
+    }
+}
+
+/// The meaning of the reply to `GET`.
+///
+/// # Errors
+/// A reply that it never gives.
+pub(super) fn value_reply(reply: Reply<'_>, is_fenced: bool) -> Result<Stored, ProtocolError> {
+    match reply {
+        Reply::Bulk(None) => Ok(Stored::Nothing),
+        Reply::Bulk(Some(value)) if is_fenced => Ok(fenced(value).unwrap_or(UNEXPECTED)),
+        Reply::Bulk(Some(value)) => Ok(signature(value, 0)),
+        Reply::Error(text) if error_reply::cause(text) == Cause::Server("WRONGTYPE") => Ok(UNEXPECTED),
+        Reply::Error(text) => Ok(Stored::Fault(error_reply::fault(text, "GET"))),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+/// The node's answer: the reply to `PTTL` or `TIME`, together with what is stored.
+///
+/// # Errors
+/// A reply that they never give.
+pub(super) fn end_reply(
+    stored: Stored,
+    reply: Reply<'_>,
+    is_fenced: bool,
+) -> Result<(Vote, Option<Occupant>), ProtocolError> {
+    let end = match reply {
+        Reply::Error(text) if is_fenced => Err(error_reply::fault(text, "TIME")),
+        Reply::Error(text) => Err(error_reply::fault(text, "PTTL")),
+        reply if is_fenced => Ok(remaining(stored, clock(reply).ok_or(ProtocolError::UnexpectedReply)?)),
+        reply => Ok(match command::remaining_reply(reply)? {
+            Lifetime::Endless | Lifetime::Unknown => None,
+            Lifetime::Limited(left) => Some(left),
+        }),
+    };
+    Ok(match (stored, end) {
+        (Stored::Fault(fault), _) | (_, Err(fault)) => (Vote::Fault(fault), None),
+        // It has ended between the two.
+        (Stored::Nothing, _) | (_, Ok(Some(Duration::ZERO))) => (Vote::Absent, None),
+        (Stored::Signature(tag, label, _), Ok(left)) => (Vote::Granted, Some(Occupant { tag, label, left })),
+    })
+}
+
+const UNEXPECTED: Stored = Stored::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
+
+/// What a fenced lock's value says.
+fn fenced(value: &[u8]) -> Option<Stored> {
+    let mut fields = value.splitn(3, |&byte| byte == b' ');
+    let (_, deadline, owner) = (number(fields.next()?)?, number(fields.next()?)?, fields.next()?);
+    let token = owner.split(|&byte| byte == b' ').next()?;
+    match token {
+        [] => Some(Stored::Nothing),
+        token => OwnerToken::from_digits(token).map(|_| signature(owner, deadline)),
+    }
+}
+
+/// The holder with this value. Another library's has no label, whatever it looks like.
+fn signature(value: &[u8], deadline: u64) -> Stored {
+    let label = value.split_at_checked(OwnerToken::LENGTH).and_then(|(token, rest)| {
+        OwnerToken::from_digits(token)?;
+        HolderLabel::new(rest.strip_prefix(b" ")?)
+    });
+    Stored::Signature(HolderTag::exact(value), label.unwrap_or(HolderLabel::NONE), deadline)
+}
+
+/// How long a fenced lock is held for from this time of the node's clock on, through the last millisecond.
+fn remaining(stored: Stored, now: u64) -> Option<Duration> {
+    let Stored::Signature(_, _, deadline) = stored else { return None };
+    Some(Duration::from_millis((deadline + 1).saturating_sub(now)))
+}
+
+/// The node's clock in milliseconds, as `TIME` says it: seconds, and microseconds of the second.
+fn clock(reply: Reply<'_>) -> Option<u64> {
+    let Reply::Array(Some(mut elements)) = reply else { return None };
+    let mut next = || match elements.next() {
+        Some(Reply::Bulk(Some(digits))) => number(digits),
+        _ => None,
+    };
+    let (seconds, micros) = (next()?, next()?);
+    Some(seconds.checked_mul(1000)? + micros / 1000)
+}
+
+/// A number that servers count exactly.
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
+    (number < 1 << 53).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resp::Decoder;
+    use super::*;
+
+    fn parsed<R>(text: &str, parse: impl FnOnce(Reply<'_>) -> R) -> R {
+        let mut decoder = Decoder::default();
+        parse(decoder.decode(text.as_bytes()).unwrap().unwrap().0)
+    }
+
+    fn answer(value: &str, end: &str, is_fenced: bool) -> Result<(Vote, Option<Occupant>), ProtocolError> {
+        let stored = parsed(value, |reply| value_reply(reply, is_fenced))?;
+        parsed(end, |reply| end_reply(stored, reply, is_fenced))
+    }
+
+    fn bulk(text: &str) -> String {
+        format!("${}\r\n{text}\r\n", text.len())
+    }
+
+    #[test]
+    fn a_plain_lock_is_its_value_and_its_expiry() {
+        let token = "a7".repeat(20);
+        let held = |value: &str| {
+            let (vote, occupant) = answer(&bulk(value), ":4999\r\n", false).unwrap();
+            let occupant = occupant.unwrap();
+            assert_eq!((vote, occupant.left), (Vote::Granted, Some(Duration::from_secs(5))));
+            (occupant.tag, occupant.label.as_str().map(str::to_owned))
+        };
+        let [plain, labelled, other] = [&token, &format!("{token} host7"), &"b8".repeat(20)].map(|value| held(value));
+        assert_eq!((plain.1, labelled.1.as_deref()), (None, Some("host7")));
+        assert!(plain.0 != other.0 && plain.0 != labelled.0);
+        for foreign in
+            ["", "locked", "2f4ce0a4-0c9f-11ef host7", &format!("{token} two words"), &format!("{token}host7")]
+        {
+            assert_eq!(held(foreign).1, None, "{foreign}");
+        }
+        assert_eq!(answer("$-1\r\n", ":-2\r\n", false), Ok((Vote::Absent, None)));
+        assert_eq!(answer(&bulk(&token), ":-2\r\n", false), Ok((Vote::Absent, None)));
+        let (_, endless) = answer(&bulk(&token), ":-1\r\n", false).unwrap();
+        assert_eq!(endless.unwrap().left, None);
+    }
+
+    #[test]
+    fn a_fenced_lock_ends_at_its_deadline() {
+        let token = "a7".repeat(20);
+        let time = "*2\r\n$4\r\n1700\r\n$6\r\n250999\r\n";
+        let at = |deadline: u64| answer(&bulk(&format!("9 {deadline} {token} host7")), time, true).unwrap();
+        let (vote, occupant) = at(1_700_350);
+        assert_eq!((vote, occupant.unwrap().left), (Vote::Granted, Some(Duration::from_millis(101))));
+        assert_eq!(occupant.unwrap().label.as_str(), Some("host7"));
+        assert_eq!(at(1_700_351).1.unwrap().tag, occupant.unwrap().tag, "nodes have deadlines of their own");
+        assert!(at(1_700_250).1.is_some(), "through the last millisecond");
+        assert_eq!(at(1_700_249), (Vote::Absent, None));
+        for free in ["9 0 ", "9 0  host7"] {
+            assert_eq!(answer(&bulk(free), time, true), Ok((Vote::Absent, None)));
+        }
+        let unexpected = Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
+        for other in ["", "9", "9 0", "x 0 ", "9 0 host7", "locked"] {
+            assert_eq!(answer(&bulk(other), time, true), Ok((unexpected, None)), "{other}");
+        }
+        assert_eq!(answer("-WRONGTYPE no\r\n", time, true), Ok((unexpected, None)));
+    }
+
+    #[test]
+    fn what_is_denied_is_named_and_what_is_no_reply_is_refused() {
+        let denied = |command| {
+            let text = b"NOPERM this user has no permissions to run the command";
+            Ok((Vote::Fault(error_reply::fault(text, command)), None))
+        };
+        let (no, value, time) = ("-NOPERM this user has no\r\n", "$1\r\nv\r\n", "*2\r\n$1\r\n1\r\n$1\r\n1\r\n");
+        assert_eq!(answer(no, no, false), denied("GET"));
+        assert_eq!(answer(value, no, false), denied("PTTL"));
+        assert_eq!(answer("$-1\r\n", no, true), denied("TIME"));
+        for (value, end, is_fenced) in [
+            ("+OK\r\n", ":1\r\n", false),
+            (value, "+OK\r\n", false),
+            (value, time, false),
+            ("$-1\r\n", ":1\r\n", true),
+            ("$-1\r\n", "*1\r\n$1\r\n1\r\n", true),
+            ("$-1\r\n", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n", true),
+        ] {
+            assert_eq!(answer(value, end, is_fenced), Err(ProtocolError::UnexpectedReply), "{value} {end}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The command line, in real processes against real servers.
+//!
+//! Each test starts the program `quorumlock` itself. [`deployment`] has the servers and the program; the topics have
+//! names. Counts of repetitions are low by default; `QUORUMLOCK_TEST_CLI_ROUNDS` multiplies them.
+
+mod deployment;
+mod doctor;
+mod exit_codes;
+mod inspection;
+mod loss;
+mod manual;
+mod passwords;
+mod signals;
+mod stale_writers;

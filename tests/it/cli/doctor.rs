@@ -1,0 +1,166 @@
+//! `doctor` names each fault that is planted, and finds none where there is none.
+
+use super::deployment::{Deployment, Ended, folder, run, tool};
+use crate::support::preload;
+use crate::support::server::{Server, free_port};
+use std::fs;
+use std::path::Path;
+
+fn doctor(urls: &[String], words: &[&str]) -> Ended {
+    run(tool(&[&["doctor", "--nodes", &urls.join(",")], words].concat()))
+}
+
+/// Two sound nodes, and a third one.
+fn with(third: String) -> (Deployment, Vec<String>) {
+    let deployment = Deployment::of(2);
+    let mut urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
+    urls.push(third);
+    (deployment, urls)
+}
+
+#[track_caller]
+fn finds(urls: &[String], code: i32, words: &[&str]) {
+    let ended = doctor(urls, &[]);
+    assert_eq!(ended.code, Some(code), "{}", ended.all());
+    for word in words {
+        assert!(ended.out.contains(word), "{word}: {}", ended.all());
+    }
+    assert!(!ended.all().contains("hunter2"), "{}", ended.all());
+}
+
+#[test]
+fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
+    let deployment = Deployment::of(5);
+    let urls: Vec<String> = deployment.servers.iter().map(Server::url).collect();
+    let ended = doctor(&urls, &["--watch", "300ms"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.all());
+    assert!(ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "), "{}", ended.out);
+    let json = doctor(&urls, &["--json"]);
+    assert!(json.code == Some(0) && json.out.contains("\"findings\":[]"), "{}", json.all());
+    assert_eq!(deployment.keys(), 0);
+}
+
+#[test]
+fn a_replica_is_named() {
+    let master = Server::start().unwrap();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let (_deployment, urls) = with(replica.url());
+    finds(&urls, 1, &["fault: replica", "2 of 3 nodes vote"]);
+}
+
+#[test]
+fn attached_replicas_are_named() {
+    let master = Server::start().unwrap();
+    let _replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let (_deployment, urls) = with(master.url());
+    let found = || doctor(&urls, &[]).out.contains("warning: replicas");
+    assert!(crate::support::process::eventually(std::time::Duration::from_secs(20), found));
+}
+
+#[test]
+fn two_names_of_one_server_are_named() {
+    let deployment = Deployment::of(1);
+    let server = &deployment.servers[0];
+    let urls = [server.url(), format!("redis://localhost:{}", server.port())];
+    finds(&urls, 2, &["fault: duplicate: the same server as 127.0.0.1:", "cannot lock: 1 of 2"]);
+}
+
+#[test]
+fn eviction_is_named() {
+    let server = Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).unwrap();
+    let (_deployment, urls) = with(server.url());
+    finds(&urls, 1, &["warning: eviction", "allkeys-lru", "noeviction"]);
+}
+
+#[test]
+fn a_wrong_password_is_named() {
+    let server = Server::with(&["--requirepass", "right"]).unwrap();
+    let (_deployment, urls) = with(format!("redis://:hunter2@127.0.0.1:{}", server.port()));
+    finds(&urls, 1, &["fault: login", "password"]);
+}
+
+#[test]
+fn missing_rights_are_named_as_the_rule_to_add() {
+    let server = Server::start().unwrap();
+    let user = |rights: &[&str]| {
+        server.command(&["ACL", "DELUSER", "locks"]).unwrap();
+        let rule = [&["ACL", "SETUSER", "locks", "on", ">hunter2", "~*", "&*", "+@all"], rights].concat();
+        server.command(&rule).unwrap();
+        format!("redis://locks:hunter2@127.0.0.1:{}", server.port())
+    };
+    let (_deployment, urls) = with(user(&["-publish"]));
+    finds(&urls, 1, &["warning: acl", "ACL SETUSER locks +publish\n"]);
+    user(&["-pexpire", "-time"]);
+    finds(&urls, 1, &["ACL SETUSER locks +pexpire +time"]);
+    user(&["-set"]);
+    finds(&urls, 1, &["fault: acl: the user cannot lock here", "+set"]);
+    user(&["resetchannels"]);
+    finds(&urls, 1, &["&quorumlock:"]);
+    user(&["-info"]);
+    finds(&urls, 1, &["ACL SETUSER locks +info"]);
+    user(&["resetkeys", "~jobs/*", "~quorumlock-fence:jobs/*"]);
+    finds(&urls, 1, &["fault: acl", "~*"]);
+    // The rule that is shown is enough.
+    user(&[]);
+    finds(&urls, 0, &["fine: all 3 nodes vote"]);
+}
+
+#[test]
+fn save_points_that_stop_writes_are_named() {
+    let server = Server::with(&["--save", "3600 1"]).unwrap();
+    let (_deployment, urls) = with(server.url());
+    finds(&urls, 1, &["warning: save-points", "3600 1"]);
+    server.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).unwrap();
+    finds(&urls, 0, &["fine"]);
+}
+
+#[test]
+fn a_clock_that_is_off_is_named() {
+    let clock = folder().join("clock");
+    fs::write(&clock, 3_000_000_i64.to_ne_bytes()).unwrap();
+    let library = preload::library("nemesis/clock.c");
+    let plan =
+        Server::plan().variable(preload::VARIABLE, library).variable("QUORUMLOCK_NEMESIS_CLOCK", clock.as_os_str());
+    let server = plan.start().unwrap();
+    let (_deployment, urls) = with(server.url());
+    finds(&urls, 1, &["warning: clock", "differs from that of this machine by +"]);
+}
+
+#[test]
+fn a_stopped_and_an_absent_node_are_named() {
+    let server = Server::start().unwrap();
+    server.pause().unwrap();
+    let (_deployment, mut urls) = with(server.url());
+    finds(&urls, 1, &["fault: no-answer"]);
+    server.resume().unwrap();
+    urls[2] = format!("redis://127.0.0.1:{}", free_port().unwrap());
+    finds(&urls, 1, &["fault: connect: connection refused"]);
+    urls[2] = "redis://no-such-host.invalid".to_owned();
+    finds(&urls, 1, &["fault: resolve"]);
+}
+
+#[test]
+fn a_node_that_is_declared_durable_and_is_not_is_named() {
+    let deployment = Deployment::of(1);
+    let ended = doctor(&[deployment.servers[0].url()], &["--durable"]);
+    assert!(ended.code == Some(1) && ended.out.contains("warning: not-durable"), "{}", ended.all());
+}
+
+#[test]
+fn the_compose_file_of_the_manual_makes_sound_nodes() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/command_line.md")).unwrap();
+    let commands = page.lines().filter_map(|line| line.trim().strip_prefix("command: valkey-server "));
+    let start = |line: &str| {
+        let words = line.split(' ').map(|word| word.trim_matches('"'));
+        // The tests choose their ports.
+        let mut words: Vec<&str> = words.collect();
+        if let Some(at) = words.iter().position(|word| *word == "--port") {
+            words.drain(at..at + 2);
+        }
+        Server::with(&words).unwrap()
+    };
+    let servers: Vec<Server> = commands.map(start).collect();
+    assert_eq!(servers.len(), 3);
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    finds(&urls, 0, &["fine: all 3 nodes vote"]);
+}

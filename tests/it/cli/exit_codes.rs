@@ -1,0 +1,145 @@
+//! Every exit code of `run`, and what the command finds in its environment.
+
+use super::deployment::{Deployment, Ended, folder, run, tool, wait};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, free_port};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+fn code(deployment: &Deployment, words: &[&str]) -> Option<i32> {
+    run(deployment.tool(words)).code
+}
+
+#[test]
+fn every_exit_code_says_what_happened() {
+    let deployment = Deployment::of(3);
+    let held = deployment.tool(&["run", "held", "--", "sleep", "99"]).spawn().unwrap();
+    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
+    let table: [(&[&str], i32); 18] = [
+        (&["run", "a", "--", "true"], 0),
+        (&["run", "a", "b", "--", "sh", "-c", "exit 3"], 3),
+        (&["run", "a", "--", "sh", "-c", "kill -9 $$"], 137),
+        (&["run", "--shell", "a", "--", "exit", "4"], 4),
+        (&["run", "-n", "held", "--", "true"], 75),
+        (&["run", "--wait", "100ms", "held", "--", "true"], 75),
+        (&["run", "-n", "-E", "42", "held", "--", "true"], 42),
+        (&["run", "-n", "free", "held", "--", "true"], 75),
+        (&["run", "a"], 64),
+        (&["run", "--", "true"], 64),
+        (&["run", "--wait", "5", "a", "--", "true"], 64),
+        (&["run", "--json-events", "77", "a", "--", "true"], 64),
+        (&["nonsense"], 64),
+        (&["run", "--nodes", "http://h", "a", "--", "true"], 78),
+        (&["run", "--ttl", "2h", "a", "--", "true"], 78),
+        (&["run", "--grace", "29s", "a", "--", "true"], 78),
+        (&["run", "a", "--", "no-such-program"], 127),
+        (&["run", "a", "--", "/dev/null"], 126),
+    ];
+    for (words, expected) in table {
+        let ended = run(deployment.tool(words));
+        assert_eq!(ended.code, Some(expected), "{words:?}: {}", ended.all());
+    }
+    assert_eq!(run(tool(&["run", "a", "--", "true"])).code, Some(78), "no nodes");
+    let dead = format!("redis://127.0.0.1:{}", free_port().unwrap());
+    let words = ["run", "--nodes", &dead, "--unavailable-after", "100ms", "a", "--", "true"];
+    assert_eq!(code(&deployment, &words), Some(69));
+    kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(wait(held).code, Some(143));
+    assert!(eventually(Duration::from_secs(5), || deployment.keys() == 0), "a key is left");
+}
+
+#[test]
+fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
+    let deployment = Deployment::of(3);
+    let tool = deployment.tool(&["run", "--ttl", "1s", "a", "--", "sh", "-c", "trap '' TERM; sleep 99"]);
+    let running = { tool }.spawn().unwrap();
+    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
+    for server in &deployment.servers {
+        server.command(&["DEL", "a"]).unwrap();
+    }
+    let ended = wait(running);
+    assert_eq!(ended.code, Some(70), "{}", ended.all());
+    assert!(ended.err.contains("the lock was lost"), "{}", ended.err);
+}
+
+#[test]
+fn a_job_that_is_over_at_once_runs_on_one_machine() {
+    let deployment = Deployment::of(5);
+    let job = ["run", "--at-least", "20s", "--no-wait", "nightly", "--", "echo", "done"];
+    let started: Vec<_> = (0..20).map(|_| deployment.tool(&job).spawn().unwrap()).collect();
+    let ended: Vec<Ended> = started.into_iter().map(wait).collect();
+    let count = |code| ended.iter().filter(|ended| ended.code == Some(code)).count();
+    let runs = ended.iter().filter(|ended| ended.out == "done\n").count();
+    assert_eq!((runs, count(0), count(75)), (1, 1, 19));
+    // It was shortened, and ends by itself.
+    let millis = deployment.servers[0].command(&["PTTL", "nightly"]).unwrap();
+    assert!(matches!(millis, Answer::Number(1..=20_000)), "{millis:?}");
+    assert_eq!(code(&deployment, &["run", "--at-least", "100ms", "short", "--", "true"]), Some(0));
+    let exists = || deployment.servers[0].command(&["EXISTS", "short"]).unwrap() == Answer::Number(1);
+    assert!(eventually(Duration::from_secs(5), || !exists()), "far sooner than its time to live");
+    assert_eq!(code(&deployment, &["run", "--at-least", "61s", "a", "--", "true"]), Some(78));
+}
+
+#[test]
+fn the_command_finds_name_fence_and_end_and_no_nodes() {
+    let deployment = Deployment::of(3);
+    let environment = |words: &[&str]| {
+        let Ended { code, out, .. } = run(deployment.tool(words));
+        assert_eq!(code, Some(0));
+        out
+    };
+    let fenced = environment(&["run", "--fenced", "orders/42", "--", "env"]);
+    let value = |name: &str| fenced.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    assert_eq!(value("QUORUMLOCK_NAME"), Some("orders/42"));
+    let micros = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
+    let number = |name: &str| value(name).and_then(|text| text.parse::<u128>().ok()).unwrap();
+    assert!(number("QUORUMLOCK_FENCE").abs_diff(micros) < 60_000_000);
+    assert!((1..30_000).contains(&(number("QUORUMLOCK_EXPIRES_UNIX_MS") - micros / 1000)));
+    assert_eq!(value("QUORUMLOCK_NODES"), None);
+    // Of several locks each has its line; that of an outer run is not the inner one's.
+    let nested = [env!("CARGO_BIN_EXE_quorumlock"), "run", "b", "a", "--", "env"];
+    let inner = environment(&[&["run", "--fenced", "--keep-nodes", "outer", "--"], nested.as_slice()].concat());
+    assert!(inner.contains("QUORUMLOCK_NAME=a\nb\n") && !inner.contains("QUORUMLOCK_FENCE"), "{inner}");
+    assert!(environment(&["run", "--keep-nodes", "a", "--", "env"]).contains("QUORUMLOCK_NODES=redis://"));
+}
+
+#[test]
+fn options_count_over_a_file_and_a_file_over_the_environment() {
+    let (deployment, folder) = (Deployment::of(1), folder());
+    let file = folder.join("quorumlock.env");
+    fs::write(&file, "# a comment\nQUORUMLOCK_PREFIX=\"file:\"\nQUORUMLOCK_TTL=20s\n").unwrap();
+    let key = |words: &[&str]| {
+        let mut tool = deployment.tool(&["run", "--config", file.to_str().unwrap()]);
+        tool.env("QUORUMLOCK_PREFIX", "environment:").args(words).args(["a", "--", "sleep", "99"]);
+        let running = tool.spawn().unwrap();
+        let mut keys = String::new();
+        assert!(eventually(Duration::from_secs(10), || {
+            keys = format!("{:?}", deployment.servers[0].command(&["KEYS", "*"]));
+            keys.contains("Text")
+        }));
+        kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
+        assert_eq!(wait(running).code, Some(143));
+        assert!(eventually(Duration::from_secs(5), || deployment.keys() == 0));
+        keys
+    };
+    assert!(key(&[]).contains("file:a"));
+    assert!(key(&["--prefix", "option:"]).contains("option:a"));
+}
+
+#[test]
+fn a_file_with_a_password_that_others_can_read_is_refused() {
+    let folder = folder();
+    let file = folder.join("quorumlock.env");
+    fs::write(&file, "QUORUMLOCK_NODES=redis://:hunter2@127.0.0.1:1\n").unwrap();
+    let refusal = |mode| {
+        fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let ended = run(tool(&["nodes", "--config", file.to_str().unwrap()]));
+        assert!(!ended.all().contains("hunter2"));
+        (ended.code, ended.err.contains("chmod o-r"))
+    };
+    assert_eq!(refusal(0o644), (Some(78), true));
+    assert_eq!(refusal(0o640), (Some(2), false), "it is read, and no node answers");
+}

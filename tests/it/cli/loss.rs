@@ -1,0 +1,202 @@
+//! The promise: the command is dead before the lease is, and nothing of its group is left.
+
+use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait};
+use crate::support::process::{eventually, exists};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Programs that run at the same time.
+const AT_ONCE: usize = 10;
+/// What the command does: it ignores SIGTERM, and writes the time since the machine was started, over and over.
+const STUBBORN: &str = "import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+while True:
+    os.pwrite(file, b'%020d' % (time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000), 0)
+    time.sleep(0.0005)
+";
+
+/// A machine that stands still for longer than this can keep no promise: longer than a part of the time between SIGKILL
+/// and the end of the lease.
+const LONGEST_PAUSE_US: u64 = 100_000;
+
+/// A thread that notices when the machine stands still: a host that takes the processor away, say.
+struct Pauses {
+    seen: Arc<Mutex<Vec<(u64, u64)>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Pauses {
+    fn watch() -> Pauses {
+        let pauses = Pauses { seen: Arc::default(), is_over: Arc::default() };
+        let (seen, is_over) = (Arc::clone(&pauses.seen), Arc::clone(&pauses.is_over));
+        thread::spawn(move || {
+            let mut last = boot_time_us();
+            while !is_over.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+                let now = boot_time_us();
+                if now - last > LONGEST_PAUSE_US {
+                    seen.lock().unwrap().push((last, now));
+                }
+                last = now;
+            }
+        });
+        pauses
+    }
+
+    /// Whether the machine stood still at some time between these.
+    fn overlap(&self, from: u64, to: u64) -> bool {
+        self.seen.lock().unwrap().iter().any(|&(begin, end)| begin <= to && end >= from)
+    }
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Run {
+    tool: Child,
+    events: PathBuf,
+    stamp: PathBuf,
+}
+
+/// Starts a program whose command writes to a stamp.
+fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]) -> Run {
+    let name = |kind: &str| folder.join(format!("{number}.{kind}"));
+    let (events, stamp) = (name("events"), name("stamp"));
+    // The shell opens a descriptor for the events.
+    let script = "exec 9>\"$0\"; exec \"$@\"";
+    let mut tool = std::process::Command::new("sh");
+    tool.args(["-c", script]).arg(&events).arg(env!("CARGO_BIN_EXE_quorumlock"));
+    tool.args(["run", "--ttl", "6s", "--grace", "1500ms", "--json-events", "9", &format!("lock-{number}"), "--"]);
+    tool.args(command).arg(&stamp).env("QUORUMLOCK_NODES", deployment.urls());
+    tool.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    Run { tool: tool.spawn().unwrap(), events, stamp }
+}
+
+/// The last time at which the command was alive.
+fn last_sign(stamp: &Path) -> u64 {
+    fs::read_to_string(stamp).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn a_command_that_ignores_sigterm_is_gone_before_the_lease_ends() {
+    let (deployment, folder) = (Deployment::of(5), folder());
+    let (wanted, pauses) = (rounds() * AT_ONCE, Pauses::watch());
+    let (mut least, mut judged, mut set_aside) = (u64::MAX, 0, 0);
+    while judged < wanted {
+        assert!(set_aside < 10 * wanted, "the machine stands still all the time");
+        let command = ["python3", "-c", STUBBORN];
+        let start = |number| start(&deployment, &folder, number, &command);
+        let mut runs: Vec<Run> = (0..AT_ONCE).map(start).collect();
+        let are_running = || {
+            // On a machine that is very busy, a lock may be lost before its command has begun: another try.
+            for (number, run) in runs.iter_mut().enumerate() {
+                if run.tool.try_wait().unwrap().is_some() {
+                    let _ = fs::remove_file(&run.stamp);
+                    *run = start(number);
+                }
+            }
+            runs.iter().all(|run| last_sign(&run.stamp) > 0)
+        };
+        assert!(eventually(Duration::from_secs(60), are_running));
+        deployment.servers[..3].iter().for_each(|server| server.pause().unwrap());
+        for run in runs {
+            assert_eq!(wait(run.tool).code, Some(70));
+            let events = events(&fs::read_to_string(&run.events).unwrap());
+            let (_, killing) = events.iter().find(|(name, _)| name == "killing").expect("it is killed");
+            let end = killing["boot_time_us"] + killing["left_us"];
+            let (_, ended) = events.iter().find(|(name, _)| name == "ended").unwrap();
+            let last = last_sign(&run.stamp);
+            fs::remove_file(&run.stamp).unwrap();
+            let (_, stopping) = events.iter().find(|(name, _)| name == "stopping").unwrap();
+            if pauses.overlap(stopping["boot_time_us"] - 1_000_000, ended["boot_time_us"]) {
+                set_aside += 1;
+                continue;
+            }
+            judged += 1;
+            assert!(ended["left_us"] > 0, "the group is gone only after the lease");
+            assert!(last < end, "alive {} µs after the end of the lease", last.saturating_sub(end));
+            least = least.min(end - last);
+        }
+        deployment.servers[..3].iter().for_each(|server| server.resume().unwrap());
+    }
+    println!("{judged} of {judged} gone before the end of the lease, by at least {least} µs; {set_aside} set aside");
+}
+
+#[test]
+fn nothing_of_the_group_is_left() {
+    let (deployment, folder) = (Deployment::of(5), folder());
+    // The shell writes the ids of what it has started, and waits.
+    let script = "sleep 99 & echo $! > \"$0.new\"; (trap '' TERM; sleep 99) & echo $! >> \"$0.new\"; echo $$ >> \
+                  \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
+    let run = start(&deployment, &folder, 0, &["sh", "-c", script]);
+    assert!(eventually(Duration::from_secs(30), || run.stamp.exists()));
+    let text = fs::read_to_string(&run.stamp).unwrap();
+    let pids: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(pids.len() == 3 && pids.iter().all(|&pid| exists(pid)));
+    deployment.servers[..3].iter().for_each(|server| server.pause().unwrap());
+    assert_eq!(wait(run.tool).code, Some(70));
+    assert!(!pids.iter().any(|&pid| exists(pid)), "some of {pids:?} are left");
+}
+
+#[test]
+fn what_a_command_leaves_behind_ends_before_the_release() {
+    let deployment = Deployment::of(1);
+    let words = ["run", "--grace", "300ms", "a", "--", "sh", "-c", "(trap '' TERM; sleep 99) & echo $!"];
+    let ended = super::deployment::run(deployment.tool(&words));
+    let pid: u32 = ended.out.trim().parse().unwrap();
+    assert_eq!((ended.code, exists(pid), deployment.keys()), (Some(0), false, 0), "{}", ended.all());
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn a_program_that_is_killed_takes_its_command_along() {
+    let (deployment, folder, pauses) = (Deployment::of(5), folder(), Pauses::watch());
+    let mut longest = 0;
+    for number in 0..5 * rounds() {
+        // Without the shell in between: it is this program that is killed.
+        let stamp = folder.join(format!("{number}.stamp"));
+        let name = format!("lock-{number}");
+        let words = ["run", &name, "--", "python3", "-c", STUBBORN, stamp.to_str().unwrap()];
+        let mut tool = deployment.tool(&words).spawn().unwrap();
+        assert!(eventually(Duration::from_secs(30), || last_sign(&stamp) > 0));
+        let killed = boot_time_us();
+        tool.kill().unwrap();
+        tool.wait().unwrap();
+        // Two looks far enough apart that a living command writes in between.
+        thread::sleep(Duration::from_millis(300));
+        let last = last_sign(&stamp);
+        thread::sleep(Duration::from_millis(300));
+        assert_eq!(last, last_sign(&stamp), "it still runs");
+        // A machine that stood still has lost time on both sides.
+        if !pauses.overlap(killed, killed + 200_000) {
+            assert!(last < killed + 100_000, "alive {} µs after the kill", last - killed);
+            longest = longest.max(last.saturating_sub(killed));
+        }
+    }
+    println!("the command lived for at most {longest} µs longer");
+}
+
+#[test]
+fn a_process_of_another_group_is_left_alone() {
+    let (deployment, file) = (Deployment::of(1), folder().join("pid"));
+    // The command starts it, waits until it has a session of its own, and ends.
+    let script = "setsid sh -c 'echo $$ > \"$0\"; exec sleep 99' \"$0\" >/dev/null 2>&1 & \
+                  while [ ! -s \"$0\" ]; do sleep 0.01; done";
+    let words = ["run", "a", "--", "sh", "-c", script, file.to_str().unwrap()];
+    let ended = super::deployment::run(deployment.tool(&words));
+    let pid: u32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+    assert!(ended.code == Some(0) && exists(pid), "{}", ended.all());
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
+}

@@ -1,0 +1,5 @@
+//! Labels of holders: what stands on the nodes, which locks it keeps out, and what reads it.
+
+mod fenced_values;
+mod holders;
+mod other_libraries;

@@ -1,0 +1,126 @@
+//! Which holder has a lock: what a quorum of real servers says.
+
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, long_lock, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, binaries};
+use quorumlock::{Cause, ErrorKind, Label, Redlock};
+use std::time::Duration;
+
+fn labelled(servers: &[Server], label: &str) -> Redlock {
+    builder(servers).label(label).build().unwrap()
+}
+
+fn everywhere(servers: &[Server], key: &str) -> bool {
+    eventually(SOON, || servers.iter().all(|server| value(server, key).is_some()))
+}
+
+#[test]
+fn any_client_sees_the_label_and_the_time_left_of_either_kind_of_lock() {
+    for binary in binaries().unwrap() {
+        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let (holder, reader) = (labelled(&servers, "billing@host7/4711"), client(&servers));
+        let addresses: Vec<_> = servers.iter().map(Server::address).collect();
+        for (ours, theirs, key) in [
+            (long_lock(&holder, "k"), reader.mutex("k"), "k"),
+            (long_lock(&holder, "k").fenced().into(), reader.mutex("k").fenced().into(), "quorumlock-fence:k"),
+        ] {
+            assert_eq!(theirs.holder().unwrap(), None);
+            let guard = take(&ours);
+            assert!(everywhere(&servers, key));
+            let found = theirs.holder().unwrap().expect("it is held");
+            assert_eq!(found.label(), Some("billing@host7/4711"));
+            let remaining = found.remaining().expect("it ends");
+            assert!(remaining > LONG_TTL - SOON && remaining <= LONG_TTL + Duration::from_secs(1), "{remaining:?}");
+            assert!(found.nodes().len() >= 2 && found.nodes().iter().all(|node| addresses.contains(node)));
+            let token = value(&servers[0], key).unwrap();
+            let token = token.split(' ').find(|field| field.len() == 40).unwrap();
+            assert!(!format!("{found} {found:?}").contains(&token[..7]), "{found:?}");
+            drop(guard);
+            assert!(eventually(SOON, || theirs.holder().unwrap().is_none()));
+            // A holder without a label has none, whatever the one before had.
+            let guard =
+                take(&if key == "k" { long_lock(&reader, "k") } else { long_lock(&reader, "k").fenced().into() });
+            assert_eq!(ours.holder().unwrap().expect("it is held").label(), None);
+            drop(guard);
+        }
+    }
+}
+
+#[test]
+fn a_quorum_decides_and_too_few_answers_are_no_answer() {
+    let mut servers = Server::several(3).unwrap();
+    let holder = labelled(&servers, "host7");
+    let guard = take(&long_lock(&holder, "k"));
+    assert!(everywhere(&servers, "k"));
+    let reader = builder(&servers).node_timeout(Duration::from_millis(200)).build().unwrap();
+    let mutex = reader.mutex("k");
+    // What one node has, or what one lacks, changes nothing.
+    servers[0].command(&["SET", "k", "orphan", "PX", "60000"]).unwrap();
+    assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
+    servers[0].command(&["DEL", "k"]).unwrap();
+    assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"));
+    servers[1].command(&["SET", "k", "orphan", "PX", "60000"]).unwrap();
+    assert_eq!(mutex.holder().unwrap(), None, "no client has a quorum");
+    // With one node hung, one that lacks it and one that has it, either is possible.
+    servers[1].command(&["DEL", "k"]).unwrap();
+    servers[0].pause().unwrap();
+    let error = mutex.holder().unwrap_err();
+    assert_eq!((error.kind(), error.causes().len()), (ErrorKind::Unavailable, 1), "{error}");
+    assert!(error.to_string().starts_with("cannot find the holder of \"k\": 1 of 3 nodes failed"), "{error}");
+    servers[0].resume().unwrap();
+    drop(guard);
+    servers[2].kill();
+    let guard = take(&long_lock(&holder, "k"));
+    assert_eq!(mutex.holder().unwrap().unwrap().label(), Some("host7"), "a minority is down");
+    drop(guard);
+}
+
+#[test]
+fn a_key_without_expiry_is_held_without_an_end() {
+    let server = Server::start().unwrap();
+    server.command(&["SET", "k", "for ever"]).unwrap();
+    let holder = client([&server]).mutex("k").holder().unwrap().unwrap();
+    assert_eq!((holder.label(), holder.remaining()), (None, None));
+    assert_eq!(holder.to_string(), format!("no label, no expiry, on {}", server.address()));
+    server.command(&["LPUSH", "list", "x"]).unwrap();
+    let error = client([&server]).mutex("list").holder().unwrap_err();
+    assert_eq!(error.causes()[0].cause(), Cause::UnexpectedValue, "{error}");
+}
+
+#[test]
+fn taking_a_lock_never_asks_for_its_holder_and_what_is_denied_is_named() {
+    let server = Server::start().unwrap();
+    let user = |name: &str, rights: &[&str]| {
+        let words = [&["ACL", "SETUSER", name, "reset", "on", ">secret", "~*"], rights].concat();
+        assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+        client_of([format!("redis://{name}:secret@{}", server.address())])
+    };
+    let locks = ["+set", "+eval", "+evalsha", "+del", "+info"];
+    let denied = user("locks", &[&locks[..], &["-get", "-pttl"]].concat());
+    let enough = user("reads", &["+info", "+get", "+pttl", "+time"]);
+    let half = user("half", &["+info", "+get"]);
+    let guard = take(&long_lock(&denied, "k"));
+    assert_eq!((calls(&server, "get"), calls(&server, "pttl")), (0, 0));
+    let why = |client: &Redlock, is_fenced: bool| {
+        let mutex = client.mutex("k");
+        let error = if is_fenced { mutex.fenced().holder() } else { mutex.holder() }.unwrap_err();
+        assert_eq!((error.kind(), error.causes()[0].cause()), (ErrorKind::Unavailable, Cause::NoPermission));
+        error.to_string()
+    };
+    assert!(why(&denied, false).contains("the user may not run GET"), "{}", why(&denied, false));
+    assert!(why(&half, false).contains("the user may not run PTTL"));
+    assert!(why(&half, true).contains("the user may not run TIME"));
+    assert!(enough.mutex("k").holder().unwrap().is_some());
+    assert!(enough.mutex("k").fenced().holder().unwrap().is_none());
+    drop(guard);
+}
+
+#[test]
+fn a_label_that_says_where_names_this_process() {
+    let server = Server::start().unwrap();
+    let client = builder([&server]).label(Label::here()).build().unwrap();
+    let _guard = take(&long_lock(&client, "k"));
+    let holder = client.mutex("k").holder().unwrap().unwrap();
+    assert!(holder.label().unwrap().ends_with(&format!("/{}", std::process::id())), "{holder}");
+    assert_eq!(client.mutex("").holder().unwrap_err().kind(), ErrorKind::Config);
+}

@@ -1,0 +1,137 @@
+//! Every call for a lock is accounted for: it begins to wait once at most, and ends once.
+
+use super::{KEY, Recorder, TTL, everywhere, is_about_a_node, observed};
+use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::event::{Event, GaveUp, GaveUpReason, Severity};
+use quorumlock::{CancelHandle, ErrorKind, ExtendOutcome, Wait};
+use std::thread;
+use std::time::Duration;
+
+const THREADS: usize = 8;
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The ends of calls that were reported.
+fn ends(recorder: &Recorder) -> Vec<GaveUp> {
+    let end = |event| if let Event::GaveUp(event) = event { Some(event) } else { None };
+    recorder.events().into_iter().filter_map(end).collect()
+}
+
+/// Eight threads give up on a lock that their own process holds: none of them asks a node, and each is reported.
+#[test]
+fn threads_that_never_leave_the_local_queue_are_reported() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    let mutex = long_lock(&client, KEY);
+    let guard = take(&mutex);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none()));
+        }
+    });
+    assert_eq!((recorder.count("waiting k"), recorder.count("gave up k TimedOut")), (THREADS, THREADS));
+    assert_eq!(recorder.count("attempt lost"), 0);
+    for end in ends(&recorder) {
+        assert_eq!((end.resource(), end.attempts(), end.has_waited()), (KEY, 0, true));
+        assert!(end.waited() >= PATIENCE && end.causes().is_empty(), "{end:?}");
+    }
+    drop(guard);
+}
+
+/// Eight threads wait for a lock that another program holds: one of them asks, and each is reported.
+#[test]
+fn threads_behind_the_first_are_reported_without_an_attempt() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let (mine, theirs) = (observed(&servers, &recorder), client(&servers));
+    let guard = take(&long_lock(&theirs, KEY));
+    everywhere(&servers, KEY);
+    let mutex = long_lock(&mine, KEY);
+    let cancel = CancelHandle::new();
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                assert_eq!(mutex.lock_cancellable(&cancel).unwrap_err().kind(), ErrorKind::Cancelled);
+            });
+        }
+        assert!(eventually(SOON, || recorder.count("waiting k") == THREADS && recorder.count("attempt lost k") > 0));
+        cancel.cancel();
+    });
+    assert_eq!((recorder.count("waiting k"), recorder.count("gave up k Cancelled")), (THREADS, THREADS));
+    let ends = ends(&recorder);
+    let attempts: Vec<u32> = ends.iter().map(GaveUp::attempts).filter(|&attempts| attempts > 0).collect();
+    assert!(!attempts.is_empty() && attempts.len() < THREADS, "{attempts:?}");
+    assert_eq!(attempts.iter().sum::<u32>() as usize, recorder.count("attempt lost k"));
+    drop(guard);
+}
+
+/// Each reason, with what the call returned.
+#[test]
+fn a_call_that_gives_up_says_why() {
+    let (mut servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    let mutex = long_lock(&client, KEY);
+    let guard = take(&mutex);
+    assert!(mutex.try_lock().unwrap().is_none());
+    assert!(mutex.lock_timeout(PATIENCE).unwrap().is_none());
+    let cancelled = CancelHandle::new();
+    cancelled.cancel();
+    assert!(mutex.lock_with(&Wait::forever().cancelled_by(&cancelled)).is_err());
+    assert_eq!(mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(), ErrorKind::Config);
+    guard.unlock().unwrap();
+    servers[1].kill();
+    servers[2].kill();
+    let error = mutex.try_lock().unwrap_err();
+    let ends = ends(&recorder);
+    let reasons: Vec<GaveUpReason> = ends.iter().map(GaveUp::reason).collect();
+    assert_eq!(
+        reasons,
+        [
+            GaveUpReason::Held,
+            GaveUpReason::TimedOut,
+            GaveUpReason::Cancelled,
+            GaveUpReason::Failed,
+            GaveUpReason::Unavailable
+        ]
+    );
+    let attempts: Vec<u32> = ends.iter().map(GaveUp::attempts).collect();
+    assert_eq!(attempts, [1, 0, 0, 0, 1]);
+    assert_eq!(ends[4].causes(), error.causes());
+    let levels: Vec<Severity> = ends.into_iter().map(|end| Event::GaveUp(end).severity()).collect();
+    assert_eq!(levels, [Severity::Debug, Severity::Info, Severity::Debug, Severity::Error, Severity::Error]);
+}
+
+#[test]
+fn the_end_of_a_lock_says_for_how_long_it_was_held() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    let begun = std::time::Instant::now();
+    let guard = take(&long_lock(&client, KEY));
+    thread::sleep(PATIENCE);
+    guard.unlock().unwrap();
+    let first = begun.elapsed();
+    let begun = std::time::Instant::now();
+    let mut guard = take(&client.mutex("lost").ttl(TTL / 5));
+    thread::sleep(TTL / 4);
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Lost);
+    let second = begun.elapsed();
+    thread::sleep(PATIENCE);
+    drop(guard);
+    let all = begun.elapsed();
+    assert!(eventually(SOON, || {
+        let _ = client.mutex("another").try_lock().unwrap();
+        recorder.count("released lost") == 1
+    }));
+    for event in recorder.events().into_iter().filter(|event| !is_about_a_node(event)) {
+        match event {
+            Event::Lost(event) => assert!((TTL / 4..second).contains(&event.held()), "{event:?} {second:?}"),
+            Event::Released(event) if event.resource() == KEY => {
+                assert!((PATIENCE..first).contains(&event.held()), "{event:?} {first:?}");
+            }
+            Event::Released(event) if event.resource() == "lost" => {
+                assert!((TTL / 4 + PATIENCE..all).contains(&event.held()), "{event:?} {all:?}");
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reentrant locks: levels, owners, and what a re-entry does to the lease.
+
+mod hopping;
+
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, value};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::event::Event;
+use quorumlock::{
+    ErrorKind, ExtendOutcome, Observer, Owner, Redlock, ReentrantGuard, ReentrantMutex, ReentrantOutcome,
+    ReleaseOutcome, Wait, Watchdog,
+};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const RELEASED: ReentrantOutcome = ReentrantOutcome::Ended(ReleaseOutcome::Released);
+const EXPIRED: ReentrantOutcome = ReentrantOutcome::Ended(ReleaseOutcome::Expired);
+/// A lease that a test waits for to end.
+const SHORT: Duration = Duration::from_millis(300);
+
+fn reentrant(client: &Redlock, ttl: Duration) -> ReentrantMutex {
+    client.mutex("k").ttl(ttl).reentrant()
+}
+
+fn take(mutex: &ReentrantMutex) -> ReentrantGuard {
+    mutex.try_lock().unwrap().unwrap()
+}
+
+#[test]
+fn a_thousand_levels_are_one_acquisition_and_one_release() {
+    let servers = Server::several(3).unwrap();
+    let mutex = reentrant(&client(&servers), LONG_TTL);
+    let mut guards: Vec<_> = (0..1000).map(|_| mutex.lock().unwrap()).collect();
+    for left in (1..1000).rev() {
+        // In no particular order.
+        let guard = guards.swap_remove(left / 2);
+        assert_eq!(guard.unlock().unwrap(), ReentrantOutcome::StillHeld(left));
+    }
+    assert!(servers.iter().all(|server| value(server, "k").is_some()));
+    assert_eq!(guards.pop().unwrap().unlock().unwrap(), RELEASED);
+    gone_for_good(&servers, "k");
+    for server in &servers {
+        assert_eq!((calls(server, "set"), calls(server, "pexpire")), (1, 0));
+    }
+}
+
+#[test]
+fn an_owner_is_a_thread_or_an_object_and_excludes_all_others() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (mutex, request, other) = (reentrant(&client, LONG_TTL), Owner::new(), Owner::new());
+    let mine = take(&mutex);
+    // The plain lock of the same thread, an owner of the same thread, another client.
+    assert!(client.mutex("k").try_lock().unwrap().is_none());
+    assert!(mutex.try_lock_as(&request).unwrap().is_none());
+    assert!(take_elsewhere(&servers).is_none());
+    // The system gives the identity of a thread that has ended to the next.
+    for _ in 0..20 {
+        let mutex = mutex.clone();
+        assert!(thread::spawn(move || mutex.try_lock().unwrap().is_none()).join().unwrap());
+    }
+    assert_eq!(mine.unlock().unwrap(), RELEASED);
+
+    let first = mutex.lock_as(&request, &Wait::forever()).unwrap().unwrap();
+    assert!(mutex.try_lock().unwrap().is_none() && mutex.try_lock_as(&other).unwrap().is_none());
+    let (request, second) = thread::scope(|threads| {
+        let taken = threads.spawn(|| {
+            let request = request;
+            let second = mutex.try_lock_as(&request).unwrap().unwrap();
+            (request, second)
+        });
+        taken.join().unwrap()
+    });
+    drop(first);
+    assert_eq!(thread::spawn(move || second.unlock().unwrap()).join().unwrap(), RELEASED);
+    assert!(mutex.try_lock_as(&request).unwrap().is_some());
+}
+
+fn take_elsewhere(servers: &[Server]) -> Option<quorumlock::MutexGuard> {
+    client(servers).mutex("k").try_lock().unwrap()
+}
+
+#[test]
+fn two_clients_and_two_resources_are_different_locks() {
+    let servers = Server::several(3).unwrap();
+    let (one, two) = (client(&servers), client(&servers));
+    let guard = take(&reentrant(&one, LONG_TTL));
+    assert!(reentrant(&two, LONG_TTL).try_lock().unwrap().is_none());
+    let others: Vec<_> = (0..100).map(|n| one.mutex(format!("k{n}")).reentrant().lock().unwrap()).collect();
+    drop(others);
+    assert_eq!(take(&reentrant(&one, LONG_TTL)).unlock().unwrap(), ReentrantOutcome::StillHeld(1));
+    drop(guard);
+    assert!(reentrant(&two, LONG_TTL).lock_timeout(SOON).unwrap().is_some());
+}
+
+/// A re-entry at every depth, with every time to live, with and without a quorum, while the lease lasts.
+#[test]
+fn a_longer_time_to_live_extends_first_and_a_shorter_one_changes_nothing() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(SOON / 20).build().unwrap();
+    let outer_ttl = LONG_TTL / 2;
+    let ttls = [(outer_ttl / 4, false), (outer_ttl, false), (outer_ttl * 2, true)];
+    for (depth, (ttl, extends), has_quorum) in
+        [1, 2, 5].into_iter().flat_map(|d| ttls.map(|t| (d, t))).flat_map(|(d, t)| [true, false].map(|q| (d, t, q)))
+    {
+        let outer: Vec<_> = (0..depth).map(|_| take(&reentrant(&client, outer_ttl))).collect();
+        let before = calls(&servers[0], "pexpire");
+        if !has_quorum {
+            servers[1..].iter().for_each(|server| server.pause().unwrap());
+        }
+        let entered = reentrant(&client, ttl).try_lock();
+        if !has_quorum {
+            servers[1..].iter().for_each(|server| server.resume().unwrap());
+        }
+        let case = format!("depth {depth}, ttl {ttl:?}, quorum {has_quorum}");
+        match entered {
+            Ok(guard) => {
+                assert!(has_quorum || !extends, "{case}");
+                let guard = guard.unwrap();
+                let remaining = guard.remaining();
+                assert_eq!(remaining > outer_ttl, extends, "{case}: {remaining:?}");
+                assert!(remaining > outer_ttl / 2, "{case}: {remaining:?}");
+                assert_eq!(guard.unlock().unwrap(), ReentrantOutcome::StillHeld(depth), "{case}");
+            }
+            Err(error) => {
+                assert!(!has_quorum && extends, "{case}: {error}");
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{case}");
+                assert_eq!(error.causes().len(), 2, "{case}: {error}");
+            }
+        }
+        assert_eq!(calls(&servers[0], "pexpire") > before, extends, "{case}");
+        // No end of an inner level has shortened what the outer ones have.
+        assert!(outer[0].remaining() > outer_ttl / 2, "{case}");
+        assert!(left(&servers[0], "k").unwrap() > outer_ttl / 2, "{case}");
+        drop(outer);
+        gone_for_good(&servers, "k");
+    }
+}
+
+#[test]
+fn a_lost_lock_is_not_entered_again_and_not_taken_anew_under_its_guards() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    for (depth, ttl) in [1, 3].into_iter().flat_map(|depth| [SHORT / 2, SHORT, LONG_TTL].map(|ttl| (depth, ttl))) {
+        let mutex = reentrant(&client, SHORT);
+        let mut outer: Vec<_> = (0..depth).map(|_| take(&mutex)).collect();
+        assert!(eventually(SOON, || outer[0].remaining().is_zero()));
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
+        for refused in [reentrant(&client, ttl).lock(), reentrant(&client, ttl).lock_timeout(SOON).map(Option::unwrap)]
+        {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::LeaseLost);
+        }
+        assert!(matches!(outer[0].extend(ttl), Ok(ExtendOutcome::Lost)));
+        let last = outer.pop().unwrap();
+        drop(outer);
+        assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::LeaseLost);
+        assert_eq!(last.unlock().unwrap(), EXPIRED);
+        assert_eq!(take(&mutex).unlock().unwrap(), RELEASED);
+    }
+}
+
+#[test]
+fn a_lock_that_the_nodes_lost_is_lost_at_every_level() {
+    let servers = Server::several(3).unwrap();
+    let mutex = reentrant(&client(&servers), LONG_TTL);
+    let (outer, inner) = (take(&mutex), take(&mutex));
+    let lost = outer.lost().unwrap();
+    for server in &servers[..2] {
+        assert!(eventually(SOON, || value(server, "k").is_some()));
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+    assert!(matches!(inner.extend(LONG_TTL), Ok(ExtendOutcome::Lost)));
+    assert!(lost.recv_timeout(SOON).is_ok());
+    assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::LeaseLost);
+    assert_eq!(inner.unlock().unwrap(), ReentrantOutcome::StillHeld(1));
+    assert_eq!(outer.unlock().unwrap(), EXPIRED);
+}
+
+#[test]
+fn an_extension_that_would_shorten_the_lease_changes_nothing() {
+    let servers = Server::several(3).unwrap();
+    let mutex = reentrant(&client(&servers), LONG_TTL);
+    let (outer, inner) = (take(&mutex), take(&mutex));
+    assert!(matches!(inner.extend(SHORT), Ok(ExtendOutcome::Extended)));
+    assert!(outer.remaining() > LONG_TTL / 2);
+    assert!(matches!(inner.extend(LONG_TTL * 2), Ok(ExtendOutcome::Extended)));
+    assert!(outer.remaining() > LONG_TTL);
+    drop(inner);
+    assert!(outer.remaining() > LONG_TTL && left(&servers[0], "k").unwrap() > LONG_TTL);
+}
+
+#[test]
+fn the_watchdog_of_an_inner_level_works_until_the_last_guard_goes() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let ttl = SHORT * 4;
+    let outer = take(&reentrant(&client, ttl));
+    let watched = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).reentrant();
+    drop(take(&watched));
+    let start = Instant::now();
+    while start.elapsed() < ttl * 2 {
+        assert!(!outer.remaining().is_zero());
+        thread::sleep(SHORT / 10);
+    }
+    assert_eq!(outer.unlock().unwrap(), RELEASED);
+
+    // A receiver would miss the loss that another watch finds.
+    let outer = take(&reentrant(&client, LONG_TTL));
+    let lost = outer.lost().unwrap();
+    assert_eq!(watched.try_lock().unwrap_err().kind(), ErrorKind::Config);
+    assert!(lost.is_empty() && !outer.remaining().is_zero());
+}
+
+/// Takes the lock again in each event of an extension.
+#[derive(Default)]
+struct Reentering {
+    mutex: OnceLock<ReentrantMutex>,
+    found: OnceLock<ErrorKind>,
+}
+
+impl Observer for Reentering {
+    fn event(&self, event: &Event) {
+        if let (Event::Extended(_), Some(mutex)) = (event, self.mutex.get()) {
+            let _ = self.found.set(mutex.try_lock().unwrap_err().kind());
+        }
+    }
+}
+
+#[test]
+fn a_callback_of_an_extension_is_refused_and_does_not_wait_for_itself() {
+    let servers = Server::several(3).unwrap();
+    let observer = Arc::new(Reentering::default());
+    let client = builder(&servers).observer(Arc::clone(&observer)).build().unwrap();
+    let mutex = reentrant(&client, LONG_TTL);
+    drop(observer.mutex.set(mutex.clone()));
+    let guard = take(&mutex);
+    assert!(matches!(guard.extend(LONG_TTL), Ok(ExtendOutcome::Extended)));
+    assert_eq!(observer.found.get(), Some(&ErrorKind::Config));
+    assert_eq!(guard.unlock().unwrap(), RELEASED);
+}

@@ -1,0 +1,123 @@
+//! Locks that stand for some time at least, however early they are released.
+
+use crate::clients::{LONG_TTL, SOON, builder, client, left, long_lock, take, value};
+use crate::support::process::eventually;
+use crate::support::server::{Server, binaries};
+use quorumlock::{ErrorKind, Mutex, Redlock, ReleaseOutcome, Watchdog};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const D: Duration = Duration::from_secs(2);
+/// By how much the nodes' clocks may be ahead after that time: `drift_factor` and 2 ms.
+const DRIFT: Duration = Duration::from_millis(22);
+
+/// Both kinds of lock, with the key of each.
+fn kinds(client: &Redlock) -> [(Mutex, &'static str); 2] {
+    let plain = long_lock(client, "k").at_least(D);
+    [(plain.clone(), "k"), (plain.fenced().into(), "quorumlock-fence:k")]
+}
+
+/// How long a quorum has the lock, if it is held.
+fn stands(mutex: &Mutex) -> Option<Duration> {
+    mutex.holder().unwrap().map(|holder| holder.remaining().expect("it ends"))
+}
+
+#[test]
+fn a_release_before_its_time_shortens_the_lock_and_does_not_free_it() {
+    for binary in binaries().unwrap() {
+        let servers: Vec<_> = (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+        let (client, other) = (client(&servers), client(&servers));
+        for (mutex, key) in kinds(&client) {
+            for is_dropped in [false, true] {
+                let begun = Instant::now();
+                let guard = take(&mutex);
+                assert!(stands(&mutex).unwrap() > LONG_TTL - SOON);
+                match is_dropped {
+                    true => drop(guard),
+                    false => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
+                }
+                assert!(eventually(SOON, || stands(&mutex).is_none_or(|left| left <= D + Duration::from_millis(1))));
+                assert!(begun.elapsed() > D || mutex.try_lock().unwrap().is_none());
+                let theirs = other.mutex("k");
+                let theirs = if key == "k" { theirs } else { theirs.fenced().into() };
+                let next = theirs.lock_timeout(SOON * 2).unwrap().expect("it ends");
+                assert!(begun.elapsed() >= D - DRIFT, "{:?}", begun.elapsed());
+                assert_eq!(next.unlock().unwrap(), ReleaseOutcome::Released);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_release_after_its_time_frees_the_lock() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = long_lock(&client, "k").at_least(Duration::from_millis(20));
+    let guard = take(&mutex);
+    thread::sleep(Duration::from_millis(21));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
+    assert_eq!(take(&long_lock(&client, "other").at_least(Duration::ZERO)).unlock().unwrap(), ReleaseOutcome::Released);
+    let error = client.mutex("k").at_least(LONG_TTL * 3).try_lock().unwrap_err();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, "at_least is longer than max_ttl"));
+}
+
+#[test]
+fn a_short_ttl_is_made_longer_and_no_watchdog_extends_what_stands() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let ttl = Duration::from_millis(300);
+    let mutex = client.mutex("k").ttl(ttl).watchdog(Watchdog::new()).at_least(D);
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    let first = left(&server, "k").expect("it ends");
+    assert!(first > ttl && first <= D, "{first:?}");
+    thread::sleep(ttl * 2);
+    assert!(left(&server, "k").expect("it ends") < first - ttl);
+}
+
+#[test]
+fn a_release_that_a_node_does_not_get_deletes_nothing_later() {
+    let mut servers = vec![Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap()];
+    servers.extend(Server::several(2).unwrap());
+    let client = client(&servers);
+    let guard = take(&long_lock(&client, "k").at_least(D * 20));
+    assert!(eventually(SOON, || value(&servers[0], "k").is_some()));
+    servers[0].kill();
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    servers[0].restart().unwrap();
+    drop(client.mutex("other").try_lock());
+    assert!(client.close(SOON).is_ok());
+    assert!(value(&servers[0], "k").is_some() && value(&servers[1], "k").is_some());
+}
+
+#[test]
+fn twenty_clients_that_start_a_short_job_at_once_run_it_once() {
+    let servers = Server::several(3).unwrap();
+    let (barrier, runs, held) = (Barrier::new(20), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for index in 0..20 {
+            let client = builder(&servers).build().unwrap();
+            let (barrier, runs, held) = (&barrier, &runs, &held);
+            scope.spawn(move || {
+                client.connect(SOON).unwrap();
+                let mutex = client.mutex("nightly").at_least(Duration::from_secs(30));
+                barrier.wait();
+                // Clocks that are up to 40 ms apart. Votes may split among those that start together.
+                thread::sleep(Duration::from_millis(10 * (index % 5)));
+                for _ in 0..50 {
+                    if let Some(guard) = mutex.try_lock().unwrap() {
+                        thread::sleep(Duration::from_millis(1));
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(5));
+                }
+                held.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!((runs.into_inner(), held.into_inner()), (1, 19));
+}

@@ -1,0 +1,9 @@
+//! TLS with real servers: locks, wake-ups, resumption, client certificates, and what each fault is called.
+//!
+//! Certificates are issued by openssl, each test's by a CA of its own ([`certificates`]).
+
+mod certificates;
+mod faults;
+mod locks;
+mod page;
+mod wire;

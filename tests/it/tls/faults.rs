@@ -1,0 +1,132 @@
+//! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
+
+use super::certificates::{Authority, Particulars};
+use crate::support::server::Server;
+use quorumlock::embedded::EmbeddedNode;
+use quorumlock::{Cause, CertificateError, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How the one node fails.
+fn failure(url: &str, tls: Tls) -> Error {
+    let redlock = Redlock::builder().node(url).tls(tls).node_timeout(SECOND).build().unwrap();
+    let error = redlock.mutex("a").try_lock().unwrap_err();
+    let [fault] = error.causes() else { panic!("{error}") };
+    assert_eq!(fault.phase(), Phase::Handshake, "{error}");
+    // A second attempt does not hide the reason.
+    let again = redlock.mutex("a").try_lock().unwrap_err();
+    assert_eq!(again.causes()[0].cause(), fault.cause());
+    let shown = format!("{error} {error:?} {:?} {:?}", redlock, redlock.nodes().unwrap());
+    assert!(!shown.contains("hunter2") && !shown.contains("BEGIN"), "{shown}");
+    error
+}
+
+fn cause(url: &str, tls: Tls) -> (Cause, bool) {
+    let error = failure(url, tls);
+    (error.causes()[0].cause(), error.is_permanent())
+}
+
+#[test]
+fn each_fault_of_a_certificate_has_its_own_cause() {
+    use CertificateError::*;
+    let (authority, other) = (Authority::new(), Authority::new());
+    let past = Some(("20200101000000Z", "20200201000000Z"));
+    let future = Some(("20600101000000Z", "20610101000000Z"));
+    let plain = Particulars::default();
+    for (particulars, roots, error) in [
+        (plain, &other, UnknownIssuer),
+        (Particulars { names: Some("DNS:hunter2.internal,IP:10.0.0.1"), ..plain }, &authority, WrongName),
+        (Particulars { validity: past, ..plain }, &authority, Expired),
+        (Particulars { validity: future, ..plain }, &authority, NotYetValid),
+        (Particulars { is_version_1: true, ..plain }, &authority, Version1),
+    ] {
+        let server = authority.issue("node", particulars).server("node");
+        let expected = (Cause::Certificate(error), error != NotYetValid);
+        assert_eq!(cause(&server.url(), roots.roots()), expected);
+    }
+    // One that is issued for clients only.
+    authority.issue("node", Particulars { names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"), ..plain });
+    let server = authority.server("node");
+    assert_eq!(cause(&server.url(), authority.roots()), (Cause::Certificate(Other), true));
+}
+
+/// Redis waits in silence for the end of a line.
+#[test]
+fn a_server_without_tls_is_said_to_have_none() {
+    let authority = Authority::new();
+    for arguments in [&[][..], &["--requirepass", "secret"]] {
+        let server = Server::with(arguments).unwrap();
+        let url = format!("rediss://{}", server.address());
+        assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true));
+    }
+    let node = EmbeddedNode::start().unwrap();
+    let url = format!("rediss://{}", node.address());
+    assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
+}
+
+/// It is only asked whether it speaks TLS, and its first connection is used when it goes on.
+#[test]
+fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
+    let authority = Authority::new();
+    let server = authority.issue("node", Particulars::default()).server("node");
+    let builder = Redlock::builder().node(server.url()).tls(authority.roots());
+    let redlock = builder.node_timeout(Duration::from_millis(100)).build().unwrap();
+    server.pause().unwrap();
+    let error = redlock.mutex("a").try_lock().unwrap_err();
+    assert_eq!((error.causes()[0].cause(), error.causes()[0].phase()), (Cause::TimedOut, Phase::Handshake));
+    server.resume().unwrap();
+    redlock.mutex("a").lock_timeout(5 * SECOND).unwrap().expect("it grants").unlock().unwrap();
+}
+
+#[test]
+fn a_client_certificate_that_is_missing_or_not_trusted_is_named() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    authority.issue("node", Particulars::default());
+    other.issue("client", Particulars::default());
+    for protocol in ["TLSv1.3", "TLSv1.2"] {
+        let server = authority.plan("node").arguments(&["--tls-protocols", protocol]).start().unwrap();
+        let missing = failure(&server.url(), authority.roots());
+        assert_eq!(missing.causes()[0].cause(), Cause::Tls(TlsError::ClientCertificateRequired), "{protocol}");
+        assert!(missing.is_permanent() && missing.to_string().contains("the server requires a client certificate"));
+        let tls = authority.roots().identity_pem(other.read("client.crt"), other.read("client.key"));
+        assert_eq!(cause(&server.url(), tls), (Cause::Tls(TlsError::Alert(48)), true), "{protocol}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_refused_by_name() {
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default()).issue("other", Particulars::default());
+    let [certificate, key, other] = ["node.crt", "node.key", "other.key"].map(|name| authority.read(name));
+    let roots = || authority.roots();
+    let damaged = "-----BEGIN CERTIFICATE-----\nhunter2=\n-----END CERTIFICATE-----\n";
+    for (tls, words) in [
+        (Tls::new().roots_pem(""), "tls: roots_pem: no certificate in PEM"),
+        (Tls::new().roots_pem(key.clone()), "tls: roots_pem: no certificate in PEM"),
+        (Tls::new().roots_pem(damaged), "tls: roots_pem: a certificate is malformed"),
+        (Tls::new().roots_pem(damaged.replace("=", "!")), "tls: roots_pem: malformed PEM"),
+        (Tls::new().roots_file("/absent/ca.crt"), "tls: roots_file /absent/ca.crt: No such file"),
+        (
+            roots().identity_pem(certificate.clone(), other),
+            "identity_pem: the private key is not that of the certificate",
+        ),
+        (roots().identity_pem(certificate.clone(), ""), "identity_pem: no private key in PEM"),
+        (roots().identity_pem("", key), "identity_pem: no certificate in PEM"),
+    ] {
+        let shown = format!("{tls:?}");
+        let error = Redlock::builder().node("rediss://127.0.0.1").tls(tls).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        let message = error.to_string();
+        assert!(message.contains(words), "{message}");
+        assert!(!format!("{message}{shown}").contains("hunter2") && !shown.contains("BEGIN"), "{message} {shown}");
+    }
+    let node = |url: &str, name: &str| quorumlock::Node::new(url).server_name(name);
+    for (node, words) in [
+        (node("rediss://127.0.0.1", "no name"), "node 0: a server name must be a host name or an IP address"),
+        (node("redis://127.0.0.1", "name"), "node 0: server_name is for rediss:// nodes only"),
+    ] {
+        let error = Redlock::builder().node(node).tls(roots()).build().unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Config, words.to_owned()));
+    }
+}

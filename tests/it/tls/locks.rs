@@ -1,0 +1,142 @@
+//! What locks do by TLS is what they do without.
+
+use super::certificates::{Authority, Particulars};
+use super::wire::Recorder;
+use crate::support::server::{Answer, Server};
+use quorumlock::{ExtendOutcome, Node, NodeState, Redlock, ReleaseOutcome, Tls};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn authority() -> Authority {
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default());
+    authority
+}
+
+fn client(servers: &[Server], tls: Tls) -> Redlock {
+    Redlock::builder().nodes(servers.iter().map(Server::url)).tls(tls).node_timeout(SECOND).build().unwrap()
+}
+
+#[test]
+fn three_nodes_grant_and_release() {
+    let authority = authority();
+    let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
+    let redlock = client(&servers, authority.roots());
+    for status in redlock.connect(5 * SECOND).unwrap() {
+        assert_eq!(status.state(), NodeState::Voting, "{status}");
+    }
+    let mutex = redlock.mutex("orders/42");
+    for _ in 0..200 {
+        let guard = mutex.try_lock().unwrap().unwrap();
+        assert!(mutex.try_lock().unwrap().is_none());
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    }
+    let held = mutex.lock().unwrap();
+    let keys = |server: &Server| server.command(&["KEYS", "*"]).unwrap();
+    let ours = Answer::List(vec![Answer::Text("orders/42".into())]);
+    assert!(servers.iter().filter(|server| keys(server) == ours).count() >= 2);
+    drop(held);
+    redlock.close(5 * SECOND).unwrap();
+    assert!(servers.iter().all(|server| keys(server) == Answer::List(Vec::new())));
+}
+
+#[test]
+fn fenced_locks_and_extensions_work() {
+    let authority = authority();
+    let servers = [authority.server("node")];
+    let redlock = client(&servers, authority.roots());
+    let mutex = redlock.mutex("orders/42").fenced();
+    let mut first = mutex.lock().unwrap();
+    let fence = first.fence();
+    assert_eq!(first.extend(5 * SECOND).unwrap(), ExtendOutcome::Extended);
+    first.unlock().unwrap();
+    assert!(mutex.lock().unwrap().fence() > fence);
+}
+
+#[test]
+fn replies_of_many_threads_reach_their_requests() {
+    let authority = authority();
+    let servers: Vec<Server> = (0..3).map(|_| authority.server("node")).collect();
+    let redlock = client(&servers, authority.roots());
+    redlock.connect(5 * SECOND).unwrap();
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let mutex = redlock.mutex(format!("thread {thread}"));
+            scope.spawn(move || {
+                for _ in 0..100 {
+                    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_waiter_is_woken_by_a_release() {
+    let authority = authority();
+    let servers = [authority.server("node")];
+    let minute = 60 * SECOND;
+    let builder = Redlock::builder().node(servers[0].url()).tls(authority.roots());
+    let client = || builder.clone().retry_delay(minute, minute).node_timeout(SECOND).build().unwrap();
+    let (ours, theirs) = (client(), client());
+    let held = theirs.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
+    let waiting = thread::spawn(move || {
+        let begun = Instant::now();
+        let guard = ours.mutex("orders/42").lock_timeout(20 * SECOND).unwrap();
+        (guard.is_some(), begun.elapsed())
+    });
+    thread::sleep(Duration::from_millis(300));
+    drop(held);
+    let (is_held, waited) = waiting.join().unwrap();
+    assert!(is_held && waited < 10 * SECOND, "{waited:?}");
+}
+
+/// The first handshake is a full one; that of the subscription, and one after the connections were cut, resume.
+#[test]
+fn commands_and_subscriptions_share_sessions() {
+    let authority = authority();
+    for protocol in ["TLSv1.3", "TLSv1.2"] {
+        let plan = authority.plan("node").arguments(&["--tls-auth-clients", "no", "--tls-protocols", protocol]);
+        let server = plan.start().unwrap();
+        let wire = Recorder::before(server.port());
+        let redlock = Redlock::builder().node(wire.url()).tls(authority.roots()).node_timeout(SECOND).build().unwrap();
+        let other = client(std::slice::from_ref(&server), authority.roots());
+        let held = other.mutex("orders/42").ttl(30 * SECOND).lock().unwrap();
+        let mutex = redlock.mutex("orders/42");
+        assert!(mutex.lock_timeout(SECOND).unwrap().is_none(), "subscribes meanwhile");
+        drop(held);
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
+        mutex.lock_timeout(5 * SECOND).unwrap().expect("it connects again").unlock().unwrap();
+        let resumed = wire.resumed();
+        assert!(
+            !resumed[0] && resumed.len() >= 3 && resumed[1..].iter().all(|&resumed| resumed),
+            "{protocol}: {resumed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_client_certificate_lets_in() {
+    let authority = authority();
+    authority.issue("client", Particulars::default());
+    for protocol in ["TLSv1.3", "TLSv1.2"] {
+        let servers = [authority.plan("node").arguments(&["--tls-protocols", protocol]).start().unwrap()];
+        let tls = authority.roots().identity_pem(authority.read("client.crt"), authority.read("client.key"));
+        let redlock = client(&servers, tls);
+        redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
+    }
+}
+
+#[test]
+fn a_name_counts_in_place_of_the_host() {
+    let authority = Authority::new();
+    authority.issue("node", Particulars { names: Some("DNS:redis-1.internal,IP:10.0.0.1"), ..Particulars::default() });
+    let server = authority.server("node");
+    for name in ["redis-1.internal", "10.0.0.1"] {
+        let node = Node::new(server.url()).server_name(name);
+        let builder = Redlock::builder().node(node).tls(Tls::new().roots_pem(authority.read("ca.crt")));
+        builder.node_timeout(SECOND).build().unwrap().mutex("a").lock().unwrap().unlock().unwrap();
+    }
+}

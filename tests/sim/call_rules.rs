@@ -1,0 +1,133 @@
+//! The rule about calls for a lock: each ends in exactly one event, and the end of a wait follows its beginning.
+//!
+//! A call and all its events are on one thread. So what was reported on a thread since its last call returned is about
+//! the call that returns now. The judge sees what the call returned, and compares.
+
+use crate::events::error::{ErrorKind, Result};
+use crate::events::event::GaveUpReason;
+use crate::world::World;
+
+/// How many calls of a client have returned, with a guard and without.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) acquired: u64,
+    pub(crate) others: u64,
+}
+
+/// What was reported of the call of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReportedCall {
+    waiting: u32,
+    attempts_lost: u32,
+    /// How many ends, and the last of them: why, or none for an acquisition.
+    ends: u32,
+    reason: Option<GaveUpReason>,
+    has_waited: bool,
+    attempts: u32,
+}
+
+impl ReportedCall {
+    pub(crate) fn waits(&mut self) {
+        self.waiting += 1;
+    }
+
+    pub(crate) fn lost_attempt(&mut self) {
+        self.attempts_lost += 1;
+    }
+
+    pub(crate) fn ended(&mut self, reason: Option<GaveUpReason>, has_waited: bool, attempts: u32) {
+        self.ends += 1;
+        (self.reason, self.has_waited, self.attempts) = (reason, has_waited, attempts);
+    }
+
+    /// What is wrong with it, for a call that returned with a guard or for one of these reasons.
+    fn fault(&self, expected: Option<&[GaveUpReason]>) -> Option<&'static str> {
+        let is_expected = match (expected, self.reason) {
+            (None, None) => true,
+            (Some(expected), Some(reason)) => expected.contains(&reason),
+            _ => false,
+        };
+        match self {
+            _ if self.ends == 0 => Some("a call returned, and its end was not reported"),
+            _ if self.ends > 1 => Some("the end of a call was reported twice"),
+            _ if !is_expected => Some("a call was reported to end in another way than it did"),
+            _ if self.waiting > 1 => Some("a call was reported to wait twice"),
+            _ if self.has_waited != (self.waiting == 1) => Some("a wait was reported to end that had not begun"),
+            _ if self.attempts != self.attempts_lost + u32::from(self.reason.is_none()) => {
+                Some("a call was reported to end after another number of attempts")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl World {
+    /// A call for a lock has returned.
+    pub(crate) fn reported_call<T>(&mut self, what: &str, result: &Result<Option<T>>) {
+        let client = self.current_client();
+        let ended = &mut self.clients[client].ended;
+        match result {
+            Ok(Some(_)) => ended.acquired += 1,
+            Ok(None) | Err(_) => ended.others += 1,
+        }
+        const TRIED: &[GaveUpReason] = &[GaveUpReason::Held];
+        const WAITED: &[GaveUpReason] = &[GaveUpReason::TimedOut];
+        let call = self.reports.calls.remove(&self.current_task()).unwrap_or_default();
+        if !self.is_observed_now() {
+            return;
+        }
+        let expected: Option<&[GaveUpReason]> = match result {
+            Ok(Some(_)) => None,
+            Ok(None) if what == "try_lock" => Some(TRIED),
+            Ok(None) => Some(WAITED),
+            Err(error) => Some(match error.kind() {
+                ErrorKind::Cancelled => &[GaveUpReason::Cancelled],
+                ErrorKind::Unavailable if error.to_string().contains("too short") => &[GaveUpReason::TooLate],
+                ErrorKind::Unavailable => &[GaveUpReason::Unavailable],
+                _ => &[GaveUpReason::Failed],
+            }),
+        };
+        if call.ends > 0 && call.waiting > 0 {
+            self.saw("a wait whose end is reported");
+        }
+        if call.ends > 0 && call.reason.is_some() && call.attempts == 0 {
+            self.saw("a call that ends without an attempt");
+        }
+        if let Some(fault) = call.fault(expected) {
+            self.violate("accounted for", format!("{fault}: {what}, {call:?}"));
+        }
+    }
+
+    /// What a client has counted, when all its calls have returned and all its releases have ended.
+    pub(crate) fn check_counters(&mut self, client: usize, text: &str) {
+        let sum = |series: &str, label: &str| -> u64 {
+            let lines = text.lines().filter(|line| line.starts_with(series) && line.contains(label));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+        };
+        let Ended { acquired, others } = self.clients[client].ended;
+        let waits = "quorumlock_wait_seconds_count";
+        let counted = [
+            ("acquired", sum(waits, "\"acquired\""), acquired),
+            ("calls", sum(waits, ""), acquired + others),
+            ("waiting", sum("quorumlock_waiting{", ""), 0),
+            ("held", sum("quorumlock_held{", ""), 0),
+            ("holds", sum("quorumlock_hold_seconds_count", ""), acquired),
+            ("releases", sum("quorumlock_releases_total{", ""), acquired),
+            ("attempts won", sum("quorumlock_attempts_total{", "\"won\""), acquired),
+        ];
+        if let Some((what, counted, is)) = counted.into_iter().find(|(_, counted, is)| counted != is) {
+            self.violate("accounted for", format!("client {client} counted {what}: {counted}, and there were {is}"));
+        }
+    }
+
+    /// When all calls have returned, no thread waits.
+    pub(crate) fn look_for_waiters(&mut self) {
+        let open = |client: &usize| self.plan.clients[*client].is_observed && !self.clients[*client].is_gone;
+        let waits = |call: &ReportedCall| call.waiting > 0;
+        let left = self.reports.calls.iter().filter(|(_, call)| waits(call));
+        let waiters = left.filter(|(task, _)| open(&self.client_of(**task))).count();
+        if waiters > 0 {
+            self.violate("accounted for", format!("{waiters} calls were reported to wait, and never to end"));
+        }
+    }
+}
