@@ -97,8 +97,8 @@ impl Mutex {
 
     /// Lets the lock stand for at least this long from when it was taken, however early it is released: for a short job
     /// that several machines start at nearly the same time, by clocks that differ. Default: zero. At most
-    /// [`Builder::max_ttl`](crate::Builder::max_ttl). The nodes count the time by their own clocks, which may run faster
-    /// by [`Builder::drift_factor`](crate::Builder::drift_factor).
+    /// [`Builder::max_ttl`](crate::Builder::max_ttl). The nodes count the time by their own clocks, which may run
+    /// faster by [`Builder::drift_factor`](crate::Builder::drift_factor).
     ///
     /// A release that comes earlier, by [`unlock`](MutexGuard::unlock) or a drop, does not free the lock. It sets the
     /// end of the lock to that time on the nodes, and no watchdog extends it any more.
