@@ -1,8 +1,9 @@
 //! What `rediss://` nodes are trusted by, and what this client shows them.
 
 use crate::os::tls::{Roots, TlsSettings};
-use std::fmt;
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 /// TLS for nodes whose URLs begin with `rediss://`: the roots that their certificates are checked against, and a
 /// certificate of the client's own for servers that require one. Given to [`Builder::tls`](crate::Builder::tls).
@@ -25,14 +26,15 @@ use std::path::PathBuf;
 /// ```
 #[derive(Clone, Default)]
 pub struct Tls {
-    roots: Vec<RootsFrom>,
-    /// A certificate with its chain, and its private key.
-    identity: Option<(Vec<u8>, Vec<u8>)>,
+    roots: Vec<From>,
+    /// The client's, with its chain.
+    certificate: Option<From>,
+    key: Option<From>,
 }
 
-/// Where roots come from.
+/// Where something in PEM comes from.
 #[derive(Clone)]
-enum RootsFrom {
+enum From {
     File(PathBuf),
     Pem(Vec<u8>),
 }
@@ -46,14 +48,14 @@ impl Tls {
     /// Adds roots: certificates in PEM, one or more.
     #[must_use]
     pub fn roots_pem(mut self, pem: impl Into<Vec<u8>>) -> Tls {
-        self.roots.push(RootsFrom::Pem(pem.into()));
+        self.roots.push(From::Pem(pem.into()));
         self
     }
 
     /// Adds the roots of a file, in PEM. It is read when the client is built, and not again.
     #[must_use]
     pub fn roots_file(mut self, path: impl Into<PathBuf>) -> Tls {
-        self.roots.push(RootsFrom::File(path.into()));
+        self.roots.push(From::File(path.into()));
         self
     }
 
@@ -63,8 +65,31 @@ impl Tls {
     /// The key must not be encrypted. Neither appears in any error or `Debug` output.
     #[must_use]
     pub fn identity_pem(mut self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Tls {
-        self.identity = Some((certificate.into(), key.into()));
+        (self.certificate, self.key) = (Some(From::Pem(certificate.into())), Some(From::Pem(key.into())));
         self
+    }
+
+    /// [`identity_pem`](Tls::identity_pem) of two files. They are read when the client is built, and not again.
+    #[must_use]
+    pub fn identity_file(self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
+        self.certificate_file(certificate.into()).key_file(key.into())
+    }
+
+    /// Half of an [`identity_file`](Tls::identity_file).
+    pub(crate) fn certificate_file(mut self, path: PathBuf) -> Tls {
+        self.certificate = Some(From::File(path));
+        self
+    }
+
+    /// The other half of it.
+    pub(crate) fn key_file(mut self, path: PathBuf) -> Tls {
+        self.key = Some(From::File(path));
+        self
+    }
+
+    /// Whether there is a certificate without a key, or a key without a certificate.
+    pub(crate) fn has_half_an_identity(&self) -> bool {
+        self.certificate.is_some() != self.key.is_some()
     }
 
     /// What all connections have in common.
@@ -73,8 +98,12 @@ impl Tls {
     /// Why not, in words.
     pub(crate) fn settings(&self) -> Result<TlsSettings, String> {
         let roots = self.load_roots()?;
-        let identity = self.identity.as_ref().map(|(certificate, key)| (certificate.as_slice(), key.as_slice()));
-        TlsSettings::new(roots, identity).map_err(|error| format!("tls: identity_pem: {error}"))
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some((certificate.read()?, key.read()?)),
+            _ => None,
+        };
+        let identity = identity.as_ref().map(|(certificate, key)| (certificate.as_ref(), key.as_ref()));
+        TlsSettings::new(roots, identity).map_err(|error| format!("tls: identity: {error}"))
     }
 
     fn load_roots(&self) -> Result<Roots, String> {
@@ -84,14 +113,25 @@ impl Tls {
         let mut roots = Roots::new();
         for from in &self.roots {
             match from {
-                RootsFrom::File(path) => {
-                    roots.add_file(path).map_err(|error| format!("tls: roots_file {}: {error}", path.display()))?;
-                }
-                RootsFrom::Pem(pem) => roots.add_pem(pem).map_err(|error| format!("tls: roots_pem: {error}"))?,
+                From::File(path) => roots.add_pem(&from.read()?).map_err(|error| in_file(path, error))?,
+                From::Pem(pem) => roots.add_pem(pem).map_err(|error| format!("tls: roots_pem: {error}"))?,
             }
         }
         Ok(roots)
     }
+}
+
+impl From {
+    fn read(&self) -> Result<Cow<'_, [u8]>, String> {
+        match self {
+            From::File(path) => Ok(fs::read(path).map_err(|error| in_file(path, error))?.into()),
+            From::Pem(pem) => Ok(pem.into()),
+        }
+    }
+}
+
+fn in_file(path: &Path, error: impl fmt::Display) -> String {
+    format!("tls: {}: {error}", path.display())
 }
 
 #[cfg(feature = "tls-native-roots")]
@@ -101,14 +141,14 @@ fn native_roots() -> Result<Roots, String> {
 
 #[cfg(not(feature = "tls-native-roots"))]
 fn native_roots() -> Result<Roots, String> {
-    Err("rediss:// needs root certificates: name them by Builder::tls, as Tls::new().roots_file(path), or use those of \
-         the system by the feature tls-native-roots"
+    Err("rediss:// needs root certificates: name a file of them by Tls::roots_file or the variable CACERT, or use \
+         those of the system by the feature tls-native-roots"
         .into())
 }
 
 /// Shows no certificate and no key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("roots", &self.roots.len()).field("identity", &self.identity.is_some()).finish()
+        f.debug_struct("Tls").field("roots", &self.roots.len()).field("identity", &self.certificate.is_some()).finish()
     }
 }

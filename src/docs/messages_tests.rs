@@ -76,7 +76,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         certificate(CertificateError::Version1, "Issue one with `-extfile`: [page about TLS]"),
         certificate(CertificateError::Other, "Check it by `openssl verify` and `openssl x509 -text`"),
         (fault(Handshake, Cause::NotTls), "Name the port of TLS (`tls-port`), or write `redis://`"),
-        tls(TlsError::ClientCertificateRequired, "Give one by `Tls::identity_pem`, or set `tls-auth-clients no`"),
+        tls(TlsError::ClientCertificateRequired, "Give one by `Tls::identity_file`, or set `tls-auth-clients no`"),
         tls(TlsError::Alert(48), "Let the server trust the issuer of the client certificate: `tls-ca-cert-file`"),
         tls(TlsError::Alert(45), "Issue a new client certificate"),
         tls(TlsError::Alert(40), "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`"),

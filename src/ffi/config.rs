@@ -23,18 +23,11 @@ pub(super) struct Settings {
     builder: Builder,
     /// Apart from the builder, so that more can be said of the last one.
     pub(super) nodes: Vec<Node>,
-    #[cfg(feature = "tls")]
-    pub(super) tls: crate::Tls,
 }
 
 impl Settings {
     fn of(builder: Builder) -> Settings {
-        Settings {
-            builder,
-            nodes: Vec::new(),
-            #[cfg(feature = "tls")]
-            tls: crate::Tls::new(),
-        }
+        Settings { builder, nodes: Vec::new() }
     }
 }
 
@@ -58,10 +51,7 @@ impl RestartPolicyNumber {
 impl ConfigHandle {
     pub(super) fn builder(&self) -> Result<Builder> {
         let settings = self.0.lock()?.clone();
-        let builder = settings.builder.nodes(settings.nodes);
-        #[cfg(feature = "tls")]
-        let builder = builder.tls(settings.tls);
-        Ok(builder)
+        Ok(settings.builder.nodes(settings.nodes))
     }
 
     /// Changes settings, or gives the reason why not.

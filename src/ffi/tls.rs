@@ -6,6 +6,8 @@ use super::config::ConfigHandle;
 use super::failure::{Failure, Result};
 use super::handle::Borrowed;
 use super::text::Bytes;
+#[cfg(feature = "tls")]
+use crate::Tls;
 
 /// One setting.
 #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "read with TLS alone"))]
@@ -19,21 +21,18 @@ enum Setting<'t> {
 
 #[cfg(feature = "tls")]
 fn apply(config: &ConfigHandle, setting: Setting<'_>) -> Result<Code> {
-    config.try_change(|settings| {
-        let tls = settings.tls.clone();
-        settings.tls = match setting {
-            Setting::Identity(certificate, key) => tls.identity_pem(certificate, key),
-            Setting::RootsFile(path) => tls.roots_file(path),
-            Setting::RootsPem(pem) => tls.roots_pem(pem),
-            Setting::ServerName(name) => {
-                let no_node = || Failure::new(Code::InvalidArgument, "no node was added before its server name");
-                let node = settings.nodes.pop().ok_or_else(no_node)?;
-                settings.nodes.push(node.server_name(name));
-                tls
-            }
-        };
-        Ok(())
-    })
+    let change = |change: &dyn Fn(Tls) -> Tls| config.change(|builder| builder.change_tls(change));
+    match setting {
+        Setting::Identity(certificate, key) => change(&|tls| tls.identity_pem(certificate, key)),
+        Setting::RootsFile(path) => change(&|tls| tls.roots_file(path)),
+        Setting::RootsPem(pem) => change(&|tls| tls.roots_pem(pem)),
+        Setting::ServerName(name) => config.try_change(|settings| {
+            let no_node = || Failure::new(Code::InvalidArgument, "no node was added before its server name");
+            let node = settings.nodes.pop().ok_or_else(no_node)?;
+            settings.nodes.push(node.server_name(name));
+            Ok(())
+        }),
+    }
 }
 
 #[cfg(not(feature = "tls"))]

@@ -18,7 +18,6 @@ use rustls::{AlertDescription, ClientConfig, InvalidMessage, RootCertStore, Sign
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,14 +47,6 @@ impl Roots {
             self.0.add(certificate).map_err(|_| "a certificate is malformed")?;
         }
         Ok(())
-    }
-
-    /// Adds the certificates of a file in PEM.
-    ///
-    /// # Errors
-    /// It cannot be read, or what it holds cannot be used.
-    pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), Unusable> {
-        self.add_pem(&std::fs::read(path).map_err(|error| error.to_string())?)
     }
 
     /// The system's roots.

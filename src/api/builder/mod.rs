@@ -351,6 +351,13 @@ impl Builder {
         self
     }
 
+    /// Says more of what is set by [`tls`](Builder::tls).
+    #[cfg(feature = "tls")]
+    pub(crate) fn change_tls(mut self, change: impl FnOnce(crate::Tls) -> crate::Tls) -> Builder {
+        self.tls = change(std::mem::take(&mut self.tls));
+        self
+    }
+
     /// Counts what the client does, for a metrics server: see [`metrics`](crate::metrics). Default: nothing is counted.
     /// Replaces earlier counters. An observer of events need not be added for it.
     #[must_use]

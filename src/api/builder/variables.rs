@@ -17,12 +17,18 @@ const TRUTH: &str = "must be true or false";
 
 /// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an error in it names
 /// the node.
-const VARIABLES: [(&str, &str, Setter); 13] = [
+const VARIABLES: &[(&str, &str, Setter)] = &[
+    #[cfg(feature = "tls")]
+    ("CACERT", "", |builder, value| Some(builder.change_tls(|tls| tls.roots_file(value)))),
+    #[cfg(feature = "tls")]
+    ("CERT", "", |builder, value| Some(builder.change_tls(|tls| tls.certificate_file(value.into())))),
     ("DRIFT_FACTOR", "must be a number, such as 0.01", |builder, value| {
         Some(builder.drift_factor(value.parse().ok()?))
     }),
     ("DURABLE", TRUTH, |builder, value| Some(builder.durable(truth(value)?))),
     ("FENCE_RETENTION", DURATION, |builder, value| Some(builder.fence_retention(duration(value)?))),
+    #[cfg(feature = "tls")]
+    ("KEY", "", |builder, value| Some(builder.change_tls(|tls| tls.key_file(value.into())))),
     ("LABEL", "must be 1 to 64 visible ASCII characters", |builder, value| {
         let builder = builder.label(value);
         builder.checked_label().is_ok().then_some(builder)
@@ -50,9 +56,12 @@ impl Builder {
     /// | Variable behind the prefix | Value | Setting |
     /// |---|---|---|
     /// | `NODES` | URLs, separated by commas or blanks; a comma in a password is written `%2C`. Needed | [`nodes`](Builder::nodes) |
+    /// | `CACERT` | a file of certificates in PEM | [`Tls::roots_file`](crate::Tls::roots_file), with the feature `tls` |
+    /// | `CERT` | a file with a certificate in PEM | [`Tls::identity_file`](crate::Tls::identity_file), with the feature `tls` |
     /// | `DRIFT_FACTOR` | `0.01` | [`drift_factor`](Builder::drift_factor) |
     /// | `DURABLE` | `true` or `false` | [`durable`](Builder::durable) |
     /// | `FENCE_RETENTION` | `24h` | [`fence_retention`](Builder::fence_retention) |
+    /// | `KEY` | a file with the private key of `CERT` | [`Tls::identity_file`](crate::Tls::identity_file), with the feature `tls` |
     /// | `LABEL` | `billing@host7/4711` | [`label`](Builder::label) |
     /// | `MAX_TTL` | `60s` | [`max_ttl`](Builder::max_ttl) |
     /// | `NODE_TIMEOUT` | `100ms` | [`node_timeout`](Builder::node_timeout) |
@@ -119,6 +128,10 @@ impl Builder {
                 None => nodes = Some(value.to_owned()),
             }
         }
+        #[cfg(feature = "tls")]
+        if builder.tls.has_half_an_identity() {
+            return Err(config(format!("{prefix}CERT and {prefix}KEY are set together or not at all")));
+        }
         let refused = |error: Error| config(format!("{prefix}NODES: {error}"));
         let nodes =
             nodes.ok_or_else(|| config(format!("{prefix}NODES is not set: it names the nodes by their URLs")))?;
@@ -177,6 +190,15 @@ fn restart_policy(text: &str) -> Option<RestartPolicy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn half_a_client_certificate_is_refused() {
+        for name in ["Q_CERT", "Q_KEY"] {
+            let message = refusal(&[("Q_NODES", "rediss://a"), (name, "hunter2.pem")]);
+            assert_eq!(message, "Q_CERT and Q_KEY are set together or not at all");
+        }
+    }
 
     fn refusal(variables: &[(&str, &str)]) -> String {
         Builder::from_variables("Q_", variables.iter().copied()).unwrap_err().to_string()

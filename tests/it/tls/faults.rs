@@ -106,13 +106,13 @@ fn settings_that_cannot_be_used_are_refused_by_name() {
         (Tls::new().roots_pem(key.clone()), "tls: roots_pem: no certificate in PEM"),
         (Tls::new().roots_pem(damaged), "tls: roots_pem: a certificate is malformed"),
         (Tls::new().roots_pem(damaged.replace("=", "!")), "tls: roots_pem: malformed PEM"),
-        (Tls::new().roots_file("/absent/ca.crt"), "tls: roots_file /absent/ca.crt: No such file"),
+        (Tls::new().roots_file("/absent/ca.crt"), "tls: /absent/ca.crt: No such file"),
         (
             roots().identity_pem(certificate.clone(), other),
-            "identity_pem: the private key is not that of the certificate",
+            "tls: identity: the private key is not that of the certificate",
         ),
-        (roots().identity_pem(certificate.clone(), ""), "identity_pem: no private key in PEM"),
-        (roots().identity_pem("", key), "identity_pem: no certificate in PEM"),
+        (roots().identity_pem(certificate.clone(), ""), "tls: identity: no private key in PEM"),
+        (roots().identity_pem("", key), "tls: identity: no certificate in PEM"),
     ] {
         let shown = format!("{tls:?}");
         let error = Redlock::builder().node("rediss://127.0.0.1").tls(tls).build().unwrap_err();

@@ -3,7 +3,7 @@
 use super::certificates::{Authority, Particulars};
 use super::wire::Recorder;
 use crate::support::server::{Answer, Server};
-use quorumlock::{ExtendOutcome, Node, NodeState, Redlock, ReleaseOutcome, Tls};
+use quorumlock::{Builder, ErrorKind, ExtendOutcome, Node, NodeState, Redlock, ReleaseOutcome, Tls};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -126,6 +126,31 @@ fn a_client_certificate_lets_in() {
         let tls = authority.roots().identity_pem(authority.read("client.crt"), authority.read("client.key"));
         let redlock = client(&servers, tls);
         redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
+    }
+}
+
+#[test]
+fn variables_name_files_of_certificates() {
+    let authority = authority();
+    authority.issue("client", Particulars::default());
+    let server = authority.plan("node").start().unwrap();
+    let file = |name: &str| authority.path(name).display().to_string();
+    let built = |ca: &str, certificate: &str, key: &str| {
+        let files = [("Q_CACERT", file(ca)), ("Q_CERT", file(certificate)), ("Q_KEY", file(key))];
+        Builder::from_variables("Q_", files.into_iter().chain([("Q_NODES", server.url())])).unwrap().build()
+    };
+    let redlock = built("ca.crt", "client.crt", "client.key").unwrap();
+    assert!(redlock.connect(5 * SECOND).is_ok());
+    redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
+    for (files, words) in [
+        (("absent.crt", "client.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
+        (("ca.crt", "absent.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
+        (("ca.crt", "client.crt", "absent.key"), format!("tls: {}: No such file", file("absent.key"))),
+        (("client.key", "client.crt", "client.key"), format!("tls: {}: no certificate in PEM", file("client.key"))),
+        (("ca.crt", "client.crt", "node.key"), "tls: identity: the private key is not that of the".to_owned()),
+    ] {
+        let error = built(files.0, files.1, files.2).unwrap_err();
+        assert!(error.kind() == ErrorKind::Config && error.to_string().starts_with(&words), "{error}");
     }
 }
 
