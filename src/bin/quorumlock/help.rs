@@ -25,7 +25,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
   --ttl D              time to live, extended while COMMAND runs (30s)
   --no-extend          do not extend; the lock ends with its time to live
   --grace D            time between SIGTERM and SIGKILL when the lock is lost (5s, or a sixth of the ttl)
-  --at-least D         leave the lock taken until D has passed, also if COMMAND ends before
+  --at-least D         keep the lock for D from when it was taken, also if COMMAND ends before; the ttl is no shorter
   --fenced             give COMMAND a number that grows, as QUORUMLOCK_FENCE
   -E, --held-exit-code CODE
                        exit code when the lock is held or the time is up (75)

@@ -30,16 +30,27 @@ pub(super) enum Acquired {
 }
 
 /// The locks under which the command runs.
+///
+/// A command that has run ends them by [`release`](super::release::release), and then they stand for `--at-least`. A
+/// drop releases what is left at once: no command has run, and another machine may begin.
 pub(super) struct Held {
     pub(super) guards: Vec<MutexGuard>,
-    /// When the last of them was taken.
-    pub(super) since: Instant,
+    redlock: Redlock,
 }
 
 impl Held {
     /// For how long all of them may still be relied on.
     pub(super) fn remaining(&self) -> Duration {
         self.guards.iter().map(MutexGuard::remaining).min().unwrap_or_default()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for guard in self.guards.drain(..).rev() {
+            // A guard that is attached stands for no time. A lease that has ended needs no release.
+            drop(self.redlock.attach(guard.detach()).map(MutexGuard::unlock));
+        }
     }
 }
 
@@ -57,7 +68,7 @@ pub(super) fn acquire(
     let watchdog = Watchdog::new().notify_before(grace);
     let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
     let mutex = |name: &String| {
-        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone());
+        let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).at_least(options.at_least);
         if options.is_fenced { mutex.fenced().into() } else { mutex }
     };
     let mutexes: Vec<Mutex> = options.names.iter().map(mutex).collect();
@@ -66,7 +77,8 @@ pub(super) fn acquire(
     let (taken, stopped) = thread::scope(|scope| {
         let watch = || watch(signals, &over, &cancel, options);
         let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
-        let taken = watcher.is_ok().then(|| take(&mutexes, options, deployment, &cancel));
+        let held = Held { guards: Vec::with_capacity(mutexes.len()), redlock: redlock.clone() };
+        let taken = watcher.is_ok().then(|| take(held, &mutexes, options, deployment, &cancel));
         drop(running);
         (taken, watcher.map(|watcher| watcher.join().ok().flatten()))
     });
@@ -88,6 +100,7 @@ pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
 }
 
 fn take(
+    mut held: Held,
     mutexes: &[Mutex],
     options: &Options,
     deployment: &Deployment,
@@ -101,14 +114,13 @@ fn take(
         Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::forever, Wait::deadline),
     };
     let wait = wait.cancelled_by(cancel);
-    let mut guards = Vec::with_capacity(mutexes.len());
     for mutex in mutexes {
         let guard = match patience {
             Patience::None => attempt(mutex, options.is_fenced, deployment, cancel),
             _ => mutex.lock_with(&wait),
         };
         match guard {
-            Ok(Some(guard)) => guards.push(guard),
+            Ok(Some(guard)) => held.guards.push(guard),
             Ok(None) => return Ok(Acquired::HeldElsewhere(mutex.resource().to_owned())),
             // The watcher knows the signal.
             Err(error) if error.kind() == ErrorKind::Cancelled => {
@@ -117,7 +129,7 @@ fn take(
             Err(error) => return Err(error),
         }
     }
-    Ok(Acquired::All(Held { guards, since: Instant::now() }))
+    Ok(Acquired::All(held))
 }
 
 /// Attempts to take a lock without waiting for a holder. Of programs that try at the same moment, it can be that none

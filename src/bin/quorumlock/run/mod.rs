@@ -27,7 +27,7 @@ use events::{Events, boot_time};
 use group::{Group, Launch};
 use options::Options;
 use quorumlock::MutexGuard;
-use release::{release, undo};
+use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
@@ -75,12 +75,10 @@ fn under_lock(
     let looked = boot_time();
     if let Some(signal) = arrived(signals) {
         group.abandon();
-        undo(options, held);
         return Ok(Exit::signal(signal as i32));
     }
     if is_readable(&loss) || held.remaining().is_zero() {
         group.abandon();
-        undo(options, held);
         options.say("the lock was lost before the command was started");
         return Ok(Exit::LOST);
     }

@@ -33,7 +33,7 @@ pub(super) struct Options {
     pub(super) patience: Patience,
     ttl: Option<Duration>,
     grace: Option<Duration>,
-    /// How long each lock stays taken at least, counted from when all were.
+    /// How long each lock stands at least, from when it was taken.
     pub(super) at_least: Duration,
     pub(super) is_extended: bool,
     pub(super) is_fenced: bool,
@@ -137,9 +137,10 @@ impl Options {
         Ok(())
     }
 
-    /// The time to live, and how long before its end the command is asked to stop.
+    /// The time to live, and how long before its end the command is asked to stop. A lock whose release reaches no node
+    /// stands for its time to live, so that is no shorter than `--at-least`.
     pub(super) fn times(&self, settings: &settings::Settings) -> (Duration, Duration) {
-        let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL));
+        let ttl = self.ttl.unwrap_or_else(|| settings.duration("TTL", TTL)).max(self.at_least);
         (ttl, self.grace.unwrap_or(GRACE.min(ttl / GRACE_PART)))
     }
 }
