@@ -156,6 +156,9 @@ pub use algorithm::protocol_error::ProtocolError;
 pub use algorithm::quarantine::RestartPolicy;
 pub use algorithm::tls_error::{CertificateError, TlsError};
 pub use api::builder::Builder;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub use api::builder::targets::{NodeStream, NodeTarget};
 #[doc(hidden)]
 pub use api::builder::variables::{duration, node_urls};
 pub use api::fence_checker::{FenceChecker, StaleFence};

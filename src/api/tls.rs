@@ -30,6 +30,8 @@ pub struct Tls {
     /// The client's, with its chain.
     certificate: Option<From>,
     key: Option<From>,
+    /// What the certificates of nodes must be for, if neither the hosts of their URLs nor what a node says.
+    server_name: Option<String>,
 }
 
 /// Where something in PEM comes from.
@@ -85,6 +87,17 @@ impl Tls {
     pub(crate) fn key_file(mut self, path: PathBuf) -> Tls {
         self.key = Some(From::File(path));
         self
+    }
+
+    /// What [`Node::server_name`](crate::Node::server_name) is where a node has none.
+    pub(crate) fn default_server_name(mut self, name: String) -> Tls {
+        self.server_name = Some(name);
+        self
+    }
+
+    /// See [`default_server_name`](Tls::default_server_name).
+    pub(crate) fn server_name(&self) -> Option<&String> {
+        self.server_name.as_ref()
     }
 
     /// Whether there is a certificate without a key, or a key without a certificate.

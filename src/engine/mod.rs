@@ -54,7 +54,7 @@ pub(crate) mod driver;
 pub(crate) mod interrupt;
 pub(crate) mod listener;
 pub(crate) mod local_queue;
-mod node_connection;
+pub(crate) mod node_connection;
 pub(crate) mod nodes;
 pub(crate) mod rounds;
 mod socket_state;

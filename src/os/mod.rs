@@ -5,6 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `blocking` | a connection that blocks, for the command line; with the feature `cli` |
 //! | [`channel`] | a sleep that several channels can end |
 //! | [`clock`] | the lease clock, the steady clock, the wall clock |
 //! | [`entropy`] | owner tokens and jitter |
@@ -20,6 +21,8 @@
 //! | [`waker`] | ending a poll from another thread |
 //! | [`watch`] | the list that is polled, and what was found |
 
+#[cfg(feature = "cli")]
+pub(crate) mod blocking;
 pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod entropy;

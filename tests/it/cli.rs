@@ -12,3 +12,5 @@ mod manual;
 mod passwords;
 mod signals;
 mod stale_writers;
+#[cfg(feature = "tls")]
+mod tls;

@@ -2,7 +2,7 @@
 //!
 //! Certificates are issued by openssl, each test's by a CA of its own ([`certificates`]).
 
-mod certificates;
+pub(crate) mod certificates;
 mod faults;
 mod locks;
 mod page;

@@ -2,6 +2,8 @@
 
 mod checks;
 mod label;
+#[cfg(feature = "cli")]
+pub(crate) mod targets;
 mod transports;
 pub(crate) mod variables;
 

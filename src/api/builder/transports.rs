@@ -33,7 +33,8 @@ impl Builder {
                 Some(settings) => settings,
                 None => settings.insert(self.tls.settings().map_err(config)?),
             };
-            let target = settings.target(node.server_name.as_ref().unwrap_or(host));
+            let name = node.server_name.as_ref().or(self.tls.server_name()).unwrap_or(host);
+            let target = settings.target(name);
             let target = target.map_err(|error| config(format!("node {index}: {error}")))?;
             transports.push(TransportConfig::Tls(Arc::new(target)));
         }

@@ -44,6 +44,8 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
         let (shortest, longest) = value.split_once(',')?;
         Some(builder.retry_delay(duration(shortest.trim())?, duration(longest.trim())?))
     }),
+    #[cfg(feature = "tls")]
+    ("SNI", "", |builder, value| Some(builder.change_tls(|tls| tls.default_server_name(value.to_owned())))),
     ("SPIN", "must be a duration, such as 100us", |builder, value| Some(builder.spin(duration(value)?))),
     ("TTL", DURATION, |builder, value| Some(builder.ttl(duration(value)?))),
     ("UNAVAILABLE_AFTER", DURATION, |builder, value| Some(builder.unavailable_after(duration(value)?))),
@@ -69,6 +71,7 @@ impl Builder {
     /// | `RELEASE_NOTIFICATIONS` | `true` or `false` | [`release_notifications`](Builder::release_notifications) |
     /// | `RESTART_POLICY` | `observed`, `strict` or `off` | [`restart_policy`](Builder::restart_policy) |
     /// | `RETRY_DELAY` | `2ms,250ms` | [`retry_delay`](Builder::retry_delay) |
+    /// | `SNI` | a host name or IP address | [`Node::server_name`](crate::Node::server_name) of every `rediss://` node, with the feature `tls` |
     /// | `SPIN` | `100us` | [`spin`](Builder::spin) |
     /// | `TTL` | `10s` | [`ttl`](Builder::ttl) |
     /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |

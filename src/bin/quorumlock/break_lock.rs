@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::connection::{Connection, Trouble, Value};
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, open};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
@@ -121,10 +121,10 @@ fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
     let key = format!("{}{name}", deployment.settings.prefix());
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
     let seen: Vec<Option<&Sighting>> = survey.sightings(name).map(|seen| seen.ok().flatten()).collect();
-    let nodes = deployment.each(|node, _| match seen.get(node).copied().flatten() {
+    let nodes = deployment.each(|node, target| match seen.get(node).copied().flatten() {
         None => Ok(None),
         Some(sighting) => {
-            let mut connection = deployment.open(node)?;
+            let mut connection = open(target)?;
             release(&mut connection, &key, sighting, &retention).map(Some)
         }
     });

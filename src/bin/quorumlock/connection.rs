@@ -3,13 +3,11 @@
 //! No text of a server is shown: it is the server's to choose, and may repeat what it was sent. Errors are classified
 //! by the library.
 
+use quorumlock::algorithm::fault::Fault;
 use quorumlock::protocol::error_reply;
 use quorumlock::protocol::resp::{self, Decoder, Reply};
-use quorumlock::{Address, Cause, Endpoint};
+use quorumlock::{Cause, NodeStream, NodeTarget, Phase};
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Deepest array in an array.
@@ -61,6 +59,7 @@ pub(crate) struct Trouble {
 pub(crate) enum Step {
     Resolve,
     Connect,
+    Tls,
     LogIn,
     Ask,
 }
@@ -83,23 +82,17 @@ impl Value {
 
 /// An open connection, logged in.
 pub(crate) struct Connection {
-    stream: Stream,
+    stream: NodeStream,
     buffer: Vec<u8>,
     timeout: Duration,
 }
 
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
 impl Connection {
     /// Connects and logs in.
-    pub(crate) fn open(endpoint: &Endpoint, timeout: Duration) -> Result<Connection, Trouble> {
-        let stream = Stream::connect(endpoint.address(), timeout)?;
-        stream.set_timeout(timeout).map_err(|error| Trouble::of(Step::Connect, &error))?;
+    pub(crate) fn open(target: &NodeTarget, timeout: Duration) -> Result<Connection, Trouble> {
+        let stream = target.connect(timeout).map_err(Trouble::from)?;
         let mut connection = Connection { stream, buffer: Vec::new(), timeout };
-        let handshake = endpoint.handshake();
+        let handshake = target.endpoint().handshake();
         if let Some(password) = &handshake.password {
             let user = handshake.user.iter().map(String::as_bytes);
             let words: Vec<&[u8]> = [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
@@ -112,14 +105,13 @@ impl Connection {
     }
 
     fn log_in(&mut self, words: &[&[u8]], cause: Cause) -> Result<(), Trouble> {
-        match self.ask(words) {
-            Ok(Value::Error(refusal)) => {
+        match self.ask(words)? {
+            Value::Error(refusal) => {
                 let known = matches!(refusal.cause, Cause::Loading | Cause::NoPermission | Cause::TooManyClients);
                 let cause = if known { refusal.cause } else { cause };
                 Err(Trouble { step: Step::LogIn, what: cause.to_string() })
             }
-            Ok(_) => Ok(()),
-            Err(trouble) => Err(Trouble { step: Step::LogIn, ..trouble }),
+            _ => Ok(()),
         }
     }
 
@@ -139,7 +131,7 @@ impl Connection {
 
     /// Sends what is encoded already.
     pub(crate) fn send(&mut self, flight: &[u8]) -> Result<(), Trouble> {
-        self.stream.write_all(flight).map_err(|error| self.trouble(&error))
+        self.stream.write_all(flight).map_err(|cause| self.trouble(cause))
     }
 
     /// The next reply. It may take as long as the node has to answer.
@@ -152,29 +144,24 @@ impl Connection {
                 return Ok(value);
             }
             if self.buffer.len() > LONGEST_REPLY || Instant::now() > deadline {
-                return Err(self.trouble(&io::ErrorKind::TimedOut.into()));
+                return Err(self.trouble(Cause::TimedOut));
             }
             let begin = self.buffer.len();
             self.buffer.resize(begin + CHUNK, 0);
             let read = self.stream.read(&mut self.buffer[begin..]);
             self.buffer.truncate(begin + read.as_ref().copied().unwrap_or_default());
-            match read {
-                Ok(0) => return Err(Trouble::new(Step::Ask, "connection closed")),
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(self.trouble(&error));
-                }
-                _ => {}
+            if read.map_err(|cause| self.trouble(cause))? == 0 {
+                return Err(self.trouble(Cause::Closed));
             }
         }
     }
 
-    fn trouble(&self, error: &io::Error) -> Trouble {
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Trouble::new(Step::Ask, &format!("no reply within {}", quorumlock::Human(self.timeout)))
-            }
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Trouble::new(Step::Ask, "connection closed"),
-            _ => Trouble::of(Step::Ask, error),
+    fn trouble(&self, cause: Cause) -> Trouble {
+        match cause {
+            Cause::TimedOut => Trouble::new(Step::Ask, &format!("no reply within {}", quorumlock::Human(self.timeout))),
+            // After its handshake is over, a server of TLS 1.3 may say that it does not accept the client.
+            Cause::Tls(_) => Trouble::new(Step::Tls, &cause.to_string()),
+            _ => Trouble::new(Step::Ask, &cause.to_string()),
         }
     }
 }
@@ -192,14 +179,17 @@ impl Trouble {
     pub(crate) fn unexpected(command: &str) -> Trouble {
         Trouble { step: Step::Ask, what: format!("{command}: an unexpected reply") }
     }
+}
 
-    fn of(step: Step, error: &io::Error) -> Trouble {
-        let what = match error.kind() {
-            io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "no connection in time".to_owned(),
-            _ => error.to_string(),
-        };
-        Trouble { step, what }
+/// What a connection that could not be made has come to.
+impl From<Fault> for Trouble {
+    fn from(Fault { phase, cause, .. }: Fault) -> Trouble {
+        match (phase, cause) {
+            (Phase::Resolve, _) => Trouble::new(Step::Resolve, "not found"),
+            (Phase::Handshake, _) => Trouble::new(Step::Tls, &cause.to_string()),
+            (_, Cause::TimedOut) => Trouble::new(Step::Connect, "no connection in time"),
+            _ => Trouble::new(Step::Connect, &cause.to_string()),
+        }
     }
 }
 
@@ -207,53 +197,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.step {
             Step::Resolve => write!(f, "host name: {}", self.what),
-            Step::Connect | Step::LogIn | Step::Ask => f.write_str(&self.what),
-        }
-    }
-}
-
-impl Stream {
-    fn connect(address: &Address, timeout: Duration) -> Result<Stream, Trouble> {
-        let connected = |error: io::Error| Trouble::of(Step::Connect, &error);
-        match address {
-            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix).map_err(connected),
-            Address::Tcp(host, port) => {
-                let resolved = (host.as_str(), *port).to_socket_addrs();
-                let addresses = resolved.map_err(|_| Trouble::new(Step::Resolve, "not found"))?;
-                let mut last = Trouble::new(Step::Resolve, "not found");
-                for address in addresses {
-                    match TcpStream::connect_timeout(&address, timeout) {
-                        Ok(stream) => {
-                            stream.set_nodelay(true).map_err(connected)?;
-                            return Ok(Stream::Tcp(stream));
-                        }
-                        Err(error) => last = connected(error),
-                    }
-                }
-                Err(last)
-            }
-        }
-    }
-
-    fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let timeout = Some(timeout);
-        match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
-            Stream::Unix(stream) => stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)),
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Stream::Tcp(stream) => stream.write_all(bytes),
-            Stream::Unix(stream) => stream.write_all(bytes),
+            Step::Connect | Step::Tls | Step::LogIn | Step::Ask => f.write_str(&self.what),
         }
     }
 }

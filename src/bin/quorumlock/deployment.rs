@@ -1,9 +1,9 @@
 //! The nodes of one deployment, each asked on a thread of its own.
 
-use crate::connection::{Connection, Step, Trouble};
+use crate::connection::{Connection, Trouble};
 use crate::exit::Failure;
 use crate::settings::Settings;
-use quorumlock::Endpoint;
+use quorumlock::NodeTarget;
 use std::thread;
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// All nodes, in the order in which they are named.
 pub(crate) struct Deployment {
     pub(crate) settings: Settings,
-    pub(crate) endpoints: Vec<Endpoint>,
+    targets: Vec<NodeTarget>,
 }
 
 impl Deployment {
     pub(crate) fn new(settings: Settings) -> Result<Deployment, Failure> {
-        Ok(Deployment { endpoints: settings.endpoints()?, settings })
+        Ok(Deployment { targets: settings.targets()?, settings })
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {
-        self.endpoints.iter().map(ToString::to_string).collect()
+        self.targets.iter().map(|target| target.endpoint().to_string()).collect()
     }
 
     /// How many nodes are a majority.
     pub(crate) fn quorum(&self) -> usize {
-        self.endpoints.len() / 2 + 1
+        self.targets.len() / 2 + 1
     }
 
     /// Asks all nodes at once. A node that cannot be asked keeps none of the others waiting.
@@ -36,29 +36,22 @@ impl Deployment {
         &self,
         ask: impl Fn(&mut Connection) -> Result<T, Trouble> + Sync,
     ) -> Vec<Result<T, Trouble>> {
-        self.each(|node, _| ask(&mut self.open(node)?))
-    }
-
-    /// Connects to the node with this number. Not over TLS: the password of such a node must not go out without it.
-    pub(crate) fn open(&self, node: usize) -> Result<Connection, Trouble> {
-        match self.settings.urls().nth(node) {
-            Some(url) if is_tls(url) => Err(Trouble::new(Step::Connect, "this command does not ask nodes over TLS")),
-            _ => Connection::open(&self.endpoints[node], TIMEOUT),
-        }
+        self.each(|_, target| ask(&mut open(target)?))
     }
 
     /// Does something for each node, with its number, all at once.
-    pub(crate) fn each<T: Send>(&self, work: impl Fn(usize, &Endpoint) -> T + Sync) -> Vec<T> {
+    pub(crate) fn each<T: Send>(&self, work: impl Fn(usize, &NodeTarget) -> T + Sync) -> Vec<T> {
         let work = &work;
         thread::scope(|scope| {
-            let spawn = |(node, endpoint)| scope.spawn(move || work(node, endpoint));
-            let threads: Vec<_> = self.endpoints.iter().enumerate().map(spawn).collect();
+            let spawn = |(node, target)| scope.spawn(move || work(node, target));
+            let threads: Vec<_> = self.targets.iter().enumerate().map(spawn).collect();
             let join = |panicked| std::panic::resume_unwind(panicked);
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(join)).collect()
         })
     }
 }
 
-fn is_tls(url: &str) -> bool {
-    ["rediss://", "valkeys://"].iter().any(|scheme| url.starts_with(scheme))
+/// Connects to a node and logs in.
+pub(crate) fn open(target: &NodeTarget) -> Result<Connection, Trouble> {
+    Connection::open(target, TIMEOUT)
 }

@@ -113,6 +113,11 @@ pub(crate) const TOPICS: [Topic; 9] = [
 pub(crate) const NODE_OPTIONS: &str =
     "  --nodes URLS         the nodes, separated by commas; without it, QUORUMLOCK_NODES
   --config FILE        a file of QUORUMLOCK_ variables, each in a line NAME=value
+  --tls                reach every node by TLS, as a URL with rediss:// says of one
+  --cacert FILE        roots that the certificates of nodes are checked against, in PEM
+  --cert FILE          certificate of this program, for nodes that require one, in PEM
+  --key FILE           private key of that certificate, in PEM
+  --sni NAME           the name that certificates of nodes must be for (the host in the URL)
   --label TEXT         what this program calls itself in the keys of its locks
   --prefix TEXT        stands before the names of locks in their keys
   --node-timeout D     how long a node has to answer (100ms)

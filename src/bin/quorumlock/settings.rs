@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Word};
 use crate::exit::{Exit, Failure};
-use quorumlock::{Builder, Endpoint};
+use quorumlock::{Builder, Endpoint, NodeTarget};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -31,10 +31,15 @@ const OPTIONS: [(&str, &str); 9] = [
     ("--unavailable-after", "UNAVAILABLE_AFTER"),
 ];
 
+/// Options about TLS, as redis-cli names them, and the variable that each is.
+const TLS_OPTIONS: [(&str, &str); 4] = [("--cacert", "CACERT"), ("--cert", "CERT"), ("--key", "KEY"), ("--sni", "SNI")];
+
 /// The options about nodes and settings, as they are read.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     config: Option<PathBuf>,
+    /// Whether nodes are reached by TLS whatever their URLs say.
+    has_tls: bool,
     variables: BTreeMap<String, OsString>,
 }
 
@@ -47,8 +52,12 @@ impl Options {
         match flag.as_str() {
             "--config" => self.config = Some(arguments.text(flag)?.into()),
             "--durable" => self.set("DURABLE", "true"),
-            _ => match OPTIONS.iter().find(|(option, _)| option == flag) {
+            "--tls" => self.has_tls = has_tls(flag)?,
+            _ => match OPTIONS.iter().chain(&TLS_OPTIONS).find(|(option, _)| option == flag) {
                 Some((_, variable)) => {
+                    if TLS_OPTIONS.iter().any(|(option, _)| option == flag) {
+                        has_tls(flag)?;
+                    }
                     let value = arguments.text(flag)?;
                     self.set(variable, &value);
                 }
@@ -70,8 +79,27 @@ impl Options {
             variables.extend(read_file(path)?);
         }
         variables.extend(self.variables);
-        Ok(Settings { variables })
+        let mut settings = Settings { variables };
+        if self.has_tls {
+            let urls = settings.urls().map(by_tls).collect::<Vec<_>>().join(",");
+            settings.variables.insert(format!("{PREFIX}NODES"), urls.into());
+        }
+        Ok(settings)
     }
+}
+
+/// Whether this program has TLS: true, or the failure of an option that needs it.
+fn has_tls(flag: &str) -> Result<bool, Failure> {
+    let why =
+        || format!("{flag} needs TLS, which this program was built without: cargo install with --features cli,tls");
+    if cfg!(feature = "tls") { Ok(true) } else { Err(Failure::usage(why())) }
+}
+
+/// The URL of the same node by TLS. A Unix domain socket has none, and needs none.
+fn by_tls(url: &str) -> String {
+    let secured = [("redis://", "rediss://"), ("valkey://", "valkeys://")];
+    let rest = |&(plain, tls): &(&str, &str)| url.strip_prefix(plain).map(|rest| format!("{tls}{rest}"));
+    secured.iter().find_map(rest).unwrap_or_else(|| url.to_owned())
 }
 
 /// The settings of one deployment.
@@ -85,15 +113,12 @@ impl Settings {
     }
 
     /// The nodes, in the order in which they are named.
-    pub(crate) fn endpoints(&self) -> Result<Vec<Endpoint>, Failure> {
-        // Checks all that there is, and names what is wrong.
-        self.builder()?;
-        let parse = |url| Endpoint::parse(url).map_err(|error| Failure::new(Exit::CONFIG, error.to_string()));
-        self.urls().map(parse).collect()
+    pub(crate) fn targets(&self) -> Result<Vec<NodeTarget>, Failure> {
+        Ok(self.builder()?.targets()?)
     }
 
     /// Their URLs. Not to be shown.
-    pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
+    fn urls(&self) -> impl Iterator<Item = &str> {
         quorumlock::node_urls(self.text("NODES").unwrap_or_default())
     }
 
@@ -180,5 +205,19 @@ mod tests {
         assert!(secret("redis://a,redis://:hunter2@b") && secret("redis://user:hunter2"));
         assert!(!secret("redis://a,unix:///b"));
         assert!(!has_password(&BTreeMap::new()));
+    }
+
+    #[test]
+    fn tls_is_for_nodes_that_have_a_network_in_between() {
+        let table = [
+            ("redis://:p@a:1/2", "rediss://:p@a:1/2"),
+            ("valkey://a", "valkeys://a"),
+            ("rediss://a", "rediss://a"),
+            ("unix:///a", "unix:///a"),
+            ("redis", "redis"),
+        ];
+        for (url, expected) in table {
+            assert_eq!(by_tls(url), expected);
+        }
     }
 }

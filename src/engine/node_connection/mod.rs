@@ -19,7 +19,7 @@ mod duplicate;
 mod faults;
 mod interest;
 mod pending;
-mod probe;
+pub(crate) mod probe;
 mod race;
 
 use super::socket_state::SocketState;

@@ -17,7 +17,7 @@ const FIRST_BYTES: &[u8] = b"+-:$*";
 
 /// The second connection, of one attempt to connect.
 #[derive(Default)]
-pub(super) enum Probe {
+pub(crate) enum Probe {
     #[default]
     NotBegun,
     Connecting(Stream),
@@ -28,7 +28,7 @@ pub(super) enum Probe {
 
 impl Probe {
     /// Goes on as far as that is possible without waiting. True when the server has answered without TLS.
-    pub(super) fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         if let Probe::Connecting(stream) = self
             && stream.is_settled()
         {

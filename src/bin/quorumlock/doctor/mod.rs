@@ -47,7 +47,7 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
         is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
     };
     let (mut nodes, trial) = Progress::during("examining the nodes", || {
-        let nodes = deployment.each(|node, endpoint| node::examine(endpoint, deployment.open(node), &plan));
+        let nodes = deployment.each(|_, target| node::examine(target, &plan));
         (nodes, trial::run(&deployment, &plan.name))
     });
     let trial = trial?;

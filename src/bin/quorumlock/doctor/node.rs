@@ -6,10 +6,10 @@ use super::rights;
 use crate::bench::quantile;
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
-use crate::report;
-use quorumlock::{Address, Endpoint, Human};
+use crate::{deployment, report};
+use quorumlock::{Endpoint, Human, NodeTarget};
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// How many round trips are measured.
@@ -40,22 +40,19 @@ pub(super) struct Examination {
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
-pub(super) fn examine(endpoint: &Endpoint, connection: Result<Connection, Trouble>, plan: &Plan) -> Examination {
-    let sockets = match endpoint.address() {
-        Address::Tcp(host, port) => (host.as_str(), *port).to_socket_addrs().map(Iterator::collect),
-        Address::Unix(_) => Ok(Vec::new()),
-    };
+pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
+    let endpoint = target.endpoint();
     let mut node = Examination {
         address: endpoint.to_string(),
         findings: Vec::new(),
-        sockets: sockets.unwrap_or_default(),
+        sockets: target.addresses(),
         run_id: None,
         clock: None,
         rate: None,
         facts: Vec::new(),
         times: Vec::new(),
     };
-    let examined = connection.and_then(|mut connection| {
+    let examined = deployment::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
         if node.can_vote() {
             node.look_at_rights(&mut connection, endpoint, plan)?;
@@ -73,8 +70,13 @@ fn unreachable(trouble: &Trouble) -> Finding {
     let (kind, remedy) = match trouble.step {
         Step::Resolve => ("resolve", "check the host name"),
         Step::Connect => ("connect", "check that the server runs, its address and the firewall"),
+        Step::Tls => {
+            ("tls", "check the certificates, --cacert, --cert, --key and --sni, and that the port is one of TLS")
+        }
         Step::LogIn => ("login", "check user and password in the URL"),
-        Step::Ask => ("no-answer", "check that the server is not stopped or overloaded"),
+        Step::Ask => {
+            ("no-answer", "check that the server is not stopped or overloaded; for a port of TLS write rediss://")
+        }
     };
     Finding::fault(kind, trouble.to_string(), remedy)
 }
@@ -280,5 +282,7 @@ fn server_findings(info: &BTreeMap<String, String>, settings: &Settings, plan: &
 
 fn parse_info(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.chars().filter(|letter| !letter.is_control()).collect()))
+        .collect()
 }
