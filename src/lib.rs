@@ -92,15 +92,16 @@
 //!    or a database refuses late writes.
 //! 7. [`Mutex::reentrant`] makes a [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or
 //!    an [`Owner`]. Its guards are [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
-//! 8. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
+//! 8. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
+//! 9. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
 //!    and its [`Cause`].
-//! 9. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
-//! 10. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
+//! 10. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 11. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
 //!     state of each node: its [`NodeState`], server, run id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
-    doc = "11. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
+    doc = "12. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
 )]
 //!
 //! # The manual
@@ -168,6 +169,8 @@ pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
 pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
 pub use api::mutex::holder::Holder;
+pub use api::mutex_set::MutexSet;
+pub use api::mutex_set::guard::SetGuard;
 pub use api::node::Node;
 pub use api::node_status::{FaultCount, Latency, NodeState, NodeStatus};
 pub use api::redlock::Redlock;

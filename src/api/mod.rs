@@ -8,6 +8,7 @@ pub(crate) mod guard;
 pub(crate) mod label;
 pub(crate) mod lease;
 pub(crate) mod mutex;
+pub(crate) mod mutex_set;
 pub(crate) mod node;
 pub(crate) mod node_status;
 pub(crate) mod redlock;

@@ -4,10 +4,12 @@ use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::lease::Lease;
 use crate::api::mutex::Mutex;
+use crate::api::mutex_set::MutexSet;
 use crate::api::node_status::NodeStatus;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::metrics::nodes::NodeSample;
 use crate::protocol::fenced;
+use crate::protocol::lock_key::LockKey;
 use std::fmt;
 use std::time::Duration;
 
@@ -34,6 +36,15 @@ impl Redlock {
         Mutex::new(self.client.clone(), resource.as_ref())
     }
 
+    /// The lock of several resources, all or none of them. Makes no connection; names that cannot be used are reported
+    /// when they are locked.
+    ///
+    /// The order of the names does not matter, and a name that is there more than once counts once. There are 1 to 64,
+    /// each as for a [`mutex`](Redlock::mutex). See [`MutexSet`].
+    pub fn mutex_set(&self, resources: impl IntoIterator<Item = impl AsRef<str>>) -> MutexSet {
+        MutexSet::new(self.client.clone(), resources)
+    }
+
     /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks
     /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest.
     ///
@@ -54,6 +65,10 @@ impl Redlock {
     /// # Errors
     /// As [`Mutex::attach`].
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
+        if let LockKey::Set(_) = lease.lock_key() {
+            let message = "the lease of several resources: attach it with MutexSet::attach";
+            return Err(Error::new(ErrorKind::Config, message));
+        }
         let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
             let message = format!("the lease of {:?} does not have the prefix of this client", lease.key());
             return Err(Error::new(ErrorKind::Config, message));

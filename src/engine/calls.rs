@@ -24,6 +24,7 @@ use crate::events::event_queue::ReleaseContext;
 use crate::os::transport::TransportConfig;
 use crate::os::waker::Waker;
 use crate::protocol::endpoint::Endpoint;
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
 use std::io;
@@ -122,7 +123,7 @@ impl Engine {
     /// before.
     pub(crate) fn acquire(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         (token, ttl_millis, fence): (OwnerToken, u64, Option<FencingToken>),
         listener: Option<&Listener<'_>>,
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
@@ -131,7 +132,7 @@ impl Engine {
         let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
         let result = match listener {
             None => {
-                let key = Arc::clone(key);
+                let key = key.clone();
                 let submission = Submission::Acquire { key, token, ttl_millis, fence };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
@@ -140,7 +141,8 @@ impl Engine {
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
                     nodes.look_into(&listener.key);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, fence };
-                    let ticket = nodes.acquire(&request, listener.asks_for_holder, now, notify);
+                    let asks_for_holder = listener.asks_for_holder.then_some(&*listener.key);
+                    let ticket = nodes.acquire(&request, asks_for_holder, now, notify);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };
@@ -175,11 +177,14 @@ impl Engine {
     }
 
     /// How many other programs a caller that has not waited for a lock should let go first that have.
-    pub(crate) fn defers_to(&self, key: &str, is_handed_on: bool) -> u8 {
+    pub(crate) fn defers_to(&self, key: &LockKey, is_handed_on: bool) -> u8 {
         if !self.is_crowded.load(Ordering::Relaxed) {
             return 0;
         }
-        self.driver.enter(|nodes, now, _| nodes.defers_to(key.as_bytes(), is_handed_on, now))
+        self.driver.enter(|nodes, now, _| {
+            let others = key.each().iter().map(|key| nodes.defers_to(key.as_bytes(), is_handed_on, now));
+            others.max().unwrap_or_default()
+        })
     }
 
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.
@@ -205,13 +210,13 @@ impl Engine {
     /// most. `queued` is called when the release has its place: later requests go behind it, on every connection.
     pub(crate) fn release(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         attempt: &AttemptRecord,
         key_lasts: Duration,
         now: Timestamp,
         queued: impl FnOnce(),
     ) -> RoundResult {
-        let submission = Submission::Release { key: Arc::clone(key), attempt: *attempt, key_lasts };
+        let submission = Submission::Release { key: key.clone(), attempt: *attempt, key_lasts };
         self.driver.submit(submission, now, |_| now.after(self.node_timeout), queued)
     }
 
@@ -331,7 +336,7 @@ impl Engine {
     /// reported with the context, if there is one.
     pub(crate) fn post_release(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         attempt: &AttemptRecord,
         key_lasts: Duration,
         now: Timestamp,
@@ -342,18 +347,18 @@ impl Engine {
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    pub(crate) fn undo(&self, key: &Arc<str>, attempt: &AttemptRecord, key_lasts: Duration) {
+    pub(crate) fn undo(&self, key: &LockKey, attempt: &AttemptRecord, key_lasts: Duration) {
         self.post(key, attempt, (ReleaseScope::Reached, key_lasts), None);
     }
 
     fn post(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         attempt: &AttemptRecord,
         (scope, key_lasts): (ReleaseScope, Duration),
         report: Option<(ReleaseContext, Timestamp)>,
     ) {
-        self.driver.post(Posting { key: Arc::clone(key), attempt: *attempt, scope, key_lasts, report });
+        self.driver.post(Posting { key: key.clone(), attempt: *attempt, scope, key_lasts, report });
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what

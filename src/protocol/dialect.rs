@@ -51,6 +51,8 @@ pub enum Answer {
     Fence(FencingToken),
     /// Another token holds the key, for this long at most, counted from now.
     Held(Duration),
+    /// Of a set: other tokens hold these of its keys, a bit for each.
+    RefusedFor(Vote, u64),
     /// Yes, no, or an error that another dialect would meet as well.
     Vote(Vote),
     /// The node does not know this dialect, or does not permit it to the user: worth another one.

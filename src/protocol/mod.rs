@@ -53,6 +53,7 @@ pub mod fenced;
 pub mod handshake;
 pub mod holder;
 mod inspection;
+pub mod lock_key;
 pub mod operation;
 pub mod publish;
 pub mod resp;

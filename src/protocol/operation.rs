@@ -53,6 +53,11 @@ impl Operation {
         }
     }
 
+    /// Whether it is to set a key.
+    pub(super) fn acquires(self) -> bool {
+        matches!(self, Operation::Acquire { .. })
+    }
+
     /// Whether it ends a lock.
     pub fn is_release(self) -> bool {
         matches!(self, Operation::Release { .. })

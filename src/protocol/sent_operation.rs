@@ -4,7 +4,7 @@
 use super::dialect::{Answer, Dialect, TriedDialects};
 use super::operation::Operation;
 use super::resp::Reply;
-use super::{command, extension, fenced};
+use super::{command, extension, fenced, lock_key};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -24,6 +24,8 @@ pub struct SentOperation {
     pub(super) ticket: Ticket,
     pub(super) operation: Operation,
     pub(super) tried: TriedDialects,
+    /// Of a set: which of its keys the next reply is about.
+    pub(super) part: u8,
 }
 
 impl SentOperation {
@@ -37,9 +39,13 @@ impl SentOperation {
         self.operation
     }
 
-    /// Writes the command. Apart from what runs for each node.
+    /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
+        lock_key::each(key).for_each(|key| self.write_one(out, key, token));
+    }
+
+    fn write_one(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
         let dialect = self.tried.last();
         match self.operation {
             Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),

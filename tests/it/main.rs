@@ -59,6 +59,7 @@ mod rejecting_nodes;
 mod repeated_run_id;
 mod restarts;
 mod script_errors;
+mod sets;
 mod standing;
 mod support;
 mod threads;

@@ -54,7 +54,7 @@ const MUTANTS: &[Mutant] = &[
         name: "undo only where it was granted",
         file: "algorithm/acquire/mod.rs",
         edits: &[(
-            "let undo = reached.without(tally.refused());",
+            "let undo = reached.without(tally.untouched());",
             "let undo = tally.granted();\n        let _ = reached;",
         )],
     },

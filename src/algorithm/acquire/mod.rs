@@ -199,7 +199,7 @@ impl Acquire {
     pub fn attempted(&mut self, t0: Readings, tally: &Tally, reached: NodeSet, now: Readings, random: u64) {
         // No client holds a quorum: the lock is free, or several attempts share the nodes.
         let is_split = !tally.granted().is_empty() || tally.refused().len() < tally.quorum();
-        let undo = reached.without(tally.refused());
+        let undo = reached.without(tally.untouched());
         self.early_end.note_faults(tally.is_quorum_impossible(), t0.steady);
         self.conclude((tally.acquisition(), is_split), t0, undo, now, random);
     }
@@ -217,7 +217,7 @@ impl Acquire {
     ) {
         let is_to_raise = tally.acquisition() == Outcome::Won && !agreement.stands(tally.quorum());
         if is_to_raise && self.config.ttl.lease_from(t0.lease).is_valid(now.lease) {
-            self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.refused()) };
+            self.state = AcquireState::Raising { t0, agreement, undo: reached.without(tally.untouched()) };
         } else {
             self.attempted(t0, tally, reached, now, random);
         }
@@ -246,8 +246,7 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Whether there is time to [`defer`](Acquire::defer_first_attempt) the first attempt, and for an attempt after
-    /// that.
+    /// Whether there is time to [`defer`](Acquire::defer_first_attempt) the first attempt, and for one after that.
     pub fn may_defer(&self, now: Timestamp) -> bool {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
     }
@@ -326,6 +325,11 @@ impl Acquire {
     /// Whether the lock just counted as lost has changed hands, and no release was announced.
     pub fn has_missed_release(&self) -> bool {
         self.listening.has_missed()
+    }
+
+    /// The wait goes on for another key of a set, and nothing is known of its holder.
+    pub fn waits_for_another_key(&mut self) {
+        self.listening = Listening::default();
     }
 
     /// What may end the wait before its time.

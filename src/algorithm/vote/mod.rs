@@ -23,6 +23,8 @@ pub enum Vote {
     Granted,
     /// A definite no: the key is held (acquire) or was not ours (release, extension).
     Refused,
+    /// A definite no to an acquire of several keys, which leaves something to undo: one is held, and others were set.
+    Partial,
     /// A definite no to an extension: there is no such key, as after a restart without data. It may be set again.
     Absent,
     /// No usable answer.
@@ -74,6 +76,8 @@ pub struct Tally {
     nodes: u8,
     granted: NodeSet,
     refused: NodeSet,
+    /// Those of them that have set some of several keys.
+    partial: NodeSet,
     absent: NodeSet,
     faulted: NodeSet,
     /// Those of them whose faults time does not cure.
@@ -88,6 +92,7 @@ impl Tally {
             nodes: nodes as u8,
             granted: NodeSet::EMPTY,
             refused: NodeSet::EMPTY,
+            partial: NodeSet::EMPTY,
             absent: NodeSet::EMPTY,
             faulted: NodeSet::EMPTY,
             permanent: NodeSet::EMPTY,
@@ -102,6 +107,7 @@ impl Tally {
         match vote {
             Vote::Granted => self.granted.insert(node),
             Vote::Refused => self.refused.insert(node),
+            Vote::Partial => self.refused.insert(node) && self.partial.insert(node),
             Vote::Absent => self.absent.insert(node),
             Vote::Fault(fault) => {
                 if fault.cause.is_permanent() {
@@ -139,6 +145,11 @@ impl Tally {
     /// The nodes that definitely refused.
     pub fn refused(&self) -> NodeSet {
         self.refused
+    }
+
+    /// The nodes that definitely refused, and have set nothing.
+    pub fn untouched(&self) -> NodeSet {
+        self.refused.without(self.partial)
     }
 
     /// The nodes that have no such key: to be repaired where the extension is won (rule 4.6).

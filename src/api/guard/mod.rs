@@ -1,6 +1,7 @@
 //! A held lock: how long it is valid, and how it is extended, released and detached.
 
 mod ensure;
+mod resources;
 mod standing;
 mod watching;
 
@@ -18,6 +19,7 @@ use crate::events::event::LossReason;
 use crate::events::event_queue::ReleaseContext;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
+use crate::protocol::lock_key::LockKey;
 use crossbeam_channel::Receiver;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -46,7 +48,7 @@ use std::time::{Duration, SystemTime};
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     client: Client,
-    key: Arc<str>,
+    key: LockKey,
     claim: AttemptRecord,
     /// The lease since the lock was taken or extended by hand. For a watched lock, `watched` has it.
     lease: Validity,
@@ -63,7 +65,7 @@ pub struct MutexGuard {
 impl MutexGuard {
     pub(crate) fn new(
         client: Client,
-        key: Arc<str>,
+        key: LockKey,
         claim: AttemptRecord,
         (lease, ttl): (Validity, Ttl),
         watched: Option<Arc<WatchedLock>>,
@@ -91,11 +93,6 @@ impl MutexGuard {
             return Duration::ZERO;
         }
         self.lease().remaining(self.client.engine().lease_now())
-    }
-
-    /// The name of the resource.
-    pub fn resource(&self) -> &str {
-        self.client.resource(&self.key)
     }
 
     /// The number that this acquisition has been given, greater than that of every acquisition before it: send it along
@@ -142,10 +139,10 @@ impl MutexGuard {
         let claim = self.released_at(claim, now.lease);
         let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
             self.held_for = None;
-            client.queues().release(key, HoldId::of(&claim.token), now.steady);
+            client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
         });
         let held = self.held_at(now);
-        let (key, class) = (Arc::clone(&self.key), None);
+        let (key, class) = (Arc::clone(self.key.title()), None);
         let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
         self.client.report().unlocked(&context, &count.tally, &count.faults);
         ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
@@ -184,21 +181,21 @@ impl MutexGuard {
         let is_reported_here = if let ExtendResult::Lost(reason) = &found { self.lose(*reason) } else { true };
         // Threads of this client that wait for it may have to wait less, or longer.
         let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
-        self.client.queues().hold_until(&self.key, hold, self.lease().end(), now);
-        let report = self.client.report();
+        self.client.queues().hold_until(self.key.each(), hold, self.lease().end(), now);
+        let (report, key) = (self.client.report(), self.key.title());
         Ok(match found {
             ExtendResult::Extended(repaired) => {
-                report.extended(&self.key, ttl.duration(), false, repaired);
+                report.extended(key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
             }
             ExtendResult::Failed(causes) => {
-                report.extension_failed(&self.key, || self.remaining(), &causes);
+                report.extension_failed(key, || self.remaining(), &causes);
                 ExtendOutcome::Failed(causes)
             }
             ExtendResult::Lost(reason) => {
-                report.extension_lost(&self.key, false);
+                report.extension_lost(key, false);
                 if is_reported_here {
-                    report.lost(&self.key, reason, self.held_at(now));
+                    report.lost(key, reason, self.held_at(now));
                 }
                 ExtendOutcome::Lost
             }
@@ -297,11 +294,11 @@ impl MutexGuard {
         let now = client.engine().readings();
         // Threads of this client that wait for the lock ask the servers from now on: any client may release it.
         if !client.is_inherited() {
-            client.queues().release(&self.key, HoldId::of(&self.claim.token), now.steady);
-            client.report().detached(&self.key);
+            client.queues().release(self.key.each(), HoldId::of(&self.claim.token), now.steady);
+            client.report().detached(self.key.title());
         }
         let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
-        Lease::detached(Arc::clone(&self.key), &self.claim, ttl_millis, lease, wall, now.lease)
+        Lease::detached(self.key.clone(), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
     fn extend_by(&mut self, ttl: Ttl) -> ExtendResult {
@@ -429,11 +426,12 @@ impl Drop for MutexGuard {
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
-        let context = client.report().dropped(key, (was_valid, loss_reported || is_loss_found), self.held_at(now));
+        let context =
+            client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
         client.engine().post_release(key, &self.released_at(claim, now.lease), self.key_lasts(), now.steady, context);
-        client.queues().release(key, HoldId::of(&claim.token), now.steady);
+        client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
         if is_loss_found {
-            client.report().without_queued().lost(key, LossReason::LeaseEnded, self.held_at(now));
+            client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
         }
         client.report().deliver_queued();
     }

@@ -25,9 +25,9 @@ use crate::algorithm::time::{Clock, LeaseTime};
 use crate::engine::calls::AttemptRecord;
 use crate::events::error::{Error, Result};
 use crate::os::clock::SystemClock;
+use crate::protocol::lock_key::LockKey;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use text::{LATEST_END_MILLIS, LeaseContent};
 
@@ -79,9 +79,15 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lock's key on the nodes: the name of the resource, behind the prefix of its client.
+    /// The lock's key on the nodes: the name of the resource, behind the prefix of its client. Of a
+    /// [set](crate::MutexSet), the first of its [`keys`](Lease::keys).
     pub fn key(&self) -> &str {
-        &self.content.key
+        &self.content.key.each()[0]
+    }
+
+    /// The keys of the lock of a [set](crate::MutexSet), in order. Of any other lock, its key.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.content.key.each().iter().map(|key| &**key)
     }
 
     /// How long the lock was last asked to last.
@@ -129,7 +135,7 @@ impl Lease {
     /// What is left at `now`. To be read in this order: the wall clock, then the other, so that what passes in between
     /// is taken off.
     pub(crate) fn detached(
-        key: Arc<str>,
+        key: LockKey,
         claim: &AttemptRecord,
         ttl_millis: u64,
         validity: Validity,
@@ -148,6 +154,11 @@ impl Lease {
     /// `now`, then the wall clock.
     pub(crate) fn validity(&self, ttl: Ttl, now: LeaseTime, wall: SystemTime) -> Validity {
         Validity::until(self.end_from(now, wall, ttl.validity()))
+    }
+
+    /// The key, or those of a set.
+    pub(crate) fn lock_key(&self) -> &LockKey {
+        &self.content.key
     }
 
     /// The token that the lock is held with.
@@ -178,7 +189,7 @@ impl FromStr for Lease {
 /// Shows the key and the end, never the owner token.
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("key", &self.key()).field("end", &self.end()).finish_non_exhaustive()
+        f.debug_struct("Lease").field("key", self.content.key.title()).field("end", &self.end()).finish_non_exhaustive()
     }
 }
 
@@ -212,7 +223,14 @@ mod tests {
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.
     fn lease() -> Lease {
-        Lease::detached("k".into(), &claim(), 1000, ttl().lease_from(here(5_000)), wall(60_000), here(5_200))
+        Lease::detached(
+            LockKey::One("k".into()),
+            &claim(),
+            1000,
+            ttl().lease_from(here(5_000)),
+            wall(60_000),
+            here(5_200),
+        )
     }
 
     /// The same in another process.
@@ -262,7 +280,7 @@ mod tests {
         let before = UNIX_EPOCH - Duration::from_secs(1);
         for (wall, millis) in [(before, 788), (wall(LATEST_END_MILLIS + 1), LATEST_END_MILLIS)] {
             let validity = ttl().lease_from(here(5_000));
-            let lease = Lease::detached("k".into(), &claim(), 1000, validity, wall, here(5_200));
+            let lease = Lease::detached(LockKey::One("k".into()), &claim(), 1000, validity, wall, here(5_200));
             assert_eq!(lease.content.end_millis, millis);
             assert!(left(&elsewhere(lease), here(5_200), wall) <= ttl().validity());
         }

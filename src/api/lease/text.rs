@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands before the token.
+//! The keys of a set are separated by commas.
 //!
 //! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a
 //! file would mind: what the key and the label have besides letters, digits and `-._~/` is percent-encoded. There is
@@ -19,17 +20,19 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
 use crate::events::error::{Error, ErrorKind, Result};
+use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use std::fmt;
-use std::sync::Arc;
 
 /// What every version begins with.
 const NAME: &str = "quorumlock-lease";
-/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels. They
-/// are the only ones that are read.
+/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels; and
+/// of sets. They are the only ones that are read.
 const PLAIN: &str = "1";
 const FENCED: &str = "2";
 const PLAIN_LABELLED: &str = "3";
 const FENCED_LABELLED: &str = "4";
+const SET: &str = "5";
+const SET_LABELLED: &str = "6";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -65,7 +68,7 @@ impl fmt::Debug for SecretText {
 /// What the text of a lease says.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct LeaseContent {
-    pub(super) key: Arc<str>,
+    pub(super) key: LockKey,
     pub(super) ttl_millis: u64,
     /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
     pub(super) end_millis: u64,
@@ -77,13 +80,17 @@ pub(super) struct LeaseContent {
 impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
         let label = self.token.label().as_str();
-        let version = match (self.fence.is_some(), label.is_some()) {
-            (false, false) => PLAIN,
-            (true, false) => FENCED,
-            (false, true) => PLAIN_LABELLED,
-            (true, true) => FENCED_LABELLED,
+        let is_set = matches!(self.key, LockKey::Set(_));
+        let version = match (is_set, self.fence.is_some(), label.is_some()) {
+            (false, false, false) => PLAIN,
+            (false, true, false) => FENCED,
+            (false, false, true) => PLAIN_LABELLED,
+            (false, true, true) => FENCED_LABELLED,
+            (true, _, false) => SET,
+            (true, _, true) => SET_LABELLED,
         };
-        let mut text = format!("{NAME}:{version}:{}:{}:{}:", encoded(&self.key), self.ttl_millis, self.end_millis);
+        let keys: Vec<String> = self.key.each().iter().map(|key| encoded(key)).collect();
+        let mut text = format!("{NAME}:{version}:{}:{}:{}:", keys.join(","), self.ttl_millis, self.end_millis);
         if let Some(fence) = self.fence {
             text += &format!("{fence}:");
         }
@@ -104,11 +111,13 @@ impl LeaseContent {
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
         }
-        let (is_fenced, is_labelled) = match fields.next() {
-            Some(PLAIN) => (false, false),
-            Some(FENCED) => (true, false),
-            Some(PLAIN_LABELLED) => (false, true),
-            Some(FENCED_LABELLED) => (true, true),
+        let (is_set, is_fenced, is_labelled) = match fields.next() {
+            Some(PLAIN) => (false, false, false),
+            Some(FENCED) => (false, true, false),
+            Some(PLAIN_LABELLED) => (false, false, true),
+            Some(FENCED_LABELLED) => (false, true, true),
+            Some(SET) => (true, false, false),
+            Some(SET_LABELLED) => (true, false, true),
             Some(other) if number(other).is_some() => {
                 return Err(refusal("the text of a lease, but in a version that is not known here"));
             }
@@ -124,7 +133,7 @@ impl LeaseContent {
         }
         let damaged = |part| move || refusal(part);
         Ok(LeaseContent {
-            key: decoded(key).ok_or_else(damaged("a damaged text of a lease: its key"))?.into(),
+            key: key_of(key, is_set).ok_or_else(damaged("a damaged text of a lease: its key"))?,
             ttl_millis: number(ttl).ok_or_else(damaged("a damaged text of a lease: its time to live"))?,
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
@@ -155,6 +164,16 @@ fn number(field: &str) -> Option<u64> {
 /// A fence as servers give them out.
 fn token_of(field: &str) -> Option<FencingToken> {
     number(field).filter(|number| *number > 0).map(FencingToken::from).filter(|fence| *fence <= FencingToken::GREATEST)
+}
+
+/// The key, or those of a set: sorted, each once, and more than one.
+fn key_of(field: &str, is_set: bool) -> Option<LockKey> {
+    if !is_set {
+        return decoded(field).map(|key| LockKey::One(key.into()));
+    }
+    let keys: Vec<String> = field.split(',').map(decoded).collect::<Option<_>>()?;
+    let is_ordered = keys.windows(2).all(|pair| pair[0] < pair[1]);
+    (is_ordered && (2..=MOST_KEYS).contains(&keys.len())).then(|| LockKey::of("", keys))
 }
 
 fn label_of(field: &str) -> Option<HolderLabel> {
@@ -212,6 +231,9 @@ mod tests {
         "a70000000000000000000000000000000000000f"
     );
 
+    const SET_TEXT: &str =
+        concat!("quorumlock-lease:5:a%3A,b:10000:1709210096789:", "a70000000000000000000000000000000000000f");
+
     fn message(text: &str) -> String {
         let error = LeaseContent::from_text(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
@@ -222,17 +244,26 @@ mod tests {
     #[test]
     fn a_text_is_what_the_picture_shows() {
         let content = LeaseContent::from_text(TEXT).unwrap();
-        assert_eq!((&*content.key, content.ttl_millis, content.end_millis), ("orders/42", 10_000, 1_709_210_096_789));
+        assert_eq!(
+            (&**content.key.title(), content.ttl_millis, content.end_millis),
+            ("orders/42", 10_000, 1_709_210_096_789)
+        );
         assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
         assert_eq!(content.fence, None);
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
-        assert_eq!((&*content.key, content.fence), ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into())));
+        assert_eq!(
+            (&**content.key.title(), content.fence),
+            ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into()))
+        );
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
         let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
         assert_eq!(content.token.label().as_str(), Some("billing@host7/4711"));
         assert_eq!(content.to_text().expose(), LABELLED_TEXT);
+        let content = LeaseContent::from_text(SET_TEXT).unwrap();
+        assert_eq!(content.key.each().iter().map(|key| &**key).collect::<Vec<_>>(), ["a:", "b"]);
+        assert_eq!(content.to_text().expose(), SET_TEXT);
     }
 
     #[test]
@@ -248,8 +279,14 @@ mod tests {
             (with("lease", "Lease"), "not the text"),
             (with(":1:", ":one:"), "not the text"),
             (with(":1:", ":01:"), "not the text"),
-            (with(":1:", ":5:"), "a version that is not known"),
-            ("quorumlock-lease:5".to_owned(), "a version that is not known"),
+            (with(":1:", ":7:"), "a version that is not known"),
+            ("quorumlock-lease:7".to_owned(), "a version that is not known"),
+            (with(":1:", ":5:"), "its key"),
+            (with("orders/42", "a,b"), "its key"),
+            (SET_TEXT.replace("a%3A,b", "b,a%3A"), "its key"),
+            (SET_TEXT.replace("a%3A,b", "b,b"), "its key"),
+            (SET_TEXT.replace("a%3A,b", "a%3A,"), "its key"),
+            (SET_TEXT.replace(":5:", ":6:"), "its owner token"),
             (with(":1:", ":2:"), "its fence"),
             (with(":1:", ":3:"), "its owner token"),
             (LABELLED_TEXT.replace(":3:", ":1:"), "more than"),
@@ -287,7 +324,7 @@ mod tests {
 
     #[test]
     fn no_beginning_of_a_text_is_a_text() {
-        for text in [TEXT, FENCED_TEXT, LABELLED_TEXT] {
+        for text in [TEXT, FENCED_TEXT, LABELLED_TEXT, SET_TEXT] {
             assert!((0..text.len()).all(|length| LeaseContent::from_text(&text[..length]).is_err()));
         }
     }
@@ -302,7 +339,8 @@ mod tests {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {
                 let label = HolderLabel::new(&[entropy]).unwrap_or(HolderLabel::NONE);
                 let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
-                let content = LeaseContent { key: key.as_str().into(), ttl_millis, end_millis, fence, token };
+                let content =
+                    LeaseContent { key: LockKey::One(key.as_str().into()), ttl_millis, end_millis, fence, token };
                 let text = content.to_text();
                 assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
                 assert_eq!(LeaseContent::from_text(text.expose()).unwrap(), content);
@@ -316,8 +354,9 @@ mod tests {
         let others =
             ["", "0", "1", "9", "a", "A", "%", "%4", "%41", "%3A", "%c3%a9", ":", "::", "é", "\n", " ", "-", "~"];
         let mut read = 0;
-        for (whole, other) in
-            [TEXT, FENCED_TEXT, LABELLED_TEXT].into_iter().flat_map(|whole| others.map(|other| (whole, other)))
+        for (whole, other) in [TEXT, FENCED_TEXT, LABELLED_TEXT, SET_TEXT]
+            .into_iter()
+            .flat_map(|whole| others.map(|other| (whole, other)))
         {
             for (at, length) in (0..whole.len()).flat_map(|at| (0..4).map(move |length| (at, length))) {
                 let text = format!("{}{other}{}", &whole[..at], &whole[(at + length).min(whole.len())..]);

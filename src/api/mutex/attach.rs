@@ -9,7 +9,6 @@ use crate::api::lease::Lease;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::HoldId;
 use crate::events::error::{Error, ErrorKind, Result};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 impl Mutex {
@@ -51,26 +50,27 @@ impl Mutex {
         let (client, key) = (&self.client, &self.key);
         client.check_process()?;
         let own = self.prepare()?;
-        if lease.key() != &**key || lease.fencing_token().is_some() != self.is_fenced {
-            let message = format!("the lease of {:?} cannot be attached to {key:?}", lease.key());
+        if lease.lock_key() != key || lease.fencing_token().is_some() != self.is_fenced {
+            let message =
+                format!("the lease of {:?} cannot be attached to {:?}", lease.lock_key().title(), key.title());
             return Err(Error::new(ErrorKind::Config, message));
         }
         let ttl = client.checked_ttl(lease.ttl())?;
         let now = client.engine().readings();
         let validity = lease.validity(ttl, now.lease, SystemTime::now());
         if !validity.is_valid(now.lease) {
-            return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {key:?} has ended")));
+            return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {:?} has ended", key.title())));
         }
         let claim = client.engine().adopt(lease.token(), lease.fencing_token());
         let hold = HoldId::of(&claim.token);
-        client.queues().hold(key, hold, validity, now);
+        client.queues().hold(key.each(), hold, validity, now);
         let watch = |dog: &Watchdog| {
             client.watchdog_thread().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
         };
         let watched = self.watchdog.as_ref().map(watch);
         let longest = if watched.is_some() && own.millis() > ttl.millis() { own } else { ttl };
-        let guard = MutexGuard::new(client.clone(), Arc::clone(key), claim, (validity, longest), watched);
-        client.report().attached(key);
+        let guard = MutexGuard::new(client.clone(), key.clone(), claim, (validity, longest), watched);
+        client.report().attached(key.title());
         client.report().deliver_queued();
         Ok(guard)
     }

@@ -5,7 +5,7 @@
 use super::account::CallAccount;
 use super::call::LockCall;
 use super::waiter::{ReleaseWaiter, WaitEnd};
-use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict};
+use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use crate::algorithm::fence::{Agreement, FencingToken};
 use crate::algorithm::lease::{OwnerToken, Validity};
 use crate::algorithm::node::NodeSet;
@@ -14,12 +14,13 @@ use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
 use crate::engine::calls::{AttemptRecord, RoundResult};
-use crate::engine::local_queue::{HoldId, QueueTicket, Unavailability};
+use crate::engine::local_queue::{HoldId, QueuePosition, QueueTicket, Unavailability};
 use crate::engine::wait_registry::WakeReason;
+use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::{Error, Result};
 use crate::os::{clock, entropy};
+use crate::protocol::lock_key::LockKey;
 use getrandom::SysRng;
-use std::sync::Arc;
 
 /// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
 pub(super) struct Attempts<'a, 'm> {
@@ -38,13 +39,15 @@ pub(super) struct Attempts<'a, 'm> {
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
     waiter: Option<ReleaseWaiter<'a>>,
     ticket: Option<QueueTicket<'a>>,
+    /// Of a set: which of its keys the ticket and the waiter are for.
+    place: usize,
 }
 
 impl<'a, 'm> Attempts<'a, 'm> {
-    /// Begins with a first attempt. A call without a ticket does not wait.
+    /// Begins with a first attempt. A call without a ticket does not wait; that of a set is for one of its keys.
     pub(super) fn new(
         call: LockCall<'a>,
-        ticket: Option<QueueTicket<'a>>,
+        queued: Option<(QueueTicket<'a>, usize)>,
         wait: &'a Wait,
         account: &'a mut CallAccount<'m>,
     ) -> Attempts<'a, 'm> {
@@ -58,6 +61,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             permanent_fault_limit: settings.unavailable_after,
         };
         let mut machine = Acquire::new(config, started);
+        let (ticket, place) = queued.unzip();
         if let Some(ticket) = &ticket {
             let is_fresh = |held_at| client.engine().now().since(held_at) < settings.node_timeout;
             match ticket.held_at() {
@@ -86,6 +90,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             is_loss_unreported: false,
             waiter: None,
             ticket,
+            place: place.unwrap_or_default(),
         }
     }
 
@@ -126,7 +131,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let random = random_unless_won(&result);
         self.now = engine.readings();
         if let Some(waiter) = &mut self.waiter {
-            self.machine.set_wait_bounds(waiter.bounds(&result));
+            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
+            self.machine.set_wait_bounds(waiter.bounds(&result, is_for_this_key));
         }
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
         match result.agreement {
@@ -157,8 +163,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
         if let Some(ticket) = &self.ticket {
             if self.machine.is_held() {
-                // An attempt that the deadline cut short has no new answer.
-                if result.tally.acquisition() == Outcome::Held {
+                // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
+                let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
+                if result.tally.acquisition() == Outcome::Held && is_for_this_key {
                     ticket.note_answered(self.now.steady);
                 }
             } else if !result.is_won() {
@@ -185,19 +192,31 @@ impl<'a, 'm> Attempts<'a, 'm> {
             && let Some((_, result)) = &self.last
         {
             let LockCall { client, key, .. } = self.call;
-            client.report().attempt_lost(key, self.machine.attempts(), &result.tally, &result.faults);
+            client.report().attempt_lost(key.title(), self.machine.attempts(), &result.tally, &result.faults);
         }
     }
 
     /// Waits until then at the latest, and hands the machine what has ended the wait. False for a call that does not
     /// wait.
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
+        self.follow_refusal();
         let Some(ticket) = &self.ticket else { return false };
         self.account.begin_to_wait();
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
         let subscribes = machine.has_time_to_listen(self.now.steady);
-        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (self.call.key, subscribes));
-        let end = self.waiter.get_or_insert_with(begin).wait(until);
+        let key = &self.call.key.each()[self.place];
+        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (key, subscribes));
+        let waiter = self.waiter.get_or_insert_with(begin);
+        let mut end = waiter.wait(until);
+        // A set that was refused for another key than before has joined the end of that one's queue.
+        while let (LockKey::Set(_), false) = (self.call.key, matches!(end, WaitEnd::Cancelled)) {
+            let now = engine.readings();
+            let deadline = if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER };
+            match until_turn(ticket, now) {
+                Some(until) if now.steady < deadline => end = waiter.wait(until.min(deadline)),
+                _ => break,
+            }
+        }
         let now = engine.now();
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
@@ -210,6 +229,18 @@ impl<'a, 'm> Attempts<'a, 'm> {
         true
     }
 
+    /// Of a set: goes on to wait for the key that the last attempt was refused for, at the end of its queue. Nothing is
+    /// held meanwhile.
+    fn follow_refusal(&mut self) {
+        let refused = self.last.as_ref().and_then(|(_, result)| result.refused_key);
+        let keys = self.call.key.each();
+        if let (Some(_), Some(place)) = (&self.ticket, refused.filter(|&key| key != self.place && key < keys.len())) {
+            (self.waiter, self.ticket, self.place) = (None, None, place);
+            self.ticket = Some(self.call.client.queues().join(&keys[place], self.now).0);
+            self.machine.waits_for_another_key();
+        }
+    }
+
     /// Makes the guard of a lock that was won.
     fn acquired(mut self, validity: Validity) -> Option<MutexGuard> {
         let LockCall { client, key, ttl, watchdog, called_at, .. } = self.call;
@@ -217,19 +248,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let guard = self.last.map(|(record, _)| {
             let hold = HoldId::of(&record.token);
             match self.ticket.take() {
-                Some(ticket) => ticket.hold(hold, validity, self.now),
-                None => client.queues().hold(key, hold, validity, self.now),
+                Some(ticket) => ticket.hold(key.each(), hold, validity, self.now),
+                None => client.queues().hold(key.each(), hold, validity, self.now),
             }
             let watched = watchdog.map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
                 client.watchdog_thread().watch(key, &record, validity, Some(extension))
             });
-            MutexGuard::new(client.clone(), Arc::clone(key), record, (validity, ttl), watched)
+            MutexGuard::new(client.clone(), key.clone(), record, (validity, ttl), watched)
                 .standing_at_least(self.call.at_least)
         });
         let waited = self.now.steady.since(called_at.steady);
         let tries = (self.machine.attempts(), self.round_trips);
-        client.report().acquired(key, waited, tries, self.account.has_waited());
+        client.report().acquired(key.title(), waited, tries, self.account.has_waited());
         guard
     }
 
@@ -248,6 +279,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
                 let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
+                let key = &key.each()[self.place];
                 client.report().key_without_expiry(key, nodes);
                 client.no_expiry(key, nodes)
             }
@@ -260,6 +292,17 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 client.unavailable("lock", resource, found)
             }
         }
+    }
+}
+
+/// When to look again whether it is this thread's turn, at the latest; none if it is.
+fn until_turn(ticket: &QueueTicket<'_>, now: Readings) -> Option<Timestamp> {
+    // Of a suspended machine, the time of a sleep does not pass.
+    let next_check = now.steady.after(CLOCK_CHECK_INTERVAL);
+    match ticket.position(now.lease) {
+        QueuePosition::Head(_) => None,
+        QueuePosition::HeldHere(until) => Some(now.steady_at(until).min(next_check)),
+        QueuePosition::Behind(_) => Some(next_check),
     }
 }
 

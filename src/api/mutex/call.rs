@@ -6,14 +6,14 @@ use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind};
-use std::sync::Arc;
+use crate::protocol::lock_key::LockKey;
 use std::time::Duration;
 
 /// One call that wants a lock.
 #[derive(Clone, Copy)]
 pub(super) struct LockCall<'m> {
     pub(super) client: &'m Client,
-    pub(super) key: &'m Arc<str>,
+    pub(super) key: &'m LockKey,
     pub(super) ttl: Ttl,
     pub(super) watchdog: Option<&'m Watchdog>,
     pub(super) is_fenced: bool,
@@ -29,7 +29,7 @@ pub(super) struct LockCall<'m> {
 impl LockCall<'_> {
     /// The name of the resource, without the prefix.
     pub(super) fn resource(&self) -> &str {
-        self.client.resource(self.key)
+        self.client.resource(self.key.title())
     }
 
     /// The error of a wait that was cancelled.

@@ -7,6 +7,8 @@ use super::Mutex;
 use super::fenced_mutex::FencedMutex;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::fenced;
+use crate::protocol::lock_key::LockKey;
+use std::sync::Arc;
 
 impl Mutex {
     /// Gives every acquisition a number, greater than that of every acquisition before it:
@@ -59,17 +61,22 @@ impl Mutex {
     #[must_use]
     pub fn fenced(mut self) -> FencedMutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.
-        if !self.is_fenced {
-            let (prefix, resource) = self.key.split_at(self.client.settings().prefix.len());
-            self.key = format!("{prefix}{}{resource}", fenced::FENCED_KEY_PREFIX).into();
-            self.is_fenced = true;
+        if let (false, LockKey::One(key)) = (self.is_fenced, &self.key) {
+            let (prefix, resource) = key.split_at(self.client.settings().prefix.len());
+            self.key = LockKey::One(format!("{prefix}{}{resource}", fenced::FENCED_KEY_PREFIX).into());
         }
+        self.is_fenced = true;
         FencedMutex::new(self)
     }
 
-    /// Refuses a plain lock whose key would be that of a fenced one.
+    /// Refuses a plain lock whose key would be that of a fenced one, and a fenced lock of several resources.
     pub(super) fn check_key_space(&self) -> Result<()> {
-        if !self.is_fenced && self.key[self.client.settings().prefix.len()..].starts_with(fenced::FENCED_KEY_PREFIX) {
+        if let (true, LockKey::Set(_)) = (self.is_fenced, &self.key) {
+            return Err(Error::new(ErrorKind::Config, "a set of resources cannot be fenced"));
+        }
+        let prefix = self.client.settings().prefix.len();
+        let is_fenced = |key: &Arc<str>| key[prefix..].starts_with(fenced::FENCED_KEY_PREFIX);
+        if !self.is_fenced && self.key.each().iter().any(is_fenced) {
             let message = format!(
                 "a resource name that begins with {:?}: such keys are those of fenced locks",
                 fenced::FENCED_KEY_PREFIX

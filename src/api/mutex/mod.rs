@@ -20,12 +20,12 @@ use crate::api::wait::{Limit, Wait};
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
+use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use account::CallAccount;
 use attempts::Attempts;
 use call::LockCall;
 use queueing::Queued;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest resource name, in bytes: longer ones are mistakes, and would be sent to every node with every command.
@@ -44,7 +44,7 @@ const MAX_RESOURCE: usize = 4096;
 #[derive(Clone)]
 pub struct Mutex {
     client: Client,
-    key: Arc<str>,
+    key: LockKey,
     ttl: Duration,
     watchdog: Option<Watchdog>,
     is_fenced: bool,
@@ -53,7 +53,11 @@ pub struct Mutex {
 
 impl Mutex {
     pub(crate) fn new(client: Client, resource: &str) -> Mutex {
-        let key = format!("{}{resource}", client.settings().prefix).into();
+        let key = LockKey::One(format!("{}{resource}", client.settings().prefix).into());
+        Mutex::of_key(client, key)
+    }
+
+    pub(crate) fn of_key(client: Client, key: LockKey) -> Mutex {
         let ttl = client.settings().ttl;
         Mutex { client, key, ttl, watchdog: None, is_fenced: false, at_least: Duration::ZERO }
     }
@@ -126,7 +130,7 @@ impl Mutex {
 
     /// The name of the resource, without the prefix.
     pub fn resource(&self) -> &str {
-        self.client.resource(&self.key)
+        self.client.resource(self.key.title())
     }
 
     /// Takes the lock; blocks while it is held, and fails after
@@ -171,7 +175,7 @@ impl Mutex {
     pub fn try_lock(&self) -> Result<Option<MutexGuard>> {
         self.client.check_process()?;
         let called_at = self.client.engine().readings();
-        let mut account = CallAccount::open(&self.client, &self.key, called_at);
+        let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
         let call = self.call(WaitLimit::Once, called_at);
         let result = call.and_then(|call| Attempts::new(call, None, &Wait::forever(), &mut account).run());
         account.close(&result, GaveUpReason::Held);
@@ -255,7 +259,7 @@ impl Mutex {
                 WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
             }
         };
-        let mut account = CallAccount::open(&self.client, &self.key, called_at);
+        let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
         let result = self.call(limit, called_at).and_then(|call| self.take_in_turn(call, wait, &mut account));
         account.close(&result, GaveUpReason::TimedOut);
         result
@@ -268,11 +272,32 @@ impl Mutex {
         wait: &Wait,
         account: &mut CallAccount<'m>,
     ) -> Result<Option<MutexGuard>> {
-        let (ticket, position) = self.client.queues().join(&self.key, call.called_at);
-        match queueing::wait_in_queue(&mut call, (&ticket, position), wait, account)? {
-            Queued::Head => Attempts::new(call, Some(ticket), wait, account).run(),
-            Queued::OutOfTime(None) => Ok(None),
-            Queued::OutOfTime(Some(cause)) => Err(self.client.unavailable("lock", self.resource(), cause)),
+        let (queues, mut now) = (self.client.queues(), call.called_at);
+        // A set waits for one of its keys at a time: the first that a guard of this client holds.
+        let mut held = self.first_held(now);
+        loop {
+            let place = held.unwrap_or_default();
+            let (ticket, position) = queues.join(&self.key.each()[place], now);
+            match queueing::wait_in_queue(&mut call, (&ticket, position, now), wait, account)? {
+                Queued::Head => {}
+                Queued::OutOfTime(None) => return Ok(None),
+                Queued::OutOfTime(Some(cause)) => return Err(self.client.unavailable("lock", self.resource(), cause)),
+            }
+            if held.is_some() {
+                now = self.client.engine().readings();
+                held = self.first_held(now);
+            }
+            if held.is_none() {
+                return Attempts::new(call, Some((ticket, place)), wait, account).run();
+            }
+        }
+    }
+
+    /// The first key of a set that a guard of this client holds.
+    fn first_held(&self, now: Readings) -> Option<usize> {
+        match self.key {
+            LockKey::One(_) => None,
+            LockKey::Set(_) => self.client.queues().first_held(self.key.each(), now.lease),
         }
     }
 
@@ -287,7 +312,7 @@ impl Mutex {
         &self.client
     }
 
-    pub(crate) fn key(&self) -> &Arc<str> {
+    pub(crate) fn key(&self) -> &LockKey {
         &self.key
     }
 
@@ -314,10 +339,17 @@ impl Mutex {
     }
 
     fn check_name(&self) -> Result<()> {
-        let resource = self.resource();
-        if resource.is_empty() || resource.len() > MAX_RESOURCE {
-            let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
+        let keys = self.key.each();
+        if keys.is_empty() || keys.len() > MOST_KEYS {
+            let message = format!("a set of {} resources; it must have 1 to {MOST_KEYS}", keys.len());
             return Err(Error::new(ErrorKind::Config, message));
+        }
+        for key in keys {
+            let resource = self.client.resource(key);
+            if resource.is_empty() || resource.len() > MAX_RESOURCE {
+                let message = format!("a resource name of {} bytes; it must have 1 to {MAX_RESOURCE}", resource.len());
+                return Err(Error::new(ErrorKind::Config, message));
+            }
         }
         self.check_key_space()
     }

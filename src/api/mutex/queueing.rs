@@ -3,7 +3,7 @@
 use super::account::CallAccount;
 use super::call::LockCall;
 use crate::algorithm::acquire::WaitLimit;
-use crate::algorithm::time::Timestamp;
+use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::wait::Wait;
 use crate::engine::local_queue::{QueuePosition, QueueTicket, Unavailability};
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
@@ -21,7 +21,7 @@ pub(super) enum Queued {
 /// leave no quorum end this wait as they end that of the head.
 pub(super) fn wait_in_queue(
     call: &mut LockCall<'_>,
-    (ticket, mut position): (&QueueTicket<'_>, QueuePosition),
+    (ticket, mut position, mut now): (&QueueTicket<'_>, QueuePosition, Readings),
     wait: &Wait,
     account: &mut CallAccount<'_>,
 ) -> Result<Queued> {
@@ -30,7 +30,6 @@ pub(super) fn wait_in_queue(
     let Some(deadline) = deadline_in_queue(call) else { return Ok(Queued::Head) };
     let mut notifications = None;
     let mut was_held_here = false;
-    let mut now = call.called_at;
     loop {
         let until = match position {
             QueuePosition::Head(available_at) if now.steady < deadline => {

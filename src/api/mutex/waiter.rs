@@ -46,13 +46,16 @@ impl<'w> ReleaseWaiter<'w> {
         &self.listener
     }
 
-    /// What the result of an attempt says about the next wait.
-    pub(super) fn bounds(&mut self, result: &RoundResult) -> WaitBounds {
+    /// What the result of an attempt says about the next wait. Nothing, if that will be for another key of a set.
+    pub(super) fn bounds(&mut self, result: &RoundResult, is_for_this_key: bool) -> WaitBounds {
         let is_endless = result.endless.len() >= result.tally.quorum();
         // A node that the holder does not have grants its key, and confirms nothing.
-        let is_refused = result.tally.acquisition() == Outcome::Held;
+        let is_refused = result.tally.acquisition() == Outcome::Held && is_for_this_key;
         let Hearing { is_attentive, misses_releases, is_rumour } = self.listener.hearing(is_refused);
         let &RoundResult { free_at, holder, .. } = result;
+        if !is_for_this_key {
+            return WaitBounds::NONE;
+        }
         WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases, is_rumour }
     }
 

@@ -69,7 +69,7 @@ struct HoldKey {
 
 impl HoldKey {
     fn of(mutex: &Mutex) -> HoldKey {
-        HoldKey { client: mutex.client().address(), key: Arc::clone(mutex.key()) }
+        HoldKey { client: mutex.client().address(), key: Arc::clone(mutex.key().title()) }
     }
 }
 

@@ -138,41 +138,41 @@ impl Queues {
         (ticket, position)
     }
 
-    /// Enters a guard of this client as the holder of a key.
-    pub(crate) fn hold(&self, key: &Arc<str>, id: HoldId, validity: Validity, now: Readings) {
+    /// Enters a guard of this client as the holder of a key, or of those of a set.
+    pub(crate) fn hold(&self, keys: &[Arc<str>], id: HoldId, validity: Validity, now: Readings) {
         let mut table = lock(&self.table);
-        table.queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
+        for key in keys {
+            table.queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
+        }
     }
 
     /// Sets another end of a holder's lease. An earlier one notifies the head, which waits for the old one.
-    pub(crate) fn hold_until(&self, key: &Arc<str>, id: HoldId, end: LeaseTime, now: Readings) {
+    pub(crate) fn hold_until(&self, keys: &[Arc<str>], id: HoldId, end: LeaseTime, now: Readings) {
         let mut table = lock(&self.table);
-        let Some(queue) = table.queues.get_mut(key) else { return };
-        let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else { return };
-        let is_sooner = end < std::mem::replace(&mut holder.until, by_both_clocks(end, now)).lease;
-        if is_sooner && let Some(waiters) = &mut queue.waiters {
-            waiters.notify_head();
+        for key in keys {
+            let Some(queue) = table.queues.get_mut(key) else { continue };
+            let Some(holder) = queue.holder.as_mut().filter(|holder| holder.id == id) else { continue };
+            let is_sooner = end < std::mem::replace(&mut holder.until, by_both_clocks(end, now)).lease;
+            if is_sooner && let Some(waiters) = &mut queue.waiters {
+                waiters.notify_head();
+            }
         }
     }
 
-    /// Removes a holder, and notifies the head of the queue.
-    pub(crate) fn release(&self, key: &Arc<str>, id: HoldId, now: Timestamp) {
+    /// Removes a holder, and notifies the heads of the queues.
+    pub(crate) fn release(&self, keys: &[Arc<str>], id: HoldId, now: Timestamp) {
         let mut table = lock(&self.table);
-        let Entry::Occupied(mut entry) = table.queues.entry(Arc::clone(key)) else { return };
-        let queue = entry.get_mut();
-        if queue.holder.as_ref().is_none_or(|holder| holder.id != id) {
-            return;
-        }
-        queue.holder = None;
-        match &mut queue.waiters {
-            Some(waiters) => {
-                waiters.available_at = now;
-                waiters.notify_head();
-            }
-            None => {
-                entry.remove();
-            }
-        }
+        keys.iter().for_each(|key| table.release(key, id, now));
+    }
+
+    /// The first of these keys that a guard of this client holds.
+    pub(crate) fn first_held(&self, keys: &[Arc<str>], now: LeaseTime) -> Option<usize> {
+        let table = lock(&self.table);
+        let is_held = |key| {
+            let holder = table.queues.get(key).and_then(|queue: &Queue| queue.holder.as_ref());
+            holder.is_some_and(|holder| now < holder.until.lease)
+        };
+        keys.iter().position(is_held)
     }
 
     #[cfg(test)]
@@ -196,11 +196,14 @@ impl QueueTicket<'_> {
         lock(&self.queues.table).position(self, now)
     }
 
-    /// Leaves the queue, and enters a guard of this client as the holder of the key.
-    pub(crate) fn hold(mut self, id: HoldId, validity: Validity, now: Readings) {
+    /// Leaves the queue, and enters a guard of this client as the holder of the key, and of the others of a set.
+    pub(crate) fn hold(mut self, keys: &[Arc<str>], id: HoldId, validity: Validity, now: Readings) {
         self.has_left = true;
         let mut table = lock(&self.queues.table);
         let QueueTable { queues, unused, .. } = &mut *table;
+        for key in keys.iter().filter(|&key| key != self.key) {
+            queues.entry(Arc::clone(key)).or_default().hold(id, validity, now);
+        }
         // This ticket keeps the queue there.
         if let Some(queue) = queues.get_mut(self.key) {
             queue.hold(id, validity, now);
@@ -274,6 +277,24 @@ impl Drop for QueueTicket<'_> {
 }
 
 impl QueueTable {
+    fn release(&mut self, key: &Arc<str>, id: HoldId, now: Timestamp) {
+        let Entry::Occupied(mut entry) = self.queues.entry(Arc::clone(key)) else { return };
+        let queue = entry.get_mut();
+        if queue.holder.as_ref().is_none_or(|holder| holder.id != id) {
+            return;
+        }
+        queue.holder = None;
+        match &mut queue.waiters {
+            Some(waiters) => {
+                waiters.available_at = now;
+                waiters.notify_head();
+            }
+            None => {
+                entry.remove();
+            }
+        }
+    }
+
     fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         let joined_at = ticket.joined_at;
         let Some(Queue { holder, waiters: Some(waiters) }) = self.queues.get(ticket.key) else {

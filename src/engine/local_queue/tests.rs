@@ -22,8 +22,8 @@ fn held_by(number: u8) -> HoldId {
 
 #[test]
 fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
-    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&keys[0], clocks(millis)).0).collect();
     let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
     let positions = || -> Vec<_> { tickets.iter().map(|ticket| ticket.position(lease_at(9))).collect() };
     assert!(matches!(positions()[..], [QueuePosition::Head(_), QueuePosition::Behind(_), QueuePosition::Behind(_)]));
@@ -36,9 +36,9 @@ fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
 
 #[test]
 fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let (first, second, third) =
-        (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+        (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
     let (first_channel, third_channel) = (first.notifications(), third.notifications());
     drop(second);
     assert!(first_channel.try_recv().is_err() && third_channel.try_recv().is_err());
@@ -50,76 +50,76 @@ fn a_thread_that_gives_up_in_the_middle_notifies_and_blocks_no_other() {
 
 #[test]
 fn the_head_waits_for_a_guard_of_its_own_process_but_not_past_its_lease() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let hold = held_by(1);
-    queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
-    let ticket = queues.join(&key, clocks(5)).0;
+    queues.hold(&keys, hold, Validity::until(lease_at(100)), clocks(0));
+    let ticket = queues.join(&keys[0], clocks(5)).0;
     let channel = ticket.notifications();
     assert_eq!(ticket.position(lease_at(99)), QueuePosition::HeldHere(lease_at(100)));
     assert_eq!(ticket.position(lease_at(100)), QueuePosition::Head(at(5)));
-    queues.release(&key, hold, at(50));
+    queues.release(&keys, hold, at(50));
     assert!(channel.try_recv().is_ok());
     assert_eq!(ticket.position(lease_at(51)), QueuePosition::Head(at(50)));
 }
 
 #[test]
 fn the_head_waits_for_an_extended_guard_and_is_notified_when_it_ends_sooner() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let hold = held_by(2);
-    queues.hold(&key, hold, Validity::until(lease_at(100)), clocks(0));
-    let ticket = queues.join(&key, clocks(5)).0;
+    queues.hold(&keys, hold, Validity::until(lease_at(100)), clocks(0));
+    let ticket = queues.join(&keys[0], clocks(5)).0;
     let channel = ticket.notifications();
-    queues.hold_until(&key, hold, lease_at(300), clocks(0));
+    queues.hold_until(&keys, hold, lease_at(300), clocks(0));
     assert!(channel.try_recv().is_err());
     assert_eq!(ticket.position(lease_at(100)), QueuePosition::HeldHere(lease_at(300)));
-    queues.hold_until(&key, hold, lease_at(150), clocks(0));
+    queues.hold_until(&keys, hold, lease_at(150), clocks(0));
     assert!(channel.try_recv().is_ok());
     assert_eq!(ticket.position(lease_at(150)), QueuePosition::Head(at(5)));
     let next = held_by(3);
-    queues.hold(&key, next, Validity::until(lease_at(400)), clocks(160));
-    queues.hold_until(&key, hold, lease_at(900), clocks(0));
+    queues.hold(&keys, next, Validity::until(lease_at(400)), clocks(160));
+    queues.hold_until(&keys, hold, lease_at(900), clocks(0));
     assert_eq!(ticket.position(lease_at(399)), QueuePosition::HeldHere(lease_at(400)), "it is not the holder any more");
-    queues.hold_until(&key, next, lease_at(161), clocks(0));
+    queues.hold_until(&keys, next, lease_at(161), clocks(0));
     assert_eq!(ticket.position(lease_at(161)), QueuePosition::Head(at(160)));
 }
 
 #[test]
 fn an_expired_guard_does_not_remove_its_successor() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let stale = held_by(4);
-    queues.hold(&key, stale, Validity::until(lease_at(100)), clocks(0));
+    queues.hold(&keys, stale, Validity::until(lease_at(100)), clocks(0));
     let fresh = held_by(5);
-    queues.hold(&key, fresh, Validity::until(lease_at(300)), clocks(200));
-    let ticket = queues.join(&key, clocks(210)).0;
-    queues.release(&key, stale, at(220));
+    queues.hold(&keys, fresh, Validity::until(lease_at(300)), clocks(200));
+    let ticket = queues.join(&keys[0], clocks(210)).0;
+    queues.release(&keys, stale, at(220));
     assert_eq!(ticket.position(lease_at(230)), QueuePosition::HeldHere(lease_at(300)));
-    queues.release(&key, fresh, at(240));
+    queues.release(&keys, fresh, at(240));
     drop(ticket);
     assert_eq!(queues.len(), 0);
 }
 
 #[test]
 fn before_the_first_answer_no_thread_finds_the_lock_held() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
-    let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
     assert!(behind.held_at().is_err());
     let hold = held_by(9);
-    head.hold(hold, Validity::until(lease_at(50)), clocks(5));
+    head.hold(&keys, hold, Validity::until(lease_at(50)), clocks(5));
     assert!(behind.held_at().is_ok());
-    let last = queues.join(&key, clocks(6)).0;
+    let last = queues.join(&keys[0], clocks(6)).0;
     assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
-    queues.release(&key, hold, at(9));
+    queues.release(&keys, hold, at(9));
     assert_eq!(last.position(lease_at(9)), QueuePosition::Behind(at(9)));
     drop((behind, last));
     // A guard that was taken without a queue.
-    queues.hold(&key, hold, Validity::until(lease_at(99)), clocks(10));
-    assert!(queues.join(&key, clocks(11)).0.held_at().is_ok());
+    queues.hold(&keys, hold, Validity::until(lease_at(99)), clocks(10));
+    assert!(queues.join(&keys[0], clocks(11)).0.held_at().is_ok());
 }
 
 #[test]
 fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_answers() {
-    let (queues, key) = (Queues::default(), Arc::from("k"));
-    let (head, behind) = (queues.join(&key, clocks(0)).0, queues.join(&key, clocks(0)).0);
+    let (queues, keys) = (Queues::default(), [Arc::from("k")]);
+    let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
     head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
     assert_eq!(behind.held_at().unwrap_err().answered.len(), 1);
     head.note_answered(at(7));
@@ -127,4 +127,25 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Head(at(7)));
+}
+
+#[test]
+fn a_set_is_held_in_the_queue_of_each_of_its_keys() {
+    let (queues, keys) = (Queues::default(), ["a", "b", "c"].map(Arc::from));
+    let heads = [0, 2].map(|key| queues.join(&keys[key], clocks(0)).0);
+    let channels = [0, 1].map(|head: usize| heads[head].notifications());
+    let (set, hold) = (queues.join(&keys[1], clocks(0)).0, held_by(1));
+    assert_eq!(queues.first_held(&keys, lease_at(1)), None);
+    set.hold(&keys, hold, Validity::until(lease_at(100)), clocks(1));
+    assert_eq!(queues.first_held(&keys[1..], lease_at(1)), Some(0));
+    assert_eq!(queues.first_held(&keys, lease_at(100)), None, "its lease has ended");
+    assert!(heads.iter().all(|head| head.position(lease_at(1)) == QueuePosition::HeldHere(lease_at(100))));
+    queues.hold_until(&keys, hold, lease_at(50), clocks(1));
+    queues.release(&keys[..1], held_by(2), at(2));
+    assert_eq!(queues.first_held(&keys, lease_at(49)), Some(0), "it is not the holder");
+    queues.release(&keys, hold, at(3));
+    assert_eq!(queues.first_held(&keys, lease_at(3)), None);
+    assert!(channels.iter().all(|channel| channel.try_recv().is_ok()));
+    drop(heads);
+    assert_eq!(queues.len(), 0);
 }

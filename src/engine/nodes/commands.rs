@@ -9,21 +9,21 @@ use crate::engine::rounds::Round;
 use crate::protocol::operation::{FenceRequest, Operation};
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
-/// An operation on one key, for one round.
+/// An operation on one key, or on those of a set, for one round.
 #[derive(Clone, Copy)]
 pub(super) struct Command<'c> {
     pub(super) ticket: Ticket,
     pub(super) key: &'c [u8],
     pub(super) token: &'c OwnerToken,
     pub(super) operation: Operation,
-    /// Of an acquire: whether a node that refuses is also asked which holder has the key, and for how long.
-    pub(super) asks_for_holder: bool,
+    /// Of an acquire: the key of which a node that refuses is also asked which holder has it, and for how long.
+    pub(super) asks_for_holder: Option<&'c [u8]>,
 }
 
 impl<'c> Command<'c> {
     /// The command of an operation that needs no further answer.
     pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { ticket, key, token, operation, asks_for_holder: false }
+        Command { ticket, key, token, operation, asks_for_holder: None }
     }
 
     /// Queues the command on one connection.
@@ -34,7 +34,9 @@ impl<'c> Command<'c> {
         }
         connection.session.queue(ticket, *operation, (key, token), now, encoded);
         // The voter answers: one key ends once.
-        if asks_for_holder && !connection.is_duplicate() {
+        if let Some(key) = asks_for_holder
+            && !connection.is_duplicate()
+        {
             connection.session.ask_for_holder(ticket, key, operation.fence().is_some(), now);
         }
     }

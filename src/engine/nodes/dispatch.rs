@@ -11,6 +11,7 @@ use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
+use crate::protocol::lock_key;
 use crate::protocol::operation::Operation;
 use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
 
@@ -85,6 +86,11 @@ impl Nodes {
                 self.rounds.note_end(*ticket, node, now.after(*left));
                 return is_usable;
             }
+            SessionEvent::RefusedFor(ticket, vote, keys) => {
+                let is_usable = self.count_vote((*ticket, node), (vote, None), now, notify);
+                self.rounds.note_refused(*ticket, node, *keys);
+                return is_usable;
+            }
             SessionEvent::Fenced(ticket, fence) => {
                 return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
             }
@@ -98,7 +104,9 @@ impl Nodes {
                 self.take_subscriber_count(node, *ticket, now);
                 self.note_not_run(node, *ticket, *fault, now, notify);
             }
-            SessionEvent::Published(ticket, count) => self.note_subscriber_count(node, *ticket, *count, now),
+            SessionEvent::Published(ticket, part, count) => {
+                self.note_subscriber_count(node, *ticket, (*part, *count), now)
+            }
             SessionEvent::Accepted => {
                 self.filter(node).on_handshake();
                 self.reject_duplicate(node, now);
@@ -125,16 +133,21 @@ impl Nodes {
     /// Notes how many subscribers the release of a round was published to, as its answer said.
     fn take_subscriber_count(&mut self, node: NodeId, ticket: Ticket, now: Timestamp) {
         let count = self.node_mut(node).session.publisher.take_subscriber_count();
-        if count > 0 {
-            self.note_subscriber_count(node, ticket, count, now);
+        if count > 0
+            && let Some(round) = self.rounds.round(ticket)
+        {
+            let last = lock_key::count(round.key()) - 1;
+            self.note_subscriber_count(node, ticket, (last as u8, count), now);
         }
     }
 
-    fn note_subscriber_count(&mut self, node: NodeId, ticket: Ticket, count: u8, now: Timestamp) {
+    /// `part`: for which key of a set.
+    fn note_subscriber_count(&mut self, node: NodeId, ticket: Ticket, (part, count): (u8, u8), now: Timestamp) {
         if let Some(round) = self.rounds.round(ticket)
-            && self.subscribers.registry.note_crowd(round.key(), count, now)
+            && let Some(key) = lock_key::each(round.key()).nth(usize::from(part))
+            && self.subscribers.registry.note_crowd(key, count, now)
         {
-            self.connections[node.index()].session.announce_waiting(ticket, round.key(), count, now);
+            self.connections[node.index()].session.announce_waiting(ticket, key, count, now);
         }
     }
 

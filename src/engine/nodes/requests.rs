@@ -15,6 +15,7 @@ use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::rounds::{Purpose, Round, Straggler};
+use crate::protocol::lock_key;
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
@@ -30,7 +31,7 @@ impl Nodes {
         match submission {
             Submission::Acquire { key, token, ttl_millis, fence } => {
                 let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, fence: *fence };
-                let ticket = self.acquire(&request, false, now, notify);
+                let ticket = self.acquire(&request, None, now, notify);
                 (ticket, self.has_to_connect(now))
             }
             Submission::Release { key, attempt, key_lasts } => {
@@ -53,11 +54,11 @@ impl Nodes {
     }
 
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
-    /// `asks_for_holder`: a node that refuses also says which holder has the key, and for how long.
+    /// `asks_for_holder`: a node that refuses also says which holder has this key, and for how long.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
-        asks_for_holder: bool,
+        asks_for_holder: Option<&[u8]>,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
@@ -250,7 +251,9 @@ impl Nodes {
     /// What a release publishes. A lost attempt was never a lock, and no program waits for its end.
     fn hint(&self, request: &ReleaseRequest<'_>, now: Timestamp) -> Option<Hint> {
         let publishes = request.scope == ReleaseScope::Everywhere && self.subscribers.is_on();
-        let crowd = self.subscribers.registry.crowd(request.key, now);
+        // One hint for all keys of a set: the waiters of the most wanted one take turns.
+        let crowds = lock_key::each(request.key).map(|key| self.subscribers.registry.crowd(key, now));
+        let crowd = crowds.max().unwrap_or_default();
         publishes.then_some(Hint { crowd, has_waited: request.attempt.has_waited })
     }
 

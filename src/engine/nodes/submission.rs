@@ -7,21 +7,21 @@ use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
+use crate::protocol::lock_key::LockKey;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
     /// An attempt of a call that has not waited.
-    Acquire { key: Arc<str>, token: OwnerToken, ttl_millis: u64, fence: Option<FencingToken> },
+    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, fence: Option<FencingToken> },
     /// The release of a lock whose key lives for so long at most.
-    Release { key: Arc<str>, attempt: AttemptRecord, key_lasts: Duration },
+    Release { key: LockKey, attempt: AttemptRecord, key_lasts: Duration },
 }
 
 /// A release that no thread waits for.
 pub(in crate::engine) struct Posting {
-    pub(in crate::engine) key: Arc<str>,
+    pub(in crate::engine) key: LockKey,
     pub(in crate::engine) attempt: AttemptRecord,
     pub(in crate::engine) scope: ReleaseScope,
     pub(in crate::engine) key_lasts: Duration,
@@ -38,7 +38,7 @@ pub(in crate::engine) enum ReleaseScope {
     Reached,
 }
 
-/// A lease that is asked for: the key, its value, and for how long.
+/// A lease that is asked for: the key, or those of a set, the value, and for how long.
 #[derive(Clone, Copy)]
 pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],

@@ -6,6 +6,7 @@
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
 mod purpose;
+mod refusals;
 mod result;
 
 use super::driver::{WaitSlot, WaitSlots};
@@ -50,6 +51,8 @@ pub(crate) struct Round {
     ends: Vec<Timestamp>,
     /// Which holders they refused for, as far as they have said.
     holders: Vec<HolderTag>,
+    /// For which keys of a set they refused: a bit for each.
+    refusals: Vec<u64>,
     /// The nodes that refused for a key without expiry.
     endless: NodeSet,
     reached: NodeSet,
@@ -91,16 +94,6 @@ impl Round {
 
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
-    }
-
-    /// A quorum may be acquired when that many nodes have no other client's key. A verdict may be there before so many
-    /// have said: the keys of one lock end together, so that what is known stands for the rest.
-    fn free_at(&self) -> Timestamp {
-        let missing = self.tally.quorum().saturating_sub(self.tally.granted().len());
-        let mut ends = self.ends.clone();
-        ends.sort_unstable();
-        let last = missing.min(ends.len()).checked_sub(1);
-        last.and_then(|last| ends.get(last)).copied().unwrap_or(Timestamp::NEVER)
     }
 
     /// Whether it is about the key of a fenced lock.
@@ -156,6 +149,7 @@ impl Rounds {
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.fault_counts.len()].into_boxed_slice(),
                     ends: Vec::new(),
                     holders: Vec::new(),
+                    refusals: Vec::new(),
                     endless: NodeSet::EMPTY,
                     reached: NodeSet::EMPTY,
                     decided: false,
@@ -179,6 +173,7 @@ impl Rounds {
         round.tally = Tally::new(self.fault_counts.len());
         round.ends.clear();
         round.holders.clear();
+        round.refusals.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
         round.owner = Owner::Absent;
@@ -314,25 +309,6 @@ impl Rounds {
         }
     }
 
-    /// Notes when the key ends for which a node has refused.
-    pub(crate) fn note_end(&mut self, ticket: Ticket, node: NodeId, end: Timestamp) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| round.ends.push(end));
-    }
-
-    /// Notes which holder a node has refused for.
-    pub(crate) fn note_holder(&mut self, ticket: Ticket, node: NodeId, holder: HolderTag) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| round.holders.push(holder));
-    }
-
-    /// Notes that the key has no expiry for which a node has refused.
-    pub(crate) fn note_endless(&mut self, ticket: Ticket, node: NodeId) {
-        self.refused_round(ticket, node).into_iter().for_each(|round| _ = round.endless.insert(node));
-    }
-
-    fn refused_round(&mut self, ticket: Ticket, node: NodeId) -> Option<&mut Round> {
-        self.round_mut(ticket).filter(|round| round.tally.refused().contains(node))
-    }
-
     /// How often a node's vote was lost to faults.
     pub(crate) fn fault_counts(&self, node: NodeId) -> &FaultCounts {
         &self.fault_counts[node.index()]
@@ -400,7 +376,7 @@ impl Rounds {
     pub(crate) fn await_refusals(&mut self, ticket: Ticket) -> bool {
         let Some(round) = self.round_mut(ticket) else { return false };
         let tally = &round.tally;
-        let is_refused = tally.refused().len() >= tally.quorum() && tally.granted().is_empty();
+        let is_refused = tally.untouched().len() >= tally.quorum() && tally.granted().is_empty();
         let has_stragglers = is_refused && !tally.undecided().is_empty();
         if has_stragglers {
             (round.decided, round.soft_deadline) = (false, true);
@@ -420,7 +396,9 @@ impl Rounds {
         let Round { tally, reached, endless, .. } = *round;
         let agreement = round.is_fenced.then(|| round.fences.agreement()).flatten();
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
-        let result = RoundResult { tally, reached, faults, free_at, holder, endless, agreement, inspection };
+        let refused_key = round.refused_key();
+        let result =
+            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, inspection };
         self.unrefer(ticket);
         result
     }

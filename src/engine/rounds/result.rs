@@ -22,6 +22,8 @@ pub(crate) struct RoundResult {
     pub(crate) free_at: Timestamp,
     /// Which holder most nodes have refused for, as far as they have said.
     pub(crate) holder: Option<HolderTag>,
+    /// Of a set: the first of its keys that a quorum cannot be had of, or else the one that most nodes refused for.
+    pub(crate) refused_key: Option<usize>,
     /// The nodes that refused for a key without expiry, as far as they have said.
     pub(crate) endless: NodeSet,
     /// What the fences of a fenced attempt come to. None without a grant.

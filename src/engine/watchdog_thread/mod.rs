@@ -34,6 +34,7 @@ use crate::engine::local_queue::{HoldId, Queues};
 use crate::events::event::LossReason;
 use crate::events::report::Reporter;
 use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_current, lock, spawn};
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::session::Ticket;
 use std::collections::HashMap;
 use std::io;
@@ -115,7 +116,7 @@ impl WatchdogThread {
     /// [`start`](WatchdogThread::start)ed.
     pub(crate) fn watch(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         record: &AttemptRecord,
         lease: Validity,
         extension: Option<AutomaticExtension>,
@@ -296,7 +297,7 @@ impl WatchdogLoop {
     /// Reports what a batch has found, to the observer and to loss callbacks.
     fn report_batch(&mut self) {
         for (watched, found) in self.batch.unreported.drain(..) {
-            let (report, key) = (&self.report, &watched.key);
+            let (report, key) = (&self.report, watched.key.title());
             match found {
                 Finding::Extended(ttl, repaired) => report.extended(key, ttl.duration(), true, repaired),
                 Finding::Failed(faults) => {
@@ -386,7 +387,7 @@ impl WatchdogLoop {
 
     fn hold_until(&self, watched: &WatchedLock, end: LeaseTime) {
         if let Some(hold) = watched.hold {
-            self.queues.hold_until(&watched.key, hold, end, self.engine.readings());
+            self.queues.hold_until(watched.key.each(), hold, end, self.engine.readings());
         }
     }
 

@@ -11,14 +11,14 @@ use crate::algorithm::time::{LeaseTime, Timestamp};
 use crate::engine::calls::{AttemptRecord, LeaseRequest};
 use crate::engine::local_queue::HoldId;
 use crate::os::sync::{Mutex, lock};
+use crate::protocol::lock_key::LockKey;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A lock that is watched.
 pub(crate) struct WatchedLock {
-    pub(super) key: Arc<str>,
+    pub(super) key: LockKey,
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
@@ -77,7 +77,7 @@ pub(crate) struct Unregistered {
 impl WatchedLock {
     /// A lock that is held from now on: for so long, and extended by `ttl` if at all.
     pub(super) fn new(
-        (key, hold): (&Arc<str>, Option<HoldId>),
+        (key, hold): (&LockKey, Option<HoldId>),
         record: &AttemptRecord,
         lease: Validity,
         ttl: Option<Ttl>,
@@ -89,7 +89,7 @@ impl WatchedLock {
         let held =
             Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, fence, held_since) = (Arc::clone(key), record.token, record.fence, record.t0.steady);
+        let (key, token, fence, held_since) = (key.clone(), record.token, record.fence, record.t0.steady);
         WatchedLock { key, hold, token, fence, held_since, margin, id, held, loss, lost, on_loss }
     }
 

@@ -24,6 +24,7 @@
 
 mod inspecting;
 mod operations;
+mod parts;
 mod recheck;
 
 use super::command::{self, Lifetime};
@@ -43,6 +44,7 @@ use crate::algorithm::latency::Histogram;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
+use parts::PartAnswers;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -63,8 +65,10 @@ pub enum SessionEvent {
     HeldBy(Ticket, HolderTag),
     /// A node's vote in a round: another token holds the key, for this long at most, counted from now.
     Held(Ticket, Duration),
-    /// The hint of a round's release reached this many subscribers.
-    Published(Ticket, u8),
+    /// A node's vote in a round: other tokens hold these keys of the set, a bit for each.
+    RefusedFor(Ticket, Vote, u64),
+    /// The hint of a round's release reached this many subscribers. Of a set: for this of its keys.
+    Published(Ticket, u8, u8),
     /// A node's vote in a round: the key is ours, with this fence.
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
@@ -102,6 +106,7 @@ pub struct Session {
     /// Whether the user may read the value of a key.
     tells_holders: bool,
     inspected: Inspected,
+    parts: PartAnswers,
     /// How long the replies to operations took, on this connection and earlier ones.
     pub latency: Histogram,
 }
@@ -112,7 +117,10 @@ enum Request {
     Check(Ticket),
     Handshake(Part),
     Operation(SentOperation),
-    Publish(Ticket),
+    /// One of a set but the last, which ends its operation.
+    Part(SentOperation),
+    /// And for which key of a set.
+    Publish(Ticket, u8),
     Recheck,
     Remaining(Ticket),
     /// And whether it is that of a fenced lock.
@@ -151,6 +159,7 @@ impl Session {
             checked_at: now,
             tells_holders: true,
             inspected: Inspected::default(),
+            parts: PartAnswers::default(),
             latency: Histogram::default(),
         };
         let parts = handshake.write(session.traffic.end());
@@ -181,7 +190,7 @@ impl Session {
     pub fn announce_waiting(&mut self, ticket: Ticket, key: &[u8], waiting: u8, now: Timestamp) {
         if self.publisher.is_permitted() {
             publish::waiting(self.traffic.end(), key, waiting);
-            self.await_reply(Request::Publish(ticket), now);
+            self.await_reply(Request::Publish(ticket, 0), now);
         }
     }
 
@@ -228,14 +237,23 @@ impl Session {
                     let (mut answer, outcome) = (sent.parse_reply(reply), publish::published_by_script(reply));
                     let answer = answer.as_mut().map_err(|error| *error)?;
                     let sent = *sent;
+                    if sent.part > 0 {
+                        self.parts.finish(sent.part, answer, sent.operation.acquires());
+                    }
                     self.taken(length);
                     let event = self.answered(sent, answer, outcome);
                     self.take_publish_reply(&event);
                     return Ok(Some(event));
                 }
-                &Request::Publish(ticket) => {
+                &Request::Part(sent) => {
+                    self.parts.add(sent.part, sent.parse_reply(reply)?);
+                    let outcome = publish::published_by_script(reply);
+                    let count = if sent.operation.publishes() { self.publisher.count(outcome) } else { 0 };
+                    (count > 0).then_some(SessionEvent::Published(sent.ticket, sent.part, count))
+                }
+                &Request::Publish(ticket, part) => {
                     let count = self.publisher.count(publish::publish_reply(reply)?);
-                    (count > 0).then_some(SessionEvent::Published(ticket, count))
+                    (count > 0).then_some(SessionEvent::Published(ticket, part, count))
                 }
                 &Request::Value(is_fenced) => {
                     self.inspected.note_value(inspection::value_reply(reply, is_fenced)?);
@@ -268,7 +286,8 @@ impl Session {
             Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
             Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
             Request::Handshake(_)
-            | Request::Publish(_)
+            | Request::Part(_)
+            | Request::Publish(..)
             | Request::Recheck
             | Request::Remaining(_)
             | Request::Value(_)
@@ -334,7 +353,7 @@ impl Session {
     /// Directly behind the answer to a release may stand the reply to its `PUBLISH`. It belongs to that answer: when
     /// the next event is asked for, the round of the release may be gone.
     fn take_publish_reply(&mut self, event: &SessionEvent) {
-        if let Some(Request::Publish(_)) = self.expected.front()
+        if let Some(Request::Publish(..)) = self.expected.front()
             && let SessionEvent::Answered(..) | SessionEvent::NotRun(..) = event
             && let Ok(Some((reply, length))) = self.traffic.decode()
             && let Ok(outcome) = publish::publish_reply(reply)

@@ -6,6 +6,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
 use crate::protocol::dialect::{Answer, Dialect, TriedDialects};
+use crate::protocol::lock_key;
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::PublishOutcome;
 
@@ -24,7 +25,7 @@ impl Session {
         let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
         let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
         let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
-        self.send(SentOperation { ticket, operation, tried }, about, now, encoded);
+        self.send(SentOperation { ticket, operation, tried, part: 0 }, about, now, encoded);
     }
 
     /// Queues an operation once more, in a dialect it has not been sent in.
@@ -54,9 +55,15 @@ impl Session {
             sent.operation = sent.operation.unpublished();
         }
         encoded.write(&sent, self.traffic.end(), key, token);
-        self.await_reply(Request::Operation(sent), now);
-        if sent.operation.publishes() && sent.tried.last().publishes_apart() {
-            self.await_reply(Request::Publish(sent.ticket), now);
+        let publishes_apart = sent.operation.publishes() && sent.tried.last().publishes_apart();
+        let last = lock_key::count(key) - 1;
+        for part in 0..=last {
+            sent.part = part as u8;
+            let is_last = part == last;
+            self.await_reply(if is_last { Request::Operation(sent) } else { Request::Part(sent) }, now);
+            if publishes_apart {
+                self.await_reply(Request::Publish(sent.ticket, sent.part), now);
+            }
         }
     }
 
@@ -102,6 +109,7 @@ impl Session {
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
             (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
             (&Answer::Held(left), _) => SessionEvent::Held(ticket, left),
+            (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
             (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
             (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(sent),
         }

@@ -398,7 +398,7 @@ fn the_subscriber_count_is_part_of_the_answer_that_it_stands_behind() {
     let released = Event::Answered(ticket(1), Vote::Granted);
     assert_eq!(session.release_dialect(), Dialect::Delifeq);
     assert_eq!(reported(&mut session, &[":1\r\n:2\r\n"]), (vec![released], 2));
-    assert_eq!(reported(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 2)], 0));
+    assert_eq!(reported(&mut session, &[":1\r\n:", "2\r\n"]), (vec![released, Event::Published(ticket(1), 0, 2)], 0));
     assert_eq!(reported(&mut session, &[":1\r\n:0\r\n"]), (vec![released], 0));
     assert_eq!(reported(&mut session, &[":1\r\n-NOPERM no\r\n"]), (vec![released], 0));
     assert!(session.publisher.take_refusal().is_some());

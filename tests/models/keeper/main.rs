@@ -73,6 +73,7 @@ use engine::local_queue::HoldId;
 use engine::watchdog_thread::WatchedLock;
 use events::report::Reporter;
 use os::fork::ForkEpoch;
+use protocol::lock_key::LockKey;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::JoinHandle;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -182,7 +183,7 @@ impl Scene {
             let still = time::stand_still();
             let token = OwnerToken::from_entropy([number; 20]);
             let claim = stage.network.take(&name, token, ttl, nodes);
-            let (key, lease) = (Arc::from(name.as_str()), ttl.lease_from(claim.t0.lease));
+            let (key, lease) = (LockKey::One(name.as_str().into()), ttl.lease_from(claim.t0.lease));
             let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
             let watched = client.watchdog_thread().watch(&key, &claim, lease, extension);
             stage.network.listen(&name, watched.lost());

@@ -38,6 +38,7 @@ fn tally(row: &str) -> (Tally, NodeSet) {
         let vote = match letter {
             'g' => Vote::Granted,
             'r' => Vote::Refused,
+            's' => Vote::Partial,
             'x' => Vote::Fault(Fault::new(Phase::Reply, Cause::TimedOut)),
             'p' => Vote::Fault(Fault::new(Phase::Handshake, Cause::Auth)),
             _ => continue,
@@ -149,6 +150,11 @@ fn a_loss_is_undone_wherever_it_was_not_definitely_refused() {
 
     let mut machine = acquire(WaitLimit::Once);
     assert_eq!(attempt(&mut machine, "rrr", 0, 1), Output::Done(Verdict::Held));
+
+    // Some keys of a set were set there.
+    let mut machine = acquire(WaitLimit::Once);
+    assert_eq!(attempt(&mut machine, "rss", 0, 1), Output::Undo(nodes(&[1, 2])));
+    assert_eq!(machine.poll(), Output::Done(Verdict::Held));
 
     let mut machine = acquire(WaitLimit::Once);
     assert_eq!(machine.poll(), Output::Attempt);

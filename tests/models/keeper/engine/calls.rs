@@ -16,6 +16,7 @@ use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::events::event_queue::ReleaseContext;
 use crate::os::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::protocol::lock_key::LockKey;
 use crate::protocol::session::Ticket;
 use crate::time;
 use crossbeam_channel::Receiver;
@@ -133,7 +134,7 @@ impl Engine {
 
     pub(crate) fn release(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         claim: &AttemptRecord,
         _: Duration,
         now: Timestamp,
@@ -145,7 +146,7 @@ impl Engine {
 
     pub(crate) fn post_release(
         &self,
-        key: &Arc<str>,
+        key: &LockKey,
         claim: &AttemptRecord,
         _: Duration,
         _: Timestamp,

@@ -27,6 +27,6 @@ pub(crate) struct Unavailability {
 }
 
 impl Queues {
-    pub(crate) fn hold_until(&self, _key: &Arc<str>, _hold: HoldId, _end: LeaseTime, _now: Readings) {}
-    pub(crate) fn release(&self, _key: &Arc<str>, _hold: HoldId, _now: Timestamp) {}
+    pub(crate) fn hold_until(&self, _keys: &[Arc<str>], _hold: HoldId, _end: LeaseTime, _now: Readings) {}
+    pub(crate) fn release(&self, _keys: &[Arc<str>], _hold: HoldId, _now: Timestamp) {}
 }

@@ -1,0 +1,193 @@
+//! The replies to the commands of one request, one for each key of a set: folded into one answer.
+//!
+//! It is all keys or nothing, so one reply outweighs another:
+//!
+//! ```text
+//!    worth another dialect  >  not run  >  another fault  >  refused  >  absent  >  granted
+//! ```
+//!
+//! Where a node has refused a key, it may have set the ones before it or behind it. Its vote says so, and the attempt
+//! is undone there.
+
+use crate::algorithm::vote::Vote;
+use crate::protocol::dialect::Answer;
+
+/// What was answered so far to the request whose replies are arriving.
+#[derive(Debug, Default)]
+pub(super) struct PartAnswers {
+    worst: Option<Answer>,
+    /// A bit for each key.
+    refused: u64,
+    has_granted: bool,
+}
+
+impl PartAnswers {
+    /// Takes the answer to one part.
+    pub(super) fn add(&mut self, part: u8, answer: Answer) {
+        match answer {
+            Answer::Vote(Vote::Granted) => self.has_granted = true,
+            Answer::Vote(Vote::Refused) => self.refused |= 1 << part,
+            _ => {}
+        }
+        if self.worst.is_none_or(|worst| weight(&answer) > weight(&worst)) {
+            self.worst = Some(answer);
+        }
+    }
+
+    /// Takes the answer to the last part, and makes it that to the whole request. `acquires`: it was to set the keys.
+    pub(super) fn finish(&mut self, part: u8, answer: &mut Answer, acquires: bool) {
+        self.add(part, *answer);
+        let PartAnswers { worst, refused, has_granted } = std::mem::take(self);
+        *answer = match worst.unwrap_or(*answer) {
+            Answer::Vote(Vote::Refused) if acquires => {
+                let vote = if has_granted { Vote::Partial } else { Vote::Refused };
+                Answer::RefusedFor(vote, refused)
+            }
+            worst => worst,
+        };
+    }
+}
+
+fn weight(answer: &Answer) -> u8 {
+    match answer {
+        Answer::WrongDialect(_) => 5,
+        Answer::Vote(Vote::Fault(fault)) => 3 + u8::from(fault.cause.is_not_run()),
+        Answer::Vote(Vote::Refused | Vote::Partial) | Answer::Held(_) | Answer::RefusedFor(..) => 2,
+        Answer::Vote(Vote::Absent) => 1,
+        Answer::Vote(Vote::Granted) | Answer::Fence(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::fault::{Cause, Fault, Phase};
+    use crate::algorithm::lease::OwnerToken;
+    use crate::algorithm::time::Timestamp;
+    use crate::protocol::dialect::Dialect;
+    use crate::protocol::handshake::Handshake;
+    use crate::protocol::lock_key::LockKey;
+    use crate::protocol::operation::Operation;
+    use crate::protocol::publish::Hint;
+    use crate::protocol::session::{Abandoned, EncodedOperation, Session, SessionEvent, Ticket};
+
+    fn folded(letters: &str, acquires: bool) -> Answer {
+        let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
+        let answer = |letter| match letter {
+            'g' => Answer::Vote(Vote::Granted),
+            'r' => Answer::Vote(Vote::Refused),
+            'a' => Answer::Vote(Vote::Absent),
+            'n' => fault(Cause::Loading),
+            'f' => fault(Cause::Server("OTHER")),
+            _ => Answer::WrongDialect(Cause::NoPermission),
+        };
+        let mut parts = PartAnswers::default();
+        let (last, first) = letters.as_bytes().split_last().unwrap();
+        for (part, &letter) in first.iter().enumerate() {
+            parts.add(part as u8, answer(char::from(letter)));
+        }
+        let mut folded = answer(char::from(*last));
+        parts.finish(first.len() as u8, &mut folded, acquires);
+        assert!(parts.worst.is_none() && parts.refused == 0 && !parts.has_granted, "the next request begins anew");
+        folded
+    }
+
+    const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
+
+    /// A session with a server that speaks this dialect, and what it sends for an operation on two keys.
+    fn asked(dialect: Dialect, operation: Operation) -> (Session, String) {
+        let mut session = Session::open(&Handshake::default(), Some(dialect), Timestamp::ORIGIN);
+        let silent = "-NOPERM no\r\n".repeat(3);
+        assert_eq!(events(&mut session, &silent), [SessionEvent::Accepted]);
+        session.traffic.sent(session.traffic.unsent().len());
+        let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let encoded = &mut EncodedOperation::default();
+        session.queue(TICKET, operation, (key.as_bytes(), &token), Timestamp::ORIGIN, encoded);
+        let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
+        (session, sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"))
+    }
+
+    fn events(session: &mut Session, text: &str) -> Vec<SessionEvent> {
+        session.traffic.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.traffic.received(text.len());
+        std::iter::from_fn(|| session.next_event().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_set_is_one_request_of_several_commands_and_one_vote() {
+        let acquire = Operation::Acquire { ttl_millis: 1, fence: None };
+        let sent = ["a", "b"].map(|key| format!("*6 $3 SET $1 {key} $40 TOKEN $2 NX $2 PX $1 1 ")).concat();
+        for (replies, event) in [
+            ("+OK\r\n+OK\r\n", SessionEvent::Answered(TICKET, Vote::Granted)),
+            ("+OK\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Partial, 0b10)),
+            ("$-1\r\n$-1\r\n", SessionEvent::RefusedFor(TICKET, Vote::Refused, 0b11)),
+        ] {
+            let (mut session, bytes) = asked(Dialect::Eval, acquire);
+            assert_eq!(bytes, sent);
+            assert_eq!(session.traffic.backlog(), 2);
+            assert_eq!(events(&mut session, &replies[..5]), [], "half of it is no answer");
+            assert_eq!(events(&mut session, &replies[5..]), [event]);
+            assert_eq!(session.traffic.backlog(), 0);
+        }
+        let (mut session, _) = asked(Dialect::Eval, acquire);
+        assert_eq!(events(&mut session, "+OK\r\n"), []);
+        assert_eq!(session.abandon().collect::<Vec<_>>(), [(TICKET, Abandoned::Acquire)]);
+    }
+
+    #[test]
+    fn each_key_of_a_set_is_announced_on_its_own_channel() {
+        let release = Operation::Release { hint: Some(Hint::default()), fence: None };
+        let (mut session, sent) = asked(Dialect::Delifeq, release);
+        let publish = |key| format!("*3 $7 DELIFEQ $1 {key} $40 TOKEN *3 $7 PUBLISH $12 quorumlock:{key} $1 0 ");
+        assert_eq!(sent, publish("a") + &publish("b"));
+        assert_eq!(session.unanswered_releases(), 1);
+        let released = SessionEvent::Answered(TICKET, Vote::Granted);
+        assert_eq!(events(&mut session, ":1\r\n:2\r\n"), [SessionEvent::Published(TICKET, 0, 2)]);
+        assert_eq!(events(&mut session, ":1\r\n:3\r\n"), [released]);
+        assert_eq!((session.publisher.take_subscriber_count(), session.unanswered_releases()), (3, 0));
+        // By a script, what was published is in its reply.
+        let (mut session, _) = asked(Dialect::Eval, release);
+        assert_eq!(events(&mut session, ":4\r\n"), [SessionEvent::Published(TICKET, 0, 2)]);
+        assert_eq!(events(&mut session, ":5\r\n"), [released]);
+        assert_eq!(session.publisher.take_subscriber_count(), 3);
+    }
+
+    #[test]
+    fn a_set_is_asked_again_as_a_whole() {
+        let (mut session, _) = asked(Dialect::Delifeq, Operation::Release { hint: None, fence: None });
+        let unknown = "-ERR unknown command 'DELIFEQ'\r\n";
+        let reported = events(&mut session, &unknown.repeat(2));
+        let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
+        session.traffic.sent(session.traffic.unsent().len());
+        let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        session.ask_again(again, key.as_bytes(), &token, Timestamp::ORIGIN);
+        assert_eq!(String::from_utf8_lossy(session.traffic.unsent()).matches("EVAL\r\n").count(), 2);
+        assert_eq!(events(&mut session, ":1\r\n:1\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
+    }
+
+    #[test]
+    fn one_reply_outweighs_the_others_in_any_order() {
+        for (index, heavier) in "wnfrag".char_indices() {
+            for lighter in "wnfrag"[index..].chars() {
+                let alone = folded(&format!("{heavier}{heavier}"), false);
+                for letters in [format!("{heavier}{lighter}"), format!("{lighter}{heavier}{lighter}")] {
+                    assert_eq!(folded(&letters, false), alone, "{letters}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_was_refused_says_for_which_keys_and_whether_others_were_set() {
+        for (letters, vote, keys) in [
+            ("rr", Vote::Refused, 0b11),
+            ("rg", Vote::Partial, 0b01),
+            ("gr", Vote::Partial, 0b10),
+            ("grgr", Vote::Partial, 0b1010),
+        ] {
+            assert_eq!(folded(letters, true), Answer::RefusedFor(vote, keys), "{letters}");
+            assert_eq!(folded(letters, false), Answer::Vote(Vote::Refused), "{letters}");
+        }
+        assert_eq!(folded("gg", true), Answer::Vote(Vote::Granted));
+    }
+}

@@ -1,0 +1,200 @@
+//! Several resources at once: all of them or none, on the nodes, in this client's queues, and for other libraries.
+
+mod parts;
+mod ring;
+mod waits;
+
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::event::Event;
+use quorumlock::{ErrorKind, ExtendOutcome, Lease, MutexSet, Observer, Redlock, ReleaseOutcome, SetGuard, Watchdog};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A set of these resources, with a time to live that outlives the test.
+pub(crate) fn set(client: &Redlock, names: &[&str]) -> MutexSet {
+    client.mutex_set(names).ttl(LONG_TTL)
+}
+
+#[track_caller]
+pub(crate) fn take(set: &MutexSet) -> SetGuard {
+    set.try_lock().expect("enough nodes answer").expect("all are free")
+}
+
+#[test]
+fn a_set_holds_all_its_resources_with_one_value_and_one_end() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let mutex = set(&mine, &["b", "a", "c", "a"]);
+    assert_eq!(mutex.resources().collect::<Vec<_>>(), ["a", "b", "c"]);
+    let guard = take(&mutex);
+    assert_eq!(guard.resources().collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert!(guard.remaining() > LONG_TTL / 2 && guard.ensure(LONG_TTL / 2).is_ok());
+    for server in &servers {
+        assert!(eventually(SOON, || value(server, "c").is_some()));
+        assert!(value(server, "a").is_some() && value(server, "a") == value(server, "b"));
+        assert_eq!(value(server, "a"), value(server, "c"));
+        assert!(["a", "b", "c"].iter().all(|key| left(server, key).unwrap() > LONG_TTL / 2));
+    }
+    for client in [&mine, &theirs] {
+        assert!(["a", "b", "c"].iter().all(|name| client.mutex(name).try_lock().unwrap().is_none()));
+        assert!(set(client, &["c", "d"]).try_lock().unwrap().is_none());
+    }
+    let others = take(&set(&theirs, &["d", "e"]));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    drop(others);
+    ["a", "b", "c", "d", "e"].iter().for_each(|key| gone_for_good(&servers, key));
+    // What was refused has left nothing either.
+    assert!(theirs.mutex("b").try_lock().unwrap().is_some());
+}
+
+#[test]
+fn a_set_of_one_is_the_lock_of_one() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let guard = take(&set(&client, &["a", "a"]));
+    assert_eq!(calls(&server, "set"), 1);
+    let lease = guard.detach();
+    assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+#[test]
+fn names_that_cannot_be_used_are_refused_without_asking_a_node() {
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    let many: Vec<String> = (0..65).map(|number| format!("k{number}")).collect();
+    let long = "x".repeat(4097);
+    let lease = take(&set(&client, &["a", "b"])).detach();
+    let unusable = [
+        client.mutex_set(Vec::<&str>::new()),
+        client.mutex_set(&many),
+        client.mutex_set(["a", ""]),
+        client.mutex_set(["a", &long]),
+        client.mutex_set(["a", "quorumlock-fence:b"]),
+        client.mutex_set(["a", "b"]).ttl(Duration::ZERO),
+    ];
+    let before = calls(&server, "set");
+    for mutex in unusable {
+        let errors = [mutex.lock().unwrap_err(), mutex.try_lock().unwrap_err(), mutex.lock_timeout(SOON).unwrap_err()];
+        assert!(errors.iter().all(|error| error.kind() == ErrorKind::Config), "{errors:?}");
+    }
+    assert_eq!(calls(&server, "set"), before);
+    assert_eq!(client.attach(lease).unwrap_err().kind(), ErrorKind::Config, "a guard of one resource");
+    assert_eq!(take(&client.mutex_set(&many[..64])).unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+#[test]
+fn a_set_is_handed_over_as_a_whole() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let names = ["orders/1", "orders, 2:%"];
+    let text = take(&set(&mine, &names)).detach().into_text();
+    let lease = || text.expose().parse::<Lease>().unwrap();
+    assert_eq!(lease().keys().collect::<Vec<_>>(), ["orders, 2:%", "orders/1"]);
+    for other in [&names[..1], &["orders/1", "another"], &["orders, 2:%", "orders/1", "orders/3"]] {
+        assert_eq!(set(&theirs, other).attach(lease()).unwrap_err().kind(), ErrorKind::Config, "{other:?}");
+    }
+    let mut guard = set(&theirs, &names).attach(lease()).unwrap();
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+    assert!(names.iter().all(|key| left(&servers[0], key).unwrap() > LONG_TTL));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    names.iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
+fn one_round_trip_takes_or_frees_a_set_and_a_drop_frees_it_too() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = set(&client, &["a", "b", "c"]);
+    for _ in 0..3 {
+        drop(mutex.lock().unwrap());
+    }
+    // Each goes behind the release before it, on the same connections.
+    let before: Vec<u64> = servers.iter().map(|server| calls(server, "set")).collect();
+    assert_eq!(mutex.lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    for (server, before) in servers.iter().zip(before) {
+        assert!(eventually(SOON, || calls(server, "set") == before + 3), "no attempt was made twice");
+    }
+    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
+fn a_watchdog_extends_all_keys_together() {
+    let ttl = Duration::from_millis(600);
+    let servers = Server::several(3).unwrap();
+    let mutex = client(&servers).mutex_set(["a", "b", "c"]).ttl(ttl).watchdog(Watchdog::new());
+    let guard = mutex.lock().unwrap();
+    std::thread::sleep(ttl * 2);
+    assert!(guard.remaining() > Duration::ZERO);
+    let lasts = |key| servers.iter().filter(|server| value(server, key).is_some()).count() >= 2;
+    assert!(lasts("a") && lasts("b") && lasts("c"));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
+fn a_set_stands_for_as_long_as_it_is_to_stand_at_least() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = set(&client, &["a", "b"]).at_least(LONG_TTL / 4);
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    for server in &servers {
+        assert!(["a", "b"].iter().all(|key| eventually(SOON, || left(server, key).unwrap() <= LONG_TTL / 4)));
+    }
+    assert!(mutex.try_lock().unwrap().is_none() && client.mutex("b").try_lock().unwrap().is_none());
+}
+
+#[test]
+fn a_node_that_has_lost_one_key_gets_it_again() {
+    let servers = Server::several(3).unwrap();
+    let mut guard = take(&set(&client(&servers), &["a", "b"]));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
+    servers[0].command(&["DEL", "b"]).unwrap();
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    assert!(eventually(SOON, || value(&servers[0], "b") == value(&servers[1], "b")));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
+fn a_set_that_has_lost_one_key_on_a_quorum_is_lost() {
+    let servers = Server::several(3).unwrap();
+    let ttl = Duration::from_secs(3);
+    for how in ["extend", "watchdog", "unlock"] {
+        let mutex = client(&servers).mutex_set(["a", "b"]).ttl(ttl);
+        let mutex = if how == "watchdog" { mutex.watchdog(Watchdog::new()) } else { mutex };
+        let mut guard = take(&mutex);
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "b").is_some())));
+        servers[..2].iter().for_each(|server| assert_eq!(server.command(&["DEL", "b"]).unwrap(), Answer::Number(1)));
+        match how {
+            "extend" => assert_eq!(guard.extend(ttl).unwrap(), ExtendOutcome::Lost),
+            "watchdog" => {
+                assert!(guard.lost().unwrap().recv_timeout(SOON).is_ok());
+                assert!(guard.remaining().is_zero() && guard.ensure(Duration::ZERO).is_err());
+            }
+            _ => {}
+        }
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Expired, "{how}");
+        ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+    }
+}
+
+#[test]
+fn events_call_a_set_by_all_its_names() {
+    #[derive(Default)]
+    struct Names(Mutex<Vec<String>>);
+    impl Observer for Names {
+        fn event(&self, event: &Event) {
+            if let Event::Acquired(event) = event {
+                self.0.lock().unwrap().push(event.resource().to_owned());
+            }
+        }
+    }
+    let server = Server::start().unwrap();
+    let names = Arc::new(Names::default());
+    let client = builder([&server]).prefix("app:").observer(Arc::clone(&names)).build().unwrap();
+    let guard = take(&set(&client, &["b", "a"]));
+    assert_eq!(*names.0.lock().unwrap(), ["a, b"]);
+    assert!(format!("{guard:?}").contains("a, b") && value(&server, "app:a").is_some());
+}

@@ -1,0 +1,111 @@
+//! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other libraries.
+
+use super::{set, take};
+use crate::clients::{SOON, builder, client, value};
+use crate::support::process::eventually;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Answer, Server};
+use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
+use std::time::Duration;
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+const THEIRS: &str = "theirs";
+
+/// Each node holds some of the keys for another client, as the bits of its number say.
+fn attempt_where(servers: &[Server], client: &Redlock, keys: &[&str], held: &[usize]) {
+    let held_keys = |bits: usize| keys.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
+    for (server, &bits) in servers.iter().zip(held) {
+        held_keys(bits).for_each(|(_, key)| _ = server.command(&["SET", key, THEIRS]).unwrap());
+    }
+    let has_quorum = held.iter().filter(|&&bits| bits == 0).count() > servers.len() / 2;
+    let guard = set(client, keys).try_lock().unwrap();
+    assert_eq!(guard.is_some(), has_quorum, "{held:?}");
+    drop(guard);
+    client.close(SOON).unwrap();
+    for (server, &bits) in servers.iter().zip(held) {
+        let theirs: Vec<&str> = held_keys(bits).map(|(_, &key)| key).collect();
+        let found: Vec<&str> = keys.iter().copied().filter(|key| value(server, key).is_some()).collect();
+        assert_eq!(found, theirs, "{held:?}: a key of ours was left, or one of theirs is gone");
+        assert!(found.iter().all(|key| value(server, key).as_deref() == Some(THEIRS)));
+        server.command(&["FLUSHALL"]).unwrap();
+    }
+}
+
+#[test]
+fn whatever_is_held_on_whichever_nodes_a_quorum_of_free_ones_decides_and_nothing_is_left() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    // The nodes are connected to.
+    drop(take(&set(&client, &KEYS)));
+    for (keys, nodes) in (0..8).flat_map(|keys| (0..8).map(move |nodes| (keys, nodes))) {
+        let held = [0, 1, 2].map(|node| if nodes & 1 << node == 0 { 0 } else { keys });
+        attempt_where(&servers, &client, &KEYS, &held);
+    }
+    // Different keys on each node.
+    for number in 0..64 {
+        attempt_where(&servers, &client, &KEYS[..2], &[number % 4, number / 4 % 4, number / 16]);
+    }
+}
+
+/// The connections of a majority break at every place of the batch, and of what goes before it.
+#[test]
+fn a_batch_that_is_cut_anywhere_leaves_nothing() {
+    let servers = Server::several(3).unwrap();
+    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    let timeout = Duration::from_millis(500);
+    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(timeout).build().unwrap();
+    let mutex = set(&client, &KEYS);
+    let connected = || client.connect(SOON).is_ok_and(|nodes| nodes.iter().all(|node| node.is_connected()));
+    let mut lost = 0;
+    for bytes in (0..400).step_by(23) {
+        assert!(eventually(SOON, connected));
+        proxies[..2].iter().for_each(|proxy| proxy.cut_after(Direction::ToServer, bytes));
+        match mutex.try_lock() {
+            Ok(guard) => drop(guard.unwrap()),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable);
+                lost += 1;
+            }
+        }
+        client.close(SOON).unwrap();
+        for server in &servers {
+            assert_eq!(server.command(&["KEYS", "*"]).unwrap(), Answer::List(Vec::new()), "cut after {bytes} bytes");
+        }
+    }
+    assert!(lost > 5, "{lost} attempts were cut");
+}
+
+/// What node-redlock sends for several resources: one script that sets all of them unless one exists, and one that
+/// deletes its own.
+const SET_ALL: &str = "for i, key in ipairs(KEYS) do if redis.call('exists', key) == 1 then return 0 end end \
+    for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end return #KEYS";
+const DELETE_OWN: &str = "local count = 0 for i, key in ipairs(KEYS) do if redis.call('get', key) == ARGV[1] then \
+    redis.pcall('del', key) count = count + 1 end end return count";
+
+fn call(servers: &[Server], script: &str, keys: &[&str], arguments: &[&str]) -> Vec<Answer> {
+    let count = keys.len().to_string();
+    let command = [&["EVAL", script, &count], keys, arguments].concat();
+    servers.iter().map(|server| server.command(&command).unwrap()).collect()
+}
+
+#[test]
+fn multi_locks_of_node_redlock_exclude_sets_and_are_excluded_by_them() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).build().unwrap();
+    let mutex = set(&client, &KEYS);
+    for theirs in [&["c", "d"][..], &["b"], &["d", "a", "c"]] {
+        let guard = take(&mutex);
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "c").is_some())));
+        assert_eq!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]), [const { Answer::Number(0) }; 3]);
+        assert_eq!(call(&servers, DELETE_OWN, &KEYS, &["5f1d7a84"]), [const { Answer::Number(0) }; 3]);
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        client.close(SOON).unwrap();
+
+        let count = Answer::Number(theirs.len() as i64);
+        assert!(call(&servers, SET_ALL, theirs, &["5f1d7a84", "60000"]).iter().all(|answer| *answer == count));
+        assert!(mutex.try_lock().unwrap().is_none());
+        client.close(SOON).unwrap();
+        assert!(call(&servers, DELETE_OWN, theirs, &["5f1d7a84"]).iter().all(|answer| *answer == count));
+        assert!(servers.iter().all(|server| server.command(&["DBSIZE"]).unwrap() == Answer::Number(0)));
+    }
+}
