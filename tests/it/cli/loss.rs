@@ -162,30 +162,39 @@ fn what_a_command_leaves_behind_ends_before_the_release() {
 #[test]
 #[allow(clippy::print_stdout)]
 fn a_program_that_is_killed_takes_its_command_along() {
-    let (deployment, folder, pauses) = (Deployment::of(5), folder(), Pauses::watch());
-    let mut longest = 0;
+    let (deployment, folder) = (Deployment::of(5), folder());
+    let (mut longest, mut late) = (0, 0);
     for number in 0..5 * rounds() {
         // Without the shell in between: it is this program that is killed.
         let stamp = folder.join(format!("{number}.stamp"));
         let name = format!("lock-{number}");
         let words = ["run", &name, "--", "python3", "-c", STUBBORN, stamp.to_str().unwrap()];
         let mut tool = deployment.tool(&words).spawn().unwrap();
-        assert!(eventually(Duration::from_secs(30), || last_sign(&stamp) > 0));
+        let is_running = || {
+            // On a machine that is very busy, too few nodes may answer in time: another try.
+            if tool.try_wait().unwrap().is_some() {
+                tool = deployment.tool(&words).spawn().unwrap();
+            }
+            last_sign(&stamp) > 0
+        };
+        assert!(eventually(Duration::from_secs(60), is_running));
         let killed = boot_time_us();
         tool.kill().unwrap();
         tool.wait().unwrap();
+        // The kernel has killed the command before it says that this program is gone.
+        let gone = boot_time_us();
         // Two looks far enough apart that a living command writes in between.
         thread::sleep(Duration::from_millis(300));
         let last = last_sign(&stamp);
         thread::sleep(Duration::from_millis(300));
         assert_eq!(last, last_sign(&stamp), "it still runs");
-        // A machine that stood still has lost time on both sides.
-        if !pauses.overlap(killed, killed + 200_000) {
-            assert!(last < killed + 100_000, "alive {} µs after the kill", last - killed);
-            longest = longest.max(last.saturating_sub(killed));
-        }
+        // On a machine that is very busy, it may take long until a program that is killed gets the time to end.
+        assert!(last < gone + 20_000, "alive {} µs after the end of the program", last - gone);
+        longest = longest.max(last.saturating_sub(killed));
+        late += usize::from(last >= killed + 100_000);
+        assert!(late <= 1 + number / 10, "alive {} µs after the kill, {late} times", last - killed);
     }
-    println!("the command lived for at most {longest} µs longer");
+    println!("the command lived for at most {longest} µs longer, {late} times for more than 100 ms");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Signals: they end a wait, start nothing, and go to the command.
 
 use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait};
+use crate::support::preload;
 use crate::support::process::eventually;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -126,6 +127,31 @@ fn signals_go_to_the_group_and_not_past_it() {
         assert_eq!(wait(tool).code, Some(9));
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.lines().collect::<Vec<_>>(), ["ready", "HUP", "INT", "QUIT", "USR1", "USR2", "TERM"]);
+    }
+}
+
+#[test]
+fn nothing_is_signalled_after_it_was_reaped() {
+    let (deployment, folder, library) = (Deployment::of(1), folder(), preload::library("cli/reaped.c"));
+    for round in 0..10 * rounds() {
+        let path = |name: &str| folder.join(format!("{round}.{name}"));
+        // It ends among signals, and leaves a process behind that ends among signals.
+        let script = "trap '' USR1; : > \"$0\"; (trap '' TERM; sleep 0.04) & sleep 0.02; exit 3";
+        let mut words = vec!["run"];
+        words.extend((round % 2 == 1).then_some("--foreground"));
+        words.extend(["a", "--", "sh", "-c", script]);
+        let mut tool = deployment.tool(&words);
+        tool.arg(path("ready")).env(preload::VARIABLE, &library).env("SIGNALS_FILE", path("signals"));
+        let mut tool = tool.stderr(std::process::Stdio::inherit()).spawn().unwrap();
+        assert!(eventually(Duration::from_secs(30), || path("ready").exists()));
+        let code = loop {
+            match tool.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None => send(&tool, Signal::SIGUSR1),
+            }
+        };
+        assert_eq!(code, Some(3));
+        assert!(fs::metadata(path("signals")).unwrap().len() > 5, "few signals were looked at");
     }
 }
 
