@@ -61,7 +61,7 @@ fn address(url: &str) -> &str {
 }
 
 fn with_login(server: &Server, login: &str) -> String {
-    format!("redis://{login}@{}", server.address())
+    server.url().replace("://", &format!("://{login}@"))
 }
 
 #[test]

@@ -2,8 +2,13 @@
 //!
 //! Certificates are issued by openssl, each test's by a CA of its own ([`certificates`]).
 
+mod breaks;
 pub(crate) mod certificates;
 mod faults;
 mod locks;
+#[cfg(feature = "tls-native-roots")]
+mod nodes;
 mod page;
+mod peer;
+mod records;
 mod wire;

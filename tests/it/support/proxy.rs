@@ -21,6 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::support::server::TLS_VARIABLE;
 use socket2::SockRef;
 
 /// How often a pump that is stuck in a write looks whether its connection is to end.
@@ -68,7 +69,8 @@ impl Proxy {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+        let scheme = if std::env::var_os(TLS_VARIABLE).is_some() { "rediss" } else { "redis" };
+        format!("{scheme}://{}:{}", Ipv4Addr::LOCALHOST, self.port)
     }
 
     /// Holds back everything that goes this way, on connections old and new, until [`flow`](Proxy::flow).

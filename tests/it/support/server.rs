@@ -45,6 +45,8 @@ const HIGHEST_PORT: u16 = 55_535;
 const BINARY_VARIABLE: &str = "QUORUMLOCK_REDIS_SERVER";
 /// Names further servers, separated by colons, for tests that compare versions.
 const BINARIES_VARIABLE: &str = "QUORUMLOCK_SERVERS";
+/// Names a directory with `node.crt`, `node.key` and `ca.crt`. Then servers listen by TLS, if nothing else was said.
+pub const TLS_VARIABLE: &str = "QUORUMLOCK_TEST_TLS";
 
 /// A running server, or one that was killed and can be restarted.
 #[derive(Debug)]
@@ -266,6 +268,18 @@ impl Plan {
         self
     }
 
+    /// Listens on its port by TLS, with the certificates of this directory, and lets clients in without one.
+    fn tls_of(mut self, directory: &Path) -> Plan {
+        let named = std::mem::take(&mut self.arguments);
+        let mut plan = self.tls().arguments(&["--tls-auth-clients", "no", "--tls-replication", "yes"]);
+        for (setting, file) in [("cert", "node.crt"), ("key", "node.key"), ("ca-cert", "ca.crt")] {
+            let path = directory.join(file).display().to_string();
+            plan = plan.arguments(&[&format!("--tls-{setting}-file"), &path]);
+        }
+        plan.arguments.extend(named);
+        plan
+    }
+
     /// Listens on its port by TLS, and for [`Server::command`] on a Unix socket. The arguments name the certificates.
     pub fn tls(mut self) -> Plan {
         self.has_tls = true;
@@ -283,6 +297,9 @@ impl Plan {
     pub fn start(mut self) -> io::Result<Server> {
         if self.binary.is_none() {
             self.binary = Some(find_binary()?);
+        }
+        if let (Some(directory), None) = (std::env::var_os(TLS_VARIABLE), &self.socket) {
+            self = self.tls_of(Path::new(&directory));
         }
         let any_port = self.port.is_none() && (self.has_tls || self.socket.is_none());
         let mut server = Server { plan: self, directory: Directory::create()?, process: None };

@@ -1,0 +1,209 @@
+//! Connections by TLS that break, stall or trickle at each stage, in the handshake and behind it.
+
+use super::certificates::{Authority, Particulars};
+use super::peer::{Cut, Peer};
+use crate::clients::{SOON, calls, gone_for_good};
+use crate::support::process::eventually;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Answer, Server};
+use quorumlock::{Cause, CertificateError, Error, ErrorKind, Mutex, Phase, Redlock, ReleaseOutcome, TlsError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const NODE_TIMEOUT: Duration = Duration::from_millis(300);
+/// A machine may stand still for a second.
+const STALL: Duration = Duration::from_secs(2);
+
+/// A server with TLS, what has issued its certificate, and a proxy before it.
+fn node() -> (Authority, Server, Proxy) {
+    let authority = Authority::new();
+    let server = authority.issue("node", Particulars::default()).server("node");
+    let proxy = Proxy::before(server.port());
+    (authority, server, proxy)
+}
+
+fn lock(url: &str, authority: &Authority) -> Mutex {
+    let builder = Redlock::builder().node(url.replace("redis://", "rediss://")).tls(authority.roots());
+    builder.node_timeout(NODE_TIMEOUT).build().unwrap().mutex("orders/42")
+}
+
+/// The fault of the one node, no later than a first attempt may be.
+#[track_caller]
+fn fault(mutex: &Mutex) -> (Phase, Cause) {
+    let begun = Instant::now();
+    let error: Error = mutex.try_lock().unwrap_err();
+    assert!(begun.elapsed() < NODE_TIMEOUT * 2 + STALL, "{:?}", begun.elapsed());
+    let [fault] = error.causes() else { panic!("{error}") };
+    (fault.phase(), fault.cause())
+}
+
+#[track_caller]
+fn works_again(mutex: &Mutex, server: &Server) {
+    let taken = mutex.lock_timeout(SOON).unwrap().expect("the node is back");
+    assert_eq!(taken.unlock().unwrap(), ReleaseOutcome::Released);
+    gone_for_good([server], "orders/42");
+}
+
+/// How many bytes of the server a full handshake has, with the tickets.
+fn handshake(authority: &Authority, server: &Server) -> u64 {
+    let proxy = Proxy::before(server.port());
+    let mutex = lock(&proxy.url(), authority);
+    mutex.try_lock().unwrap().expect("it grants").unlock().unwrap();
+    proxy.bytes(Direction::ToClient)
+}
+
+#[test]
+fn connections_that_are_cut_anywhere_are_made_again() {
+    let (authority, server, _) = node();
+    let whole = handshake(&authority, &server);
+    // Each byte of the first record's header, and then a sample up to the last reply.
+    for bytes in (1..6).chain((6..whole).step_by(whole as usize / 25)) {
+        let proxy = Proxy::before(server.port());
+        proxy.cut_after(Direction::ToClient, bytes);
+        let mutex = lock(&proxy.url(), &authority);
+        match mutex.try_lock() {
+            Err(error) => {
+                let fault = &error.causes()[0];
+                assert_eq!(fault.cause(), Cause::Closed, "after {bytes} of {whole} bytes: {error}");
+            }
+            // The grant came before the cut.
+            Ok(guard) => drop(guard.expect("no other client has this lock")),
+        }
+        works_again(&mutex, &server);
+    }
+}
+
+#[test]
+fn a_reset_in_the_handshake_is_one() {
+    let (authority, server, proxy) = node();
+    for direction in [Direction::ToClient, Direction::ToServer] {
+        let mutex = lock(&proxy.url(), &authority);
+        proxy.stall(direction);
+        let connections = proxy.connections();
+        let attempt = thread::spawn({
+            let mutex = mutex.clone();
+            move || fault(&mutex)
+        });
+        assert!(eventually(SOON, || proxy.connections() > connections));
+        // Until the first flight has gone, or the answer would have come.
+        thread::sleep(NODE_TIMEOUT / 10);
+        proxy.reset_all();
+        let (phase, cause) = attempt.join().unwrap();
+        assert_eq!(phase, Phase::Handshake);
+        assert!(matches!(cause, Cause::Closed | Cause::TimedOut), "{cause:?}");
+        proxy.flow(direction);
+        works_again(&mutex, &server);
+    }
+}
+
+#[test]
+fn a_reset_behind_the_handshake_leaves_no_key() {
+    let (authority, server, proxy) = node();
+    let mutex = lock(&proxy.url(), &authority);
+    works_again(&mutex, &server);
+    for _ in 0..5 {
+        // The SET is on its way, and so is the grant, when the connection ends.
+        proxy.stall(Direction::ToClient);
+        let attempt = thread::spawn({
+            let mutex = mutex.clone();
+            move || fault(&mutex)
+        });
+        assert!(eventually(SOON, || server.command(&["EXISTS", "orders/42"]).unwrap() == Answer::Number(1)));
+        proxy.reset_all();
+        assert_eq!(attempt.join().unwrap(), (Phase::Reply, Cause::Closed));
+        proxy.flow(Direction::ToClient);
+        works_again(&mutex, &server);
+    }
+}
+
+/// TLS has taken the `SET`, and the kernel has it. It runs when the server goes on, behind a connection that is gone.
+#[test]
+fn a_set_in_the_buffer_of_a_stopped_server_leaves_no_key() {
+    let (authority, server, proxy) = node();
+    let mutex = lock(&proxy.url(), &authority);
+    works_again(&mutex, &server);
+    for _ in 0..3 {
+        server.pause().unwrap();
+        let attempt = fault(&mutex);
+        assert_eq!(attempt, (Phase::Reply, Cause::TimedOut));
+        proxy.reset_all();
+        server.resume().unwrap();
+        works_again(&mutex, &server);
+    }
+}
+
+/// Sixty threads send more than sockets take. The connection breaks when the server has some of their `SET`s, while
+/// others are still inside TLS.
+#[test]
+fn sets_that_tls_has_sent_in_part_leave_no_key() {
+    let (authority, server, proxy) = node();
+    let url = proxy.url().replace("redis://", "rediss://");
+    let builder = Redlock::builder().node(url).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let redlock = builder.build().unwrap();
+    let mutex = redlock.mutex("orders/42");
+    let mut late = 0;
+    for passed in [20_000, 60_000, 100_000] {
+        works_again(&mutex, &server);
+        let before = calls(&server, "set");
+        server.pause().unwrap();
+        proxy.cut_after(Direction::ToServer, passed);
+        thread::scope(|scope| {
+            for thread in 0..60 {
+                let mutex = redlock.mutex(format!("{thread}{}", "x".repeat(4000)));
+                scope.spawn(move || assert_eq!(mutex.try_lock().unwrap_err().kind(), ErrorKind::Unavailable));
+            }
+        });
+        server.resume().unwrap();
+        works_again(&mutex, &server);
+        late += calls(&server, "set") - before - 1;
+        let keys = || server.command(&["DBSIZE"]).unwrap();
+        assert!(eventually(SOON, || keys() == Answer::Number(0)), "after {passed} bytes: {:?}", keys());
+    }
+    assert!(late > 0, "no SET ran late: nothing was shown");
+}
+
+#[test]
+fn a_handshake_that_trickles_costs_the_node_timeout_and_no_other_node_anything() {
+    let (authority, server, proxy) = node();
+    proxy.trickle(Direction::ToClient, Duration::from_millis(5));
+    assert_eq!(fault(&lock(&proxy.url(), &authority)), (Phase::Handshake, Cause::TimedOut));
+    let others = [authority.server("node"), authority.server("node")];
+    let urls = others.iter().map(Server::url).chain([proxy.url().replace("redis://", "rediss://")]);
+    let builder = Redlock::builder().nodes(urls).tls(authority.roots()).node_timeout(STALL * 2);
+    let mutex = builder.build().unwrap().mutex("orders/42");
+    let begun = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(mutex.try_lock().unwrap().expect("it is free").unlock().unwrap(), ReleaseOutcome::Released);
+    }
+    assert!(begun.elapsed() < STALL * 2, "{:?}", begun.elapsed());
+    drop(server);
+}
+
+/// What breaks TLS is answered by an alert, once, so that the server's log names it as well.
+#[test]
+fn what_is_wrong_is_told_to_the_server() {
+    let authority = Authority::new();
+    authority.issue("node", Particulars { names: Some("IP:10.0.0.1"), ..Particulars::default() });
+    let server = Server::start().unwrap();
+    let peer = Peer::before(server.port(), &authority, Cut::Bytes);
+    let mutex = lock(&peer.url(), &authority);
+    assert_eq!(fault(&mutex), (Phase::Handshake, Cause::Certificate(CertificateError::WrongName)));
+    let told = || peer.seen.errors.lock().unwrap().clone();
+    assert!(eventually(SOON, || !told().is_empty()), "no alert came");
+    assert_eq!(told(), ["received fatal alert: BadCertificate"]);
+}
+
+/// The record takes the place of the reply to a release, which is sent again.
+#[test]
+fn a_forged_record_ends_the_connection_and_the_server_is_told() {
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default());
+    let server = Server::start().unwrap();
+    let peer = Peer::before(server.port(), &authority, Cut::Forged);
+    let mutex = lock(&peer.url(), &authority);
+    let error = mutex.try_lock().unwrap().expect("it is free").unlock().unwrap_err();
+    let causes: Vec<_> = error.causes().iter().map(|fault| (fault.phase(), fault.cause())).collect();
+    assert_eq!(causes, [(Phase::Reply, Cause::Tls(TlsError::Misbehaved))]);
+    works_again(&mutex, &server);
+    assert_eq!(*peer.seen.errors.lock().unwrap(), ["received fatal alert: BadRecordMac"]);
+}

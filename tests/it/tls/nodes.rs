@@ -1,0 +1,109 @@
+//! The tests about nodes that hang, die, come late, break and come back, over TLS: with the same results.
+//!
+//! They run in a process where all servers that they start listen by TLS, and where the system's root is the one that
+//! has issued their certificates. So the tests are what they are without TLS, and so are their clients. The proxies
+//! stand before the servers, and stall, cut, trickle and reset records.
+
+use super::certificates::{Authority, Particulars};
+use crate::support::server::TLS_VARIABLE;
+use std::process::Command;
+
+/// Which tests run besides, by the beginnings of their names; all if it is empty.
+const TESTS_VARIABLE: &str = "QUORUMLOCK_TLS_TESTS";
+
+/// What cannot be the same over TLS, and why.
+const LEFT_OUT: [&str; 36] = [
+    // They speak to a server, or write its URL, without TLS.
+    "addresses::",
+    "connecting::nodes_that_will_never_vote",
+    "dialects::a_user_that",
+    "dialects::a_user_without",
+    "embedded_vs_real::",
+    "fences_ahead::a_raise_needs_the_token",
+    "fencing::nodes_without_scripts",
+    "harness::",
+    "labels::holders::taking_a_lock",
+    "messages::",
+    "observing::",
+    "permanent_errors::permanent_faults_on_a_majority",
+    "readme::",
+    "reconnect::a_client_that_is_built_before",
+    "reconnect::a_release_that_opens_a_connection",
+    "restarts::node_status::nodes_are_shown_as_they_are",
+    "script_errors::",
+    "waking::losses::a_user_that",
+    "waking::messages::",
+    // They start programs of other languages, or processes that start servers.
+    "capi::",
+    "cli::",
+    "nemesis::",
+    // They need no server.
+    "fuzz_bodies::",
+    "tidy::",
+    "tls::",
+    // The server has a Unix socket of its own choice.
+    "client_exit::many_guards_that_are_dropped_in_a_row",
+    // A time to live of 60 ms is shorter than a handshake takes without optimization.
+    "loss_callbacks::a_callback_may_use_the_client",
+    // The connection is refused before TLS begins, and so without a word.
+    "faults::a_server_with_too_many_clients",
+    // All nodes are expected to be connected when a quorum has answered. A handshake by TLS takes longer, and one that
+    // is not needed goes on with the next call.
+    "handing_over::a_loss_is_reported",
+    "node_figures::faults_are_counted",
+    "reentrant::a_lock_that_the_nodes_lost",
+    "reentrant::a_thousand_levels",
+    "restarts::a_node_that_forgot",
+    "restarts::without_the_guard",
+    "watchdog::a_shorter_time_by_hand",
+    "watchdog::the_thread_is_started",
+];
+
+/// Runs these tests in a process of servers with TLS, one after the other.
+fn over_tls(tests: &[&str]) {
+    let authority = Authority::new();
+    authority.issue("node", Particulars { names: Some("IP:127.0.0.1,DNS:localhost"), ..Particulars::default() });
+    let mut command = Command::new(std::env::current_exe().expect("the path of this test binary"));
+    command.args(tests).arg("--test-threads=1");
+    command.args(LEFT_OUT.iter().flat_map(|test| ["--skip", test]));
+    command.env(TLS_VARIABLE, authority.directory()).env("SSL_CERT_FILE", authority.path("ca.crt"));
+    let output = command.output().expect("this test binary runs");
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "over TLS:\n{text}");
+    assert!(!text.contains(" 0 passed"), "no test is called so: {tests:?}\n{text}");
+}
+
+#[test]
+fn hung_killed_and_late_ones() {
+    over_tls(&[
+        "hung_nodes::",
+        "late_replies::",
+        "late_sets::",
+        "recovery::",
+        "reconnect::a_restarted_node_is_used_again",
+        "reconnect::connections_closed_just_now",
+    ]);
+}
+
+#[test]
+fn connections_that_break_stall_and_overflow() {
+    over_tls(&[
+        "backlog::",
+        "cancelling::",
+        "client_exit::guards_that_are_dropped",
+        "pending_releases::",
+        "poll_failures::",
+    ]);
+}
+
+#[test]
+fn children_of_fork() {
+    over_tls(&["forking::", "descriptors::"]);
+}
+
+#[test]
+fn further_ones() {
+    let tests = std::env::var(TESTS_VARIABLE);
+    let tests = tests.as_deref().unwrap_or("faults::a_wrong faults::a_missing faults::the_right faults::a_member");
+    over_tls(&tests.split_whitespace().collect::<Vec<_>>());
+}

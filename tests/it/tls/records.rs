@@ -1,0 +1,99 @@
+//! Each reply goes to its own request however records are cut, and none waits inside TLS while no byte arrives.
+
+use super::certificates::{Authority, Particulars};
+use super::peer::{Cut, Peer};
+use crate::support::fake::{Act, Fake, healthy, is, say};
+use crate::support::server::Server;
+use quorumlock::{NodeState, Redlock, ReleaseOutcome};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// An answer that waits in TLS is as late as that.
+const NODE_TIMEOUT: Duration = Duration::from_secs(4);
+const THREADS: usize = 8;
+
+/// How many pairs of lock and unlock each test makes.
+fn pairs() -> usize {
+    std::env::var("QUORUMLOCK_TLS_PAIRS").map_or(400, |pairs| pairs.parse().unwrap())
+}
+
+/// Pairs through such a peer, by so many threads on one connection. Each `SET` that must be granted is followed by one
+/// that must be refused, and then by a release that must delete: replies that are mixed up show.
+fn exchange(cut: Cut, threads: usize) -> Peer {
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default());
+    let server = Server::start().unwrap();
+    let peer = Peer::before(server.port(), &authority, cut);
+    let builder = Redlock::builder().node(peer.url()).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let redlock = builder.build().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let mutex = redlock.mutex(format!("{cut:?} {thread}"));
+            scope.spawn(move || {
+                for _ in 0..pairs().div_ceil(threads) {
+                    let guard = mutex.try_lock().unwrap().expect("no other client has this lock");
+                    assert!(mutex.try_lock().unwrap().is_none(), "it is held");
+                    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+                }
+            });
+        }
+    });
+    redlock.close(NODE_TIMEOUT).unwrap();
+    assert_eq!(*peer.seen.errors.lock().unwrap(), [""; 0]);
+    peer
+}
+
+#[test]
+fn two_replies_in_one_record() {
+    let peer = exchange(Cut::Together, THREADS);
+    let shared = peer.seen.shared.load(Ordering::Relaxed);
+    assert!(shared > pairs() / 4, "only {shared} records had two replies");
+}
+
+#[test]
+fn one_reply_in_twenty_records() {
+    exchange(Cut::Pieces(20), 1);
+    exchange(Cut::Pieces(20), THREADS);
+}
+
+#[test]
+fn records_that_arrive_byte_by_byte() {
+    exchange(Cut::Bytes, 1);
+    exchange(Cut::Bytes, THREADS);
+}
+
+/// The second piece is longer than the room behind the first one, and nothing follows.
+#[test]
+fn a_long_reply_in_two_records() {
+    let authority = Authority::new();
+    authority.issue("node", Particulars::default());
+    let fake = Fake::on_command(|command| {
+        let answer = healthy(command);
+        if !is(command, "INFO") {
+            return vec![Act::Say(answer)];
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        let info = format!("{}{}\r\n", answer.split_once("\r\n").unwrap().1, "x:".repeat(12_000));
+        vec![say(&format!("${}\r\n{info}\r\n", info.len()))]
+    });
+    let peer = Peer::before(fake.port(), &authority, Cut::Pieces(2));
+    let builder = Redlock::builder().node(peer.url()).tls(authority.roots()).node_timeout(NODE_TIMEOUT);
+    let begun = Instant::now();
+    assert_eq!(builder.build().unwrap().connect(NODE_TIMEOUT).unwrap()[0].state(), NodeState::Voting);
+    assert!(begun.elapsed() < NODE_TIMEOUT);
+}
+
+/// Which only TLS says. What is asked next goes over another connection.
+#[test]
+fn an_end_behind_a_reply_is_noticed_at_once() {
+    let peer = exchange(Cut::Ends, 1);
+    assert!(peer.seen.has_happened(), "nothing was shown");
+}
+
+/// The client answers each one before its next request, which the peer could not read otherwise.
+#[test]
+fn key_updates_alone_and_behind_replies() {
+    exchange(Cut::KeyUpdates, 1);
+    exchange(Cut::KeyUpdates, THREADS);
+}
