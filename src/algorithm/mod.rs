@@ -135,6 +135,7 @@ pub mod inspection;
 pub mod label;
 pub mod latency;
 pub mod lease;
+pub mod lock_kind;
 pub mod node;
 pub mod pending_release;
 pub mod protocol_error;

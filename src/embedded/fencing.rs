@@ -117,7 +117,7 @@ pub(super) fn run(
 }
 
 /// A number that counts exactly, written without leading zeros.
-fn number(text: &[u8]) -> Option<u64> {
+pub(super) fn number(text: &[u8]) -> Option<u64> {
     let is_canonical = matches!(text, [b'1'..=b'9', ..] | b"0") && text.iter().all(u8::is_ascii_digit);
     let number = std::str::from_utf8(text).ok().filter(|_| is_canonical)?.parse().ok()?;
     (number <= MOST).then_some(number)

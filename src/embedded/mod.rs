@@ -37,6 +37,7 @@ mod info;
 mod keyspace;
 mod pubsub;
 mod range;
+mod read_write;
 mod reply;
 mod scripts;
 mod server;

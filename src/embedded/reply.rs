@@ -26,6 +26,8 @@ pub(super) enum ScriptValue {
     /// As a bulk string.
     Fence(u64),
     Integer(i64),
+    /// As an integer, and no hint is published.
+    Unpublished(i64),
 }
 
 /// `+text`.

@@ -8,6 +8,7 @@ use super::expire;
 use super::failure::ScriptFailure;
 use super::fencing;
 use super::keyspace::{Keyspace, Millis};
+use super::read_write;
 use super::reply::{NO_ARGUMENT, READ_ONLY, ScriptValue};
 use crate::protocol::script;
 
@@ -17,6 +18,7 @@ const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own s
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     fence: bool,
+    read_write: bool,
     release: bool,
 }
 
@@ -24,6 +26,7 @@ impl Known {
     /// The script of this text was run.
     pub(super) fn learn(&mut self, text: &[u8]) {
         self.fence |= text == script::FENCE.as_bytes();
+        self.read_write |= text == script::READ_WRITE.as_bytes();
         self.release |= text == script::RELEASE.as_bytes();
     }
 
@@ -32,6 +35,8 @@ impl Known {
         let is = |known: bool, sha1: &str| known && hash.eq_ignore_ascii_case(sha1.as_bytes());
         if is(self.release, script::RELEASE_SHA1) {
             Some(script::RELEASE.as_bytes())
+        } else if is(self.read_write, script::READ_WRITE_SHA1) {
+            Some(script::READ_WRITE.as_bytes())
         } else {
             is(self.fence, script::FENCE_SHA1).then_some(script::FENCE.as_bytes())
         }
@@ -44,6 +49,8 @@ pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&
         values.get(1..)
     } else if text == script::FENCE.as_bytes() && values.first() == Some(&&b"release"[..]) {
         values.get(3..)
+    } else if text == script::READ_WRITE.as_bytes() && values.first() == Some(&&b"release"[..]) {
+        values.get(2..)
     } else {
         None
     };
@@ -64,6 +71,9 @@ pub(super) fn run(
 ) -> Result<ScriptValue, ScriptFailure> {
     if text == script::FENCE.as_bytes() {
         return fencing::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
+    }
+    if text == script::READ_WRITE.as_bytes() {
+        return read_write::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
     }
     let run = if text == script::EXTEND.as_bytes() {
         extend

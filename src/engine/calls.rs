@@ -9,13 +9,15 @@ use super::listener::Listener;
 use super::node_connection::NodeConnection;
 pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
+use super::nodes::commands::Attempt;
 use super::nodes::status::NodeStatusSnapshot;
 pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest};
 use super::nodes::submission::{Posting, ReleaseScope, Submission};
 pub(crate) use super::rounds::RoundResult;
 use crate::algorithm::fault::Fault;
-use crate::algorithm::fence::{Agreement, FencingToken};
+use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
 use crate::algorithm::quarantine::Quarantine;
@@ -124,7 +126,7 @@ impl Engine {
     pub(crate) fn acquire(
         &self,
         key: &LockKey,
-        (token, ttl_millis, fence): (OwnerToken, u64, Option<FencingToken>),
+        (token, ttl_millis, kind): (OwnerToken, u64, LockKind),
         listener: Option<&Listener<'_>>,
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
@@ -133,16 +135,17 @@ impl Engine {
         let result = match listener {
             None => {
                 let key = key.clone();
-                let submission = Submission::Acquire { key, token, ttl_millis, fence };
+                let submission = Submission::Acquire { key, token, ttl_millis, kind };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
             Some(listener) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
                     nodes.look_into(&listener.key);
-                    let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, fence };
+                    let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
                     let asks_for_holder = listener.asks_for_holder.then_some(&*listener.key);
-                    let ticket = nodes.acquire(&request, asks_for_holder, now, notify);
+                    let attempt = Attempt { asks_for_holder, leaves_mark: true };
+                    let ticket = nodes.acquire(&request, attempt, now, notify);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
                 };
@@ -159,8 +162,8 @@ impl Engine {
             }
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
-        let fence = result.agreement.as_ref().map(Agreement::fence).or(fence);
-        (AttemptRecord { token, t0, reached, origin, has_waited, fence, stands_for: None }, result)
+        let kind = result.agreement.as_ref().map_or(kind, |agreement| LockKind::Fenced(agreement.fence()));
+        (AttemptRecord { token, t0, reached, origin, has_waited, kind, stands_for: None }, result)
     }
 
     /// Registers a waiter for releases of a lock. `subscribes`: it waits for long enough to be notified of them.
@@ -202,8 +205,8 @@ impl Engine {
     }
 
     /// Takes over a lock that is held with this token. Begins to connect, and does not wait for that.
-    pub(crate) fn adopt(&self, token: OwnerToken, fence: Option<FencingToken>) -> AttemptRecord {
-        self.driver.enter(|nodes, now, notify| nodes.adopt(token, fence, self.readings_at(now), notify))
+    pub(crate) fn adopt(&self, token: OwnerToken, kind: LockKind) -> AttemptRecord {
+        self.driver.enter(|nodes, now, notify| nodes.adopt(token, kind, self.readings_at(now), notify))
     }
 
     /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at

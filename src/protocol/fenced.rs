@@ -62,6 +62,8 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
         Operation::Acquire { ttl_millis, .. } => send(b"acquire", &[resp::decimal(ttl_millis, &mut first), least]),
         Operation::Extend { ttl_millis, .. } => send(b"extend", &[resp::decimal(ttl_millis, &mut first)]),
         Operation::Raise(_) => send(b"raise", &[least]),
+        // It is written by `read_write`.
+        Operation::ReadWrite(_) => {}
         Operation::Release { hint: None, .. } => send(b"release", &[]),
         Operation::Release { hint: Some(hint), .. } => send(b"release", &[CHANNEL, hint.text(&mut first)]),
     }
@@ -73,7 +75,7 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
 /// A reply that the script never gives.
 pub fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     if let Reply::Error(text) = reply {
-        return Ok(refusal(dialect == Dialect::Evalsha, text));
+        return Ok(refusal(dialect, text, operation.commands()));
     }
     if let Operation::Acquire { fence, .. } = operation {
         return acquire_reply(fence.map_or(FencingToken::GREATEST, |fence| fence.least), reply);
@@ -109,17 +111,19 @@ fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, Protoc
     }
 }
 
-fn refusal(by_hash: bool, text: &[u8]) -> Answer {
+/// The meaning of an error reply to a script that a node must run. `commands` is what the user needs for it.
+pub(super) fn refusal(dialect: Dialect, text: &[u8], commands: &'static str) -> Answer {
+    let by_hash = dialect == Dialect::Evalsha;
     let cause = error_reply::cause(text);
     let is_barred = is_unknown_command(text) || is_no_permission_to_run(text);
     match cause {
         _ if by_hash && (is_barred || cause == Cause::Server("NOSCRIPT")) => Answer::WrongDialect(cause),
         _ if is_barred => fault(Cause::NoScripts),
-        _ => Answer::Vote(Vote::Fault(error_reply::fault(text, "EVAL with GET, SET and TIME"))),
+        _ => Answer::Vote(Vote::Fault(error_reply::fault(text, commands))),
     }
 }
 
-fn fault(cause: Cause) -> Answer {
+pub(super) fn fault(cause: Cause) -> Answer {
     Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)))
 }
 

@@ -56,6 +56,7 @@ mod inspection;
 pub mod lock_key;
 pub mod operation;
 pub mod publish;
+pub mod read_write;
 pub mod resp;
 pub mod script;
 mod script_error;

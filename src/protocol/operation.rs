@@ -1,9 +1,10 @@
-//! The operations on the key of a lock, plain or fenced, which every node of a round is asked alike.
+//! The operations on the key of a lock, plain, fenced or read-write, which every node of a round is asked alike.
 
 use super::dialect::Dialect;
 use super::publish::Hint;
 use super::script::Script;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lock_kind::Access;
 
 /// One operation. With a fence, the key is that of a fenced lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +25,40 @@ pub enum Operation {
     },
     /// Raises the fencing token to `least`, if the key holds our token.
     Raise(FenceRequest),
+    /// One on the key of a read-write lock.
+    ReadWrite(ReadWriteOperation),
     /// Deletes the key, if it holds our token. That of a fenced lock stays and is marked as free.
     Release {
         /// What to publish with it, if anything.
         hint: Option<Hint>,
         /// Of a fenced lock.
         fence: Option<FenceRequest>,
+    },
+}
+
+/// An operation on the key of a read-write lock: on the entry of our token, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWriteOperation {
+    /// Sets the entry, unless the entries of others exclude it. A reader that has one is asked for as a new reader.
+    Acquire {
+        /// What it is an entry of.
+        access: Access,
+        /// Counted by the node's clock from when it runs the command.
+        ttl_millis: u64,
+        /// For how long a writer that is refused keeps new readers out; zero is not at all.
+        mark_millis: u64,
+    },
+    /// Lets the entry last for so long at least, if there is one, and makes a writer a reader.
+    Extend {
+        /// What it is an entry of from then on.
+        access: Access,
+        /// Counted by the node's clock from when it runs the command.
+        ttl_millis: u64,
+    },
+    /// Removes the entry.
+    Release {
+        /// What to publish when the lock is free, if anything.
+        hint: Option<Hint>,
     },
 }
 
@@ -50,22 +79,27 @@ impl Operation {
                 fence
             }
             Operation::Raise(fence) => Some(fence),
+            Operation::ReadWrite(_) => None,
         }
     }
 
-    /// Whether it is to set a key.
-    pub(super) fn acquires(self) -> bool {
-        matches!(self, Operation::Acquire { .. })
+    /// Whether it begins a lock.
+    pub fn acquires(self) -> bool {
+        matches!(self, Operation::Acquire { .. } | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }))
     }
 
     /// Whether it ends a lock.
     pub fn is_release(self) -> bool {
-        matches!(self, Operation::Release { .. })
+        matches!(self, Operation::Release { .. } | Operation::ReadWrite(ReadWriteOperation::Release { .. }))
     }
 
     /// Whether the node is to publish a hint.
     pub(super) fn publishes(self) -> bool {
-        matches!(self, Operation::Release { hint: Some(_), .. })
+        matches!(
+            self,
+            Operation::Release { hint: Some(_), .. }
+                | Operation::ReadWrite(ReadWriteOperation::Release { hint: Some(_) })
+        )
     }
 
     /// The same without a hint.
@@ -73,6 +107,9 @@ impl Operation {
     pub(super) fn unpublished(self) -> Operation {
         match self {
             Operation::Release { fence, .. } => Operation::Release { hint: None, fence },
+            Operation::ReadWrite(ReadWriteOperation::Release { .. }) => {
+                Operation::ReadWrite(ReadWriteOperation::Release { hint: None })
+            }
             other => other,
         }
     }
@@ -93,6 +130,7 @@ impl Operation {
             Operation::Acquire { fence: None, .. } => "SET",
             Operation::Extend { fence: None, .. } => "EVAL with GET and PEXPIRE, or SET",
             Operation::Release { fence: None, .. } => "EVAL with GET and DEL, DELIFEQ or DELEX",
+            Operation::ReadWrite(_) => "EVAL with GET, SET, DEL, PEXPIRE and TIME",
             _ => "EVAL with GET, SET and TIME",
         }
     }
@@ -101,6 +139,7 @@ impl Operation {
     pub(super) fn cached_script(self) -> Option<Script> {
         match self {
             Operation::Release { fence: None, .. } => Some(Script::Release),
+            Operation::ReadWrite(_) => Some(Script::ReadWrite),
             _ => self.fence().map(|_| Script::Fence),
         }
     }

@@ -12,12 +12,16 @@ use super::dialect::Dialect;
 pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
 /// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
 pub const FENCE: &str = body(include_str!("lua/fence.lua"));
+/// All of a read-write lock: `EVAL READ_WRITE 1 key what token …`, see [`read_write`](super::read_write).
+pub const READ_WRITE: &str = body(include_str!("lua/read_write.lua"));
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token [channel number]` → `:1` or
 /// `:0`; `:2` when it was done and publishing is not permitted, `:2` and the number of subscribers otherwise.
 pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "2f5082f530ce81fb3f705768e2c60813209e9194";
+/// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
+pub const READ_WRITE_SHA1: &str = "30a3b4a76d39ecd3e5c6279cf7796fba765b2c2f";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
 pub const RELEASE_SHA1: &str = "dd12ea445da65aeeca6ce92e29939c3267883e1b";
@@ -31,6 +35,8 @@ const HASH_REFUSALS: u8 = 3;
 pub(super) enum Script {
     /// [`FENCE`].
     Fence,
+    /// [`READ_WRITE`].
+    ReadWrite,
     /// [`RELEASE`].
     Release,
 }
@@ -40,6 +46,7 @@ impl Script {
     pub(super) fn call(self, dialect: Dialect) -> [&'static [u8]; 2] {
         let (text, hash) = match self {
             Script::Fence => (FENCE, FENCE_SHA1),
+            Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
             Script::Release => (RELEASE, RELEASE_SHA1),
         };
         if dialect == Dialect::Evalsha { [b"EVALSHA", hash.as_bytes()] } else { [b"EVAL", text.as_bytes()] }
@@ -49,7 +56,7 @@ impl Script {
 /// Which scripts a server knows by their hashes, on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptCache {
-    scripts: [CacheEntry; 2],
+    scripts: [CacheEntry; 3],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +112,9 @@ mod tests {
         assert!(RELEASE.ends_with("or gone\n"));
         assert!(FENCE.starts_with("local most = 9007199254740991\n"), "{FENCE}");
         assert!(FENCE.ends_with("or answer\n"));
-        assert!(!EXTEND.contains("--") && !FENCE.contains("--") && !RELEASE.contains("--"));
+        assert!(READ_WRITE.starts_with("local room = 64\n"), "{READ_WRITE}");
+        assert!(READ_WRITE.ends_with("or 1\n"));
+        assert!([EXTEND, FENCE, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
     }
 
     #[test]

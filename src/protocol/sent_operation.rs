@@ -2,9 +2,9 @@
 //! whether votes count.
 
 use super::dialect::{Answer, Dialect, TriedDialects};
-use super::operation::Operation;
+use super::operation::{Operation, ReadWriteOperation};
 use super::resp::Reply;
-use super::{command, extension, fenced, lock_key};
+use super::{command, extension, fenced, lock_key, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -51,6 +51,7 @@ impl SentOperation {
             Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
             Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
             Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
+            Operation::ReadWrite(operation) => read_write::ask(out, dialect, key, token, operation),
             fenced => fenced::ask(out, dialect, key, token, fenced),
         }
     }
@@ -66,6 +67,7 @@ impl SentOperation {
             Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
             Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
             Operation::Release { fence: None, .. } => command::release_reply(reply),
+            Operation::ReadWrite(operation) => read_write::reply(dialect, operation, reply),
             fenced => fenced::reply(dialect, fenced, reply),
         }
     }
@@ -118,9 +120,11 @@ pub enum Abandoned {
 impl From<Operation> for Abandoned {
     fn from(operation: Operation) -> Abandoned {
         match operation {
-            Operation::Acquire { .. } => Abandoned::Acquire,
-            Operation::Extend { .. } | Operation::Raise(_) => Abandoned::Extend,
-            Operation::Release { .. } => Abandoned::Release,
+            Operation::Acquire { .. } | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }) => Abandoned::Acquire,
+            Operation::Extend { .. }
+            | Operation::Raise(_)
+            | Operation::ReadWrite(ReadWriteOperation::Extend { .. }) => Abandoned::Extend,
+            Operation::Release { .. } | Operation::ReadWrite(ReadWriteOperation::Release { .. }) => Abandoned::Release,
         }
     }
 }

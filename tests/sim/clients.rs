@@ -23,6 +23,8 @@ const SPIN: Duration = Duration::ZERO;
 
 /// How long nodes keep the keys of fenced locks: longer than any run.
 const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest delay between attempts.
+const LONGEST_DELAY: Duration = Duration::from_millis(250);
 
 pub(crate) fn open(client: usize) -> Redlock {
     Redlock::new(open_client(client))
@@ -51,7 +53,9 @@ pub(crate) fn open_client(client: usize) -> Client {
     with(|world| world.clients[client].counters = Some(counters.clone()));
     let report = Reporter::new(observers, Some(counters), &names, "");
     let events = report.event_queue();
-    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, events };
+    let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
+    let longest_delay = LONGEST_DELAY;
+    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, longest_delay, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
@@ -59,7 +63,7 @@ pub(crate) fn open_client(client: usize) -> Client {
         prefix: String::new(),
         node_timeout,
         drift_factor,
-        backoff: Backoff::new(Duration::from_millis(2), Duration::from_millis(250)),
+        backoff,
         unavailable_after: Duration::from_secs(3),
         max_ttl,
         ttl: max_ttl,

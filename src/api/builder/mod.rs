@@ -401,6 +401,7 @@ impl Builder {
         let config = EngineConfig {
             spin: self.spin,
             release_notifications: self.release_notifications,
+            longest_delay: self.retry_max,
             retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             events: report.event_queue(),
         };

@@ -102,7 +102,7 @@ impl MutexGuard {
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.claim.fence
+        self.claim.kind.fence()
     }
 
     /// Releases the lock, and waits until a quorum of nodes has answered, for the node timeout at most. Right where the
@@ -322,7 +322,7 @@ impl MutexGuard {
             key: self.key.as_bytes(),
             token: &self.claim.token,
             ttl_millis: ttl.millis(),
-            fence: self.claim.fence,
+            kind: self.claim.kind,
         };
         // Unless the end is near, there is time to wait for all nodes, and to find those that have lost the key.
         let is_long = old.remaining(begun) > engine.node_timeout() * 2;

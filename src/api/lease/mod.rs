@@ -21,6 +21,7 @@ pub use text::SecretText;
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::time::{Clock, LeaseTime};
 use crate::engine::calls::AttemptRecord;
 use crate::events::error::{Error, Result};
@@ -102,7 +103,7 @@ impl Lease {
 
     /// The number that the acquisition was given, if the lock is [fenced](crate::Mutex::fenced).
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.content.fence
+        self.content.kind.fence()
     }
 
     /// For how long the lock may still be relied on, by the clocks as they are now. Zero once it may not: it cannot be
@@ -146,7 +147,7 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = LeaseContent { key, ttl_millis, end_millis, fence: claim.fence, token: claim.token };
+        let content = LeaseContent { key, ttl_millis, end_millis, kind: claim.kind, token: claim.token };
         Lease { content, end_here: Some(validity.end()) }
     }
 
@@ -159,6 +160,11 @@ impl Lease {
     /// The key, or those of a set.
     pub(crate) fn lock_key(&self) -> &LockKey {
         &self.content.key
+    }
+
+    /// What kind of lock it is of.
+    pub(crate) fn kind(&self) -> LockKind {
+        self.content.kind
     }
 
     /// The token that the lock is held with.
@@ -217,8 +223,8 @@ mod tests {
     fn claim() -> AttemptRecord {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
-        let (reached, origin, fence) = (NodeSet::EMPTY, KeyOrigin::Here, None);
-        AttemptRecord { token, t0, reached, origin, has_waited: false, fence, stands_for: None }
+        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
+        AttemptRecord { token, t0, reached, origin, has_waited: false, kind, stands_for: None }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.
@@ -303,8 +309,8 @@ mod tests {
         let ends_here: Vec<Option<LeaseTime>> = clocks.map(Some).into_iter().chain([None]).collect();
         for (end_millis, &end_here) in moments.into_iter().flat_map(|end| ends_here.iter().map(move |here| (end, here)))
         {
-            let LeaseContent { key, ttl_millis, fence, token, .. } = lease().content;
-            let lease = Lease { content: LeaseContent { key, ttl_millis, end_millis, fence, token }, end_here };
+            let LeaseContent { key, ttl_millis, kind, token, .. } = lease().content;
+            let lease = Lease { content: LeaseContent { key, ttl_millis, end_millis, kind, token }, end_here };
             for (wall_millis, now) in moments.into_iter().flat_map(|wall| clocks.map(|now| (wall, now))) {
                 let left = left(&lease, now, wall(wall_millis));
                 assert!(left <= ttl().validity());

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Of a fenced lock, the fence stands behind the end; of one whose holder has a label, that stands before the token.
-//! The keys of a set are separated by commas.
+//! The keys of a set are separated by commas. Of a read-write lock, the version says what is held.
 //!
 //! It is printable ASCII without blanks, quotes or anything else that a shell, an environment variable or a line of a
 //! file would mind: what the key and the label have besides letters, digits and `-._~/` is percent-encoded. There is
@@ -19,20 +19,23 @@
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::lock_key::{LockKey, MOST_KEYS};
 use std::fmt;
 
 /// What every version begins with.
 const NAME: &str = "quorumlock-lease";
-/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels; and
-/// of sets. They are the only ones that are read.
+/// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels; of
+/// sets; and of a reader and a writer of a read-write lock. They are the only ones that are read.
 const PLAIN: &str = "1";
 const FENCED: &str = "2";
 const PLAIN_LABELLED: &str = "3";
 const FENCED_LABELLED: &str = "4";
 const SET: &str = "5";
 const SET_LABELLED: &str = "6";
+const READ: &str = "7";
+const WRITE: &str = "8";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -72,8 +75,7 @@ pub(super) struct LeaseContent {
     pub(super) ttl_millis: u64,
     /// By the wall clock, since 1970. At most [`LATEST_END_MILLIS`].
     pub(super) end_millis: u64,
-    /// Of a fenced lock.
-    pub(super) fence: Option<FencingToken>,
+    pub(super) kind: LockKind,
     pub(super) token: OwnerToken,
 }
 
@@ -81,17 +83,19 @@ impl LeaseContent {
     pub(super) fn to_text(&self) -> SecretText {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
-        let version = match (is_set, self.fence.is_some(), label.is_some()) {
-            (false, false, false) => PLAIN,
-            (false, true, false) => FENCED,
-            (false, false, true) => PLAIN_LABELLED,
-            (false, true, true) => FENCED_LABELLED,
-            (true, _, false) => SET,
-            (true, _, true) => SET_LABELLED,
+        let version = match (self.kind, is_set, label.is_some()) {
+            (LockKind::Plain, false, false) => PLAIN,
+            (LockKind::Fenced(_), _, false) => FENCED,
+            (LockKind::Plain, false, true) => PLAIN_LABELLED,
+            (LockKind::Fenced(_), _, true) => FENCED_LABELLED,
+            (LockKind::Plain, true, false) => SET,
+            (LockKind::Plain, true, true) => SET_LABELLED,
+            (LockKind::ReadWrite(Access::Read), ..) => READ,
+            (LockKind::ReadWrite(Access::Write), ..) => WRITE,
         };
         let keys: Vec<String> = self.key.each().iter().map(|key| encoded(key)).collect();
         let mut text = format!("{NAME}:{version}:{}:{}:{}:", keys.join(","), self.ttl_millis, self.end_millis);
-        if let Some(fence) = self.fence {
+        if let Some(fence) = self.kind.fence() {
             text += &format!("{fence}:");
         }
         if let Some(label) = label {
@@ -111,8 +115,9 @@ impl LeaseContent {
         if fields.next() != Some(NAME) {
             return Err(refusal("not the text of a lease"));
         }
-        let (is_set, is_fenced, is_labelled) = match fields.next() {
-            Some(PLAIN) => (false, false, false),
+        let version = fields.next();
+        let (is_set, is_fenced, is_labelled) = match version {
+            Some(PLAIN | READ | WRITE) => (false, false, false),
             Some(FENCED) => (false, true, false),
             Some(PLAIN_LABELLED) => (false, false, true),
             Some(FENCED_LABELLED) => (false, true, true),
@@ -138,9 +143,14 @@ impl LeaseContent {
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
                 .ok_or_else(damaged("a damaged text of a lease: its end"))?,
-            fence: fence
-                .map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")))
-                .transpose()?,
+            kind: match (version, fence) {
+                (Some(READ), _) => LockKind::ReadWrite(Access::Read),
+                (Some(WRITE), _) => LockKind::ReadWrite(Access::Write),
+                (_, None) => LockKind::Plain,
+                (_, Some(fence)) => {
+                    LockKind::Fenced(token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?)
+                }
+            },
             token: OwnerToken::from_digits(token.as_bytes())
                 .ok_or_else(damaged("a damaged text of a lease: its owner token"))?
                 .labelled(match label {
@@ -251,12 +261,10 @@ mod tests {
         assert_eq!(&content.token.digits(), b"a70000000000000000000000000000000000000f");
         assert_eq!(content.to_text().expose(), TEXT);
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
-        assert_eq!(content.fence, None);
+        assert_eq!(content.kind, LockKind::Plain);
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
-        assert_eq!(
-            (&**content.key.title(), content.fence),
-            ("quorumlock-fence:orders/42", Some(1_709_210_086_789_000.into()))
-        );
+        let fenced = LockKind::Fenced(1_709_210_086_789_000.into());
+        assert_eq!((&**content.key.title(), content.kind), ("quorumlock-fence:orders/42", fenced));
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
         let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
         assert_eq!(content.token.label().as_str(), Some("billing@host7/4711"));
@@ -279,8 +287,8 @@ mod tests {
             (with("lease", "Lease"), "not the text"),
             (with(":1:", ":one:"), "not the text"),
             (with(":1:", ":01:"), "not the text"),
-            (with(":1:", ":7:"), "a version that is not known"),
-            ("quorumlock-lease:7".to_owned(), "a version that is not known"),
+            (with(":1:", ":9:"), "a version that is not known"),
+            ("quorumlock-lease:9".to_owned(), "a version that is not known"),
             (with(":1:", ":5:"), "its key"),
             (with("orders/42", "a,b"), "its key"),
             (SET_TEXT.replace("a%3A,b", "b,a%3A"), "its key"),
@@ -334,13 +342,20 @@ mod tests {
     fn every_lease_comes_back_as_it_was() {
         let every: String = ('\0'..'\u{300}').chain(['€', '\u{fffd}', '🔒', char::MAX]).collect();
         let keys: Vec<String> = every.chars().map(String::from).chain([every.clone(), "%41:".repeat(99)]).collect();
-        let fences = [None, Some(1), Some(FencingToken::GREATEST.get())].map(|fence| fence.map(FencingToken::from));
-        for (key, fence) in keys.iter().flat_map(|key| fences.map(|fence| (key, fence))) {
+        let kinds = [
+            LockKind::Plain,
+            LockKind::Fenced(1.into()),
+            LockKind::Fenced(FencingToken::GREATEST),
+            LockKind::ReadWrite(Access::Read),
+            LockKind::ReadWrite(Access::Write),
+        ];
+        for (key, kind) in keys.iter().flat_map(|key| kinds.map(|kind| (key, kind))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {
-                let label = HolderLabel::new(&[entropy]).unwrap_or(HolderLabel::NONE);
+                let label = HolderLabel::new(&[entropy]).filter(|_| kind.access().is_none());
+                let label = label.unwrap_or(HolderLabel::NONE);
                 let token = OwnerToken::from_entropy([entropy; OwnerToken::ENTROPY]).labelled(label);
                 let content =
-                    LeaseContent { key: LockKey::One(key.as_str().into()), ttl_millis, end_millis, fence, token };
+                    LeaseContent { key: LockKey::One(key.as_str().into()), ttl_millis, end_millis, kind, token };
                 let text = content.to_text();
                 assert!(text.expose().bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\$`".contains(&byte)));
                 assert_eq!(LeaseContent::from_text(text.expose()).unwrap(), content);

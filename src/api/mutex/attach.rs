@@ -50,7 +50,8 @@ impl Mutex {
         let (client, key) = (&self.client, &self.key);
         client.check_process()?;
         let own = self.prepare()?;
-        if lease.lock_key() != key || lease.fencing_token().is_some() != self.is_fenced {
+        let is_of_this_kind = lease.kind().is_fenced() == self.is_fenced && lease.kind().access() == self.access;
+        if lease.lock_key() != key || !is_of_this_kind {
             let message =
                 format!("the lease of {:?} cannot be attached to {:?}", lease.lock_key().title(), key.title());
             return Err(Error::new(ErrorKind::Config, message));
@@ -61,7 +62,7 @@ impl Mutex {
         if !validity.is_valid(now.lease) {
             return Err(Error::new(ErrorKind::LeaseLost, format!("the lease of {:?} has ended", key.title())));
         }
-        let claim = client.engine().adopt(lease.token(), lease.fencing_token());
+        let claim = client.engine().adopt(lease.token(), lease.kind());
         let hold = HoldId::of(&claim.token);
         client.queues().hold(key.each(), hold, validity, now);
         let watch = |dog: &Watchdog| {

@@ -6,7 +6,7 @@ use super::account::CallAccount;
 use super::call::LockCall;
 use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
-use crate::algorithm::fence::{Agreement, FencingToken};
+use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::{OwnerToken, Validity};
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{Readings, Timestamp};
@@ -18,7 +18,7 @@ use crate::engine::local_queue::{HoldId, QueuePosition, QueueTicket, Unavailabil
 use crate::engine::wait_registry::WakeReason;
 use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::{Error, Result};
-use crate::os::{clock, entropy};
+use crate::os::entropy;
 use crate::protocol::lock_key::LockKey;
 use getrandom::SysRng;
 
@@ -124,9 +124,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let engine = self.call.client.engine();
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
-        let floor = self.call.is_fenced.then(wall_clock);
-        let token = draw()?.labelled(self.call.client.settings().label);
-        let lease = (token, self.call.ttl.millis(), floor);
+        let token = draw()?.labelled(self.call.label());
+        let lease = (token, self.call.ttl.millis(), self.call.kind());
         let (record, result) = engine.acquire(self.call.key, lease, listener, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
@@ -318,10 +317,4 @@ fn random() -> u64 {
 /// [`random`], for the delay after a lost attempt. After a won one there is no delay, and the system call is saved.
 fn random_unless_won(result: &RoundResult) -> u64 {
     if result.is_won() { 0 } else { random() }
-}
-
-/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
-fn wall_clock() -> FencingToken {
-    let time = clock::since_epoch().as_micros();
-    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
 }

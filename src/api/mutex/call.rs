@@ -1,11 +1,15 @@
 //! What one call that wants a lock asks for.
 
 use crate::algorithm::acquire::WaitLimit;
+use crate::algorithm::fence::FencingToken;
+use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
+use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::events::error::{Error, ErrorKind};
+use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
 use std::time::Duration;
 
@@ -17,6 +21,8 @@ pub(super) struct LockCall<'m> {
     pub(super) ttl: Ttl,
     pub(super) watchdog: Option<&'m Watchdog>,
     pub(super) is_fenced: bool,
+    /// What is asked for of a read-write lock, if it is one.
+    pub(super) access: Option<Access>,
     pub(super) at_least: Duration,
     pub(super) limit: WaitLimit,
     pub(super) called_at: Readings,
@@ -32,8 +38,28 @@ impl LockCall<'_> {
         self.client.resource(self.key.title())
     }
 
+    /// The kind of the lock, as an attempt asks for it that begins now.
+    pub(super) fn kind(&self) -> LockKind {
+        match self.access {
+            Some(access) => LockKind::ReadWrite(access),
+            None if self.is_fenced => LockKind::Fenced(wall_clock()),
+            None => LockKind::Plain,
+        }
+    }
+
+    /// The label of this client. Entries of read-write locks have none.
+    pub(super) fn label(&self) -> HolderLabel {
+        if self.access.is_some() { HolderLabel::NONE } else { self.client.settings().label }
+    }
+
     /// The error of a wait that was cancelled.
     pub(super) fn cancelled(&self) -> Error {
         Error::new(ErrorKind::Cancelled, format!("the wait for {:?} was cancelled", self.resource()))
     }
+}
+
+/// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
+fn wall_clock() -> FencingToken {
+    let time = clock::since_epoch().as_micros();
+    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
 }

@@ -13,6 +13,7 @@ mod waiter;
 
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::lease::Ttl;
+use crate::algorithm::lock_kind::Access;
 use crate::algorithm::time::Readings;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
@@ -48,6 +49,8 @@ pub struct Mutex {
     ttl: Duration,
     watchdog: Option<Watchdog>,
     is_fenced: bool,
+    /// What it locks of a read-write lock, if it is one.
+    access: Option<Access>,
     at_least: Duration,
 }
 
@@ -59,7 +62,7 @@ impl Mutex {
 
     pub(crate) fn of_key(client: Client, key: LockKey) -> Mutex {
         let ttl = client.settings().ttl;
-        Mutex { client, key, ttl, watchdog: None, is_fenced: false, at_least: Duration::ZERO }
+        Mutex { client, key, ttl, watchdog: None, is_fenced: false, access: None, at_least: Duration::ZERO }
     }
 
     /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
@@ -303,9 +306,22 @@ impl Mutex {
 
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
-        let &Mutex { ref client, ref key, ref watchdog, is_fenced, at_least, .. } = self;
+        let &Mutex { ref client, ref key, ref watchdog, is_fenced, access, at_least, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
-        Ok(LockCall { client, key, ttl, watchdog, is_fenced, at_least, limit, called_at, started, is_handed_on: false })
+        let is_handed_on = false;
+        Ok(LockCall {
+            client,
+            key,
+            ttl,
+            watchdog,
+            is_fenced,
+            access,
+            at_least,
+            limit,
+            called_at,
+            started,
+            is_handed_on,
+        })
     }
 
     pub(crate) fn client(&self) -> &Client {

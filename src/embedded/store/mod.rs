@@ -276,6 +276,7 @@ impl Store {
                 }
                 reply::integer(out, number);
             }
+            Ok(ScriptValue::Unpublished(number)) => reply::integer(out, number),
             Err(failure) => reply::error(out, &failure.text(self.kind)),
         }
     }

@@ -1,13 +1,35 @@
-//! Commands about a key: the one place that queues them on connections, for plain and fenced locks alike.
+//! Commands about a key: the one place that makes them and queues them on connections, for locks of all kinds alike.
 
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
+use crate::engine::nodes::submission::LeaseRequest;
 use crate::engine::rounds::Round;
-use crate::protocol::operation::{FenceRequest, Operation};
+use crate::protocol::operation::{FenceRequest, Operation, ReadWriteOperation};
+use crate::protocol::publish::Hint;
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
+use std::time::Duration;
+
+/// For how long a writer that waits keeps new readers out: four delays between its attempts at least, each of which
+/// prolongs it.
+const MARK: Duration = Duration::from_secs(1);
+
+/// What an attempt does where it is refused.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Attempt<'a> {
+    /// Whether a node also says which holder has this key, and for how long.
+    pub(in crate::engine) asks_for_holder: Option<&'a [u8]>,
+    /// Whether a writer keeps new readers out until its next attempt: one that waits does.
+    pub(in crate::engine) leaves_mark: bool,
+}
+
+impl Attempt<'_> {
+    /// One that does nothing.
+    pub(in crate::engine) const FIRST: Attempt<'static> = Attempt { asks_for_holder: None, leaves_mark: false };
+}
 
 /// An operation on one key, or on those of a set, for one round.
 #[derive(Clone, Copy)]
@@ -33,8 +55,10 @@ impl<'c> Command<'c> {
             connection.note_request(now);
         }
         connection.session.queue(ticket, *operation, (key, token), now, encoded);
+        let says_by_itself = matches!(operation, Operation::ReadWrite(_));
         // The voter answers: one key ends once.
         if let Some(key) = asks_for_holder
+            && !says_by_itself
             && !connection.is_duplicate()
         {
             connection.session.ask_for_holder(ticket, key, operation.fence().is_some(), now);
@@ -46,6 +70,8 @@ impl<'c> Command<'c> {
 pub(super) struct Commands {
     /// For how long nodes keep the key of a fenced lock.
     retention_millis: u64,
+    /// For how long a writer that waits keeps new readers out.
+    mark_millis: u64,
     unsent: NodeSet,
     /// When the latest of those commands was queued.
     queued_at: Timestamp,
@@ -54,9 +80,11 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub(super) fn new(retention_millis: u64) -> Commands {
+    pub(super) fn new(retention: Duration, longest_delay: Duration) -> Commands {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Commands {
-            retention_millis,
+            retention_millis: millis(retention),
+            mark_millis: millis(MARK.max(longest_delay.saturating_mul(4))),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
             encoded: EncodedOperation::default(),
@@ -78,12 +106,39 @@ impl Commands {
         self.note_queued(nodes, now);
     }
 
-    /// What makes an operation one on a fenced lock, if the lock has a fence.
-    pub(super) fn fence(&self, least: Option<FencingToken>) -> Option<FenceRequest> {
-        least.map(|least| self.fence_of(least))
+    /// The operation that begins a lock.
+    pub(super) fn acquire(&self, request: &LeaseRequest<'_>, attempt: Attempt<'_>) -> Operation {
+        let &LeaseRequest { kind, ttl_millis, .. } = request;
+        let mark_millis = if attempt.leaves_mark { self.mark_millis } else { 0 };
+        match kind {
+            LockKind::ReadWrite(access) => {
+                Operation::ReadWrite(ReadWriteOperation::Acquire { access, ttl_millis, mark_millis })
+            }
+            _ => Operation::Acquire { ttl_millis, fence: self.fence(kind) },
+        }
     }
 
-    /// The same, for a lock that has one.
+    /// The operation that lets a lock last longer.
+    pub(super) fn extend(&self, kind: LockKind, ttl_millis: u64) -> Operation {
+        match kind {
+            LockKind::ReadWrite(access) => Operation::ReadWrite(ReadWriteOperation::Extend { access, ttl_millis }),
+            _ => Operation::Extend { ttl_millis, fence: self.fence(kind) },
+        }
+    }
+
+    /// The operation that ends a lock.
+    pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>) -> Operation {
+        match kind {
+            LockKind::ReadWrite(_) => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
+            _ => Operation::Release { hint, fence: self.fence(kind) },
+        }
+    }
+
+    fn fence(&self, kind: LockKind) -> Option<FenceRequest> {
+        kind.fence().map(|least| self.fence_of(least))
+    }
+
+    /// What makes an operation one on a fenced lock.
     pub(super) fn fence_of(&self, least: FencingToken) -> FenceRequest {
         FenceRequest { least, retention_millis: self.retention_millis }
     }
@@ -96,9 +151,7 @@ impl Commands {
         round: &Round,
         now: Timestamp,
     ) {
-        // Only that there is a fence matters here: a release does not send its value.
-        let fence = self.fence(round.is_fenced().then_some(FencingToken::GREATEST));
-        let operation = Operation::Release { hint: None, fence };
+        let operation = self.release(round.kind(), None);
         Command::new(ticket, round.key(), round.token(), operation).queue(
             connection,
             now,

@@ -12,7 +12,6 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::operation::Operation;
 use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
 
 impl Nodes {
@@ -121,7 +120,7 @@ impl Nodes {
     /// Queues an operation once more, in another dialect. An acquire is not repeated when its attempt is over: its
     /// release has been queued, or will be, and must be the last command.
     fn resend(&mut self, node: NodeId, sent: SentOperation, now: Timestamp) {
-        let (ticket, acquires) = (sent.ticket(), matches!(sent.operation(), Operation::Acquire { .. }));
+        let (ticket, acquires) = (sent.ticket(), sent.operation().acquires());
         match self.rounds.round(ticket) {
             Some(round) if !acquires || !self.rounds.is_decided(ticket) => {
                 resend_in_dialect(&mut self.connections[node.index()], sent, round, now);

@@ -1,7 +1,9 @@
 //! The question to all nodes which holder has a lock. It changes nothing on them.
 
 use super::Nodes;
+use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::rounds::Purpose;
@@ -19,7 +21,8 @@ impl Nodes {
         self.expire_background(now, notify);
         // No node is shown a token.
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Inspect, (key, &no_token), is_fenced);
+        let kind = if is_fenced { LockKind::Fenced(FencingToken::GREATEST) } else { LockKind::Plain };
+        let ticket = self.rounds.open_command(Purpose::Inspect, (key, &no_token), kind);
         let ready = self.prepare_all(ticket, now, notify);
         for node in ready.iter() {
             self.node_mut(node).note_request(now);

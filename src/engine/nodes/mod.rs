@@ -9,7 +9,7 @@
 //! other clients' releases.
 
 mod background;
-mod commands;
+pub(super) mod commands;
 mod dispatch;
 mod inspect;
 mod pending;
@@ -70,6 +70,8 @@ pub(crate) struct EngineConfig {
     pub(crate) release_notifications: bool,
     /// For how long nodes keep the key of a fenced lock.
     pub(crate) retention: Duration,
+    /// The longest delay between attempts.
+    pub(crate) longest_delay: Duration,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -81,14 +83,14 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig { spin, release_notifications, retention, events } = config;
+        let EngineConfig { spin, release_notifications, retention, longest_delay, events } = config;
         let size = connections.len();
         Nodes {
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
             clock,
-            commands: Commands::new(u64::try_from(retention.as_millis()).unwrap_or(u64::MAX)),
+            commands: Commands::new(retention, longest_delay),
             poll: PollList::new(waker, size, spin),
             releases: UnsettledReleases::default(),
             background: BackgroundReleases::default(),

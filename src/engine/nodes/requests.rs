@@ -1,20 +1,21 @@
 //! What is asked of all nodes about one key: acquire, raise, extend, repair, release.
 //!
 //! A command is queued on every connection that can take it. A node that cannot be asked votes with its fault at once.
-//! Plain and fenced locks differ in nothing here but the fence of their operation.
+//! The kinds of locks differ in nothing here but in their operations.
 
 use super::Nodes;
-use super::commands::Command;
+use super::commands::{Attempt, Command};
 use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, ReleaseRequest, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
-use crate::algorithm::fence::{Agreement, FencingToken};
+use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Vote;
 use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::NodeConnection;
-use crate::engine::rounds::{Purpose, Round, Straggler};
+use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
@@ -29,9 +30,9 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         match submission {
-            Submission::Acquire { key, token, ttl_millis, fence } => {
-                let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, fence: *fence };
-                let ticket = self.acquire(&request, None, now, notify);
+            Submission::Acquire { key, token, ttl_millis, kind } => {
+                let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, kind: *kind };
+                let ticket = self.acquire(&request, Attempt::FIRST, now, notify);
                 (ticket, self.has_to_connect(now))
             }
             Submission::Release { key, attempt, key_lasts } => {
@@ -54,20 +55,18 @@ impl Nodes {
     }
 
     /// Queues an acquire for every node that may be asked. `now` was read before any byte of it is written.
-    /// `asks_for_holder`: a node that refuses also says which holder has this key, and for how long.
     pub(in crate::engine) fn acquire(
         &mut self,
         request: &LeaseRequest<'_>,
-        asks_for_holder: Option<&[u8]>,
+        attempt: Attempt<'_>,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
-        let (ttl_millis, fence) = (request.ttl_millis, self.commands.fence(request.fence));
-        let operation = Operation::Acquire { ttl_millis, fence };
+        let operation = self.commands.acquire(request, attempt);
         let (command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
         if !self.rounds.is_decided(command.ticket) {
-            self.queue(Command { asks_for_holder, ..command }, ready, now);
+            self.queue(Command { asks_for_holder: attempt.asks_for_holder, ..command }, ready, now);
         }
         command.ticket
     }
@@ -80,8 +79,7 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         let purpose = Purpose::Extend(Straggler::LeftBehind);
-        let (ttl_millis, fence) = (request.ttl_millis, self.commands.fence(request.fence));
-        let operation = Operation::Extend { ttl_millis, fence };
+        let operation = self.commands.extend(request.kind, request.ttl_millis);
         let (command, ready) = self.begin(purpose, request, operation, now, notify);
         self.queue(command, ready, now);
         command.ticket
@@ -97,7 +95,8 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         self.expire_background(now, notify);
-        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), true);
+        let kind = LockKind::Fenced(agreement.fence());
+        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             let vote = if agreement.settled().contains(node) {
@@ -127,8 +126,8 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> NodeSet {
-        let &LeaseRequest { key, token, ttl_millis, fence } = request;
-        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), fence.is_some());
+        let &LeaseRequest { key, token, kind, .. } = request;
+        let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
         let mut ready = NodeSet::EMPTY;
         for node in nodes.iter() {
             if !self.node(node).is_ready(now) {
@@ -143,7 +142,7 @@ impl Nodes {
             }
         }
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
-        let operation = Operation::Acquire { ttl_millis, fence: self.commands.fence(fence) };
+        let operation = self.commands.acquire(request, Attempt::FIRST);
         self.queue(Command::new(ticket, key, token, operation), ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
@@ -160,9 +159,9 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         let &ReleaseRequest { key, attempt: AttemptRecord { token, reached, stands_for, .. }, scope, .. } = request;
-        let (fence, conditions) = (request.attempt.fence, request.conditions(now));
+        let (kind, conditions) = (request.attempt.kind, request.conditions(now));
         self.tidy(now, notify);
-        let ticket = self.rounds.open_release((key, token), fence.is_some(), conditions);
+        let ticket = self.rounds.open_release((key, token), kind, conditions);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
             if reached.contains(node) {
@@ -186,10 +185,9 @@ impl Nodes {
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
-        let fence = self.commands.fence(fence);
         let operation = match stands_for {
-            None => Operation::Release { hint: self.hint(request, now), fence },
-            Some(millis) => Operation::Extend { ttl_millis: millis.get(), fence },
+            None => self.commands.release(kind, self.hint(request, now)),
+            Some(millis) => self.commands.extend(kind, millis.get()),
         };
         self.queue(Command::new(ticket, key, token, operation), ready, now);
         ticket
@@ -200,7 +198,7 @@ impl Nodes {
     pub(in crate::engine) fn adopt(
         &mut self,
         token: OwnerToken,
-        fence: Option<FencingToken>,
+        kind: LockKind,
         now: Readings,
         notify: &mut WaitSlots,
     ) -> AttemptRecord {
@@ -208,7 +206,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, fence, stands_for: None }
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind, stands_for: None }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
@@ -230,8 +228,8 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> (Command<'o>, NodeSet) {
         self.tidy(now, notify);
-        let &LeaseRequest { key, token, fence, .. } = request;
-        let ticket = self.rounds.open_command(purpose, (key, token), fence.is_some());
+        let &LeaseRequest { key, token, kind, .. } = request;
+        let ticket = self.rounds.open_command(purpose, (key, token), kind);
         let ready = self.prepare_all(ticket, now, notify);
         (Command::new(ticket, key, token, operation), ready)
     }
@@ -279,7 +277,7 @@ impl Nodes {
     /// Whether a grant by a duplicate counts as the voter's. That of a fenced lock does not: the fence would have to be
     /// raised on the connection that answered it.
     fn counts_duplicates(&self, ticket: Ticket) -> bool {
-        let is_fenced = self.rounds.round(ticket).is_none_or(Round::is_fenced);
+        let is_fenced = self.rounds.round(ticket).is_none_or(|round| round.kind().is_fenced());
         !is_fenced && matches!(self.rounds.purpose(ticket), Some(Purpose::Acquire | Purpose::Extend(_)))
     }
 

@@ -1,8 +1,8 @@
 //! What is asked of the nodes: leases, and their release. Attempts and releases have a form that any thread can begin
 //! for the one that wants them.
 
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::{Readings, Timestamp};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
     /// An attempt of a call that has not waited.
-    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, fence: Option<FencingToken> },
+    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, kind: LockKind },
     /// The release of a lock whose key lives for so long at most.
     Release { key: LockKey, attempt: AttemptRecord, key_lasts: Duration },
 }
@@ -44,8 +44,7 @@ pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
-    /// Of a fenced lock: its fence, or for an attempt, the floor.
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) kind: LockKind,
 }
 
 /// What is to be released.
@@ -70,8 +69,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) origin: KeyOrigin,
     /// Whether the lock was waited for, and other programs were waiting too.
     pub(crate) has_waited: bool,
-    /// Of a fenced lock: its fence, or while that is not known yet, the floor.
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) kind: LockKind,
     /// Of a release: for how many milliseconds the lock is to stand from now on. None: it is deleted.
     pub(crate) stands_for: Option<NonZeroU64>,
 }

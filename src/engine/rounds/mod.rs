@@ -16,6 +16,7 @@ use crate::algorithm::fence::{Fences, FencingToken};
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::inspection::{Inspection, Occupant};
 use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
 use crate::algorithm::time::Timestamp;
@@ -63,7 +64,7 @@ pub(crate) struct Round {
     owner: Owner,
     /// Of a background release whose outcome is to be reported.
     context: Option<ReleaseContext>,
-    is_fenced: bool,
+    kind: LockKind,
     /// Of a release: what decides whether, and for how long, it is kept for a node.
     conditions: ReleaseConditions,
     /// Of a release: the nodes that it is sent to once more, on another connection.
@@ -96,9 +97,9 @@ impl Round {
         &self.tally
     }
 
-    /// Whether it is about the key of a fenced lock.
-    pub(crate) fn is_fenced(&self) -> bool {
-        self.is_fenced
+    /// What kind of lock its key is of.
+    pub(crate) fn kind(&self) -> LockKind {
+        self.kind
     }
 
     fn has_verdict(&self) -> bool {
@@ -156,7 +157,7 @@ impl Rounds {
                     soft_deadline: false,
                     owner: Owner::Absent,
                     context: None,
-                    is_fenced: false,
+                    kind: LockKind::Plain,
                     conditions: ReleaseConditions::default(),
                     resent: NodeSet::EMPTY,
                     fences: Fences::default(),
@@ -175,7 +176,7 @@ impl Rounds {
         round.holders.clear();
         round.refusals.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
-        (round.decided, round.soft_deadline, round.is_fenced) = (false, false, false);
+        (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
         round.owner = Owner::Absent;
         round.inspection = (purpose == Purpose::Inspect).then(Box::default);
         Ticket { slot, generation: round.generation }
@@ -186,12 +187,12 @@ impl Rounds {
         &mut self,
         purpose: Purpose,
         (key, token): (&[u8], &OwnerToken),
-        is_fenced: bool,
+        kind: LockKind,
     ) -> Ticket {
         let ticket = self.open(purpose, key, token);
         let round = &mut self.slots[ticket.slot as usize];
-        round.is_fenced = is_fenced;
-        if is_fenced {
+        round.kind = kind;
+        if kind.is_fenced() {
             round.fences.clear();
         }
         ticket
@@ -201,10 +202,10 @@ impl Rounds {
     pub(crate) fn open_release(
         &mut self,
         lock: (&[u8], &OwnerToken),
-        is_fenced: bool,
+        kind: LockKind,
         conditions: ReleaseConditions,
     ) -> Ticket {
-        let ticket = self.open_command(Purpose::Release, lock, is_fenced);
+        let ticket = self.open_command(Purpose::Release, lock, kind);
         self.slots[ticket.slot as usize].conditions = conditions;
         ticket
     }
@@ -394,7 +395,7 @@ impl Rounds {
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let inspection = round.inspection.take();
         let Round { tally, reached, endless, .. } = *round;
-        let agreement = round.is_fenced.then(|| round.fences.agreement()).flatten();
+        let agreement = round.kind.is_fenced().then(|| round.fences.agreement()).flatten();
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
         let refused_key = round.refused_key();
         let result =

@@ -3,8 +3,8 @@
 //! Its state has a mutex of its own, which is held for a moment only, and while a repair is queued. So a repair goes
 //! before the release on every connection, or not at all.
 
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl, Validity};
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::renewal::LeaseId;
 use crate::algorithm::time::{LeaseTime, Timestamp};
@@ -22,7 +22,7 @@ pub(crate) struct WatchedLock {
     /// Its entry in the local queue, if it is extended from here.
     pub(super) hold: Option<HoldId>,
     token: OwnerToken,
-    fence: Option<FencingToken>,
+    kind: LockKind,
     /// When the attempt began that acquired the lock.
     pub(super) held_since: Timestamp,
     margin: Duration,
@@ -89,8 +89,8 @@ impl WatchedLock {
         let held =
             Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, fence, held_since) = (key.clone(), record.token, record.fence, record.t0.steady);
-        WatchedLock { key, hold, token, fence, held_since, margin, id, held, loss, lost, on_loss }
+        let (key, token, kind, held_since) = (key.clone(), record.token, record.kind, record.t0.steady);
+        WatchedLock { key, hold, token, kind, held_since, margin, id, held, loss, lost, on_loss }
     }
 
     /// The lease as it is now.
@@ -155,7 +155,7 @@ impl WatchedLock {
     }
 
     pub(super) fn request(&self, ttl: Ttl) -> LeaseRequest<'_> {
-        LeaseRequest { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), fence: self.fence }
+        LeaseRequest { key: self.key.as_bytes(), token: &self.token, ttl_millis: ttl.millis(), kind: self.kind }
     }
 
     /// Ends the lease now. True as by [`signal_loss`](WatchedLock::signal_loss).

@@ -1,4 +1,5 @@
-//! The rule of read-write locks, searched through: all states that three nodes, two readers and two writers can come to.
+//! The rule of read-write locks, searched through: all states that three nodes, two readers and two writers can come
+//! to.
 //!
 //! The world has no time: every message arrives at any time, in any order, or never, and every lease ends at any time
 //! ([`world`]). An entry on a node lasts as long as the lease that it was set or extended for, and no longer than that

@@ -33,10 +33,7 @@ pub(crate) fn search(rule: Rule, scope: Scope, keeps_trace: bool) -> Found {
                 let after = match world.after(step, rule) {
                     Ok(after) => after,
                     Err(wrong) => {
-                        return Found::Broken {
-                            trace: trace(rule, &ways, world, step, &wrong.0),
-                            states: seen.len(),
-                        };
+                        return Found::Broken { trace: trace(rule, &ways, world, step, &wrong.0), states: seen.len() };
                     }
                 };
                 if let Some(won) = after.won {
@@ -59,13 +56,7 @@ pub(crate) fn search(rule: Rule, scope: Scope, keeps_trace: bool) -> Found {
 }
 
 /// How it came to that. Each line shows the nodes as they were afterwards: their entries.
-fn trace(
-    rule: Rule,
-    ways: &HashMap<World, (World, Step)>,
-    last: World,
-    step: Step,
-    wrong: &str,
-) -> String {
+fn trace(rule: Rule, ways: &HashMap<World, (World, Step)>, last: World, step: Step, wrong: &str) -> String {
     let mut lines = vec![format!("{}: {wrong}", last.describe(step))];
     let mut world = last;
     while let Some((before, step)) = ways.get(&world) {

@@ -9,8 +9,8 @@ use super::driver::WaitSlots;
 pub(crate) use super::rounds::RoundResult;
 use super::rounds::{Purpose, Rounds, Straggler};
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::{OwnerToken, Ttl};
+use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::algorithm::vote::Vote;
@@ -37,7 +37,7 @@ pub(crate) struct LeaseRequest<'o> {
     pub(crate) key: &'o [u8],
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) kind: LockKind,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -46,7 +46,7 @@ pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
-    pub(crate) fence: Option<FencingToken>,
+    pub(crate) kind: LockKind,
     pub(crate) stands_for: Option<std::num::NonZeroU64>,
 }
 
@@ -231,7 +231,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
         }
-        AttemptRecord { token, t0, reached: nodes, fence: None, stands_for: None }
+        AttemptRecord { token, t0, reached: nodes, kind: LockKind::Plain, stands_for: None }
     }
 
     /// Counts from now on the reports of a lock's loss.
@@ -318,7 +318,7 @@ impl Network {
             state.queue(
                 ticket,
                 claim.reached,
-                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, fence: None },
+                &LeaseRequest { key, token: &claim.token, ttl_millis: 0, kind: LockKind::Plain },
                 What::Release,
             );
             state.released.push(key.to_vec());

@@ -1,0 +1,40 @@
+//! What kind of lock a key is of, and what an attempt or a holder has of it.
+
+use super::fence::FencingToken;
+
+/// What the client of a read-write lock asks for, or has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Together with other readers.
+    Read,
+    /// Alone.
+    Write,
+}
+
+/// The kind of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// One that gives numbers: its fence, or while that is not known yet, the floor.
+    Fenced(FencingToken),
+    /// One that is alone in its key, and has nothing besides its token.
+    Plain,
+    /// One of readers and writers.
+    ReadWrite(Access),
+}
+
+impl LockKind {
+    /// The fence or the floor, of a fenced lock.
+    pub fn fence(self) -> Option<FencingToken> {
+        if let LockKind::Fenced(fence) = self { Some(fence) } else { None }
+    }
+
+    /// What it has of a read-write lock, if it is one.
+    pub fn access(self) -> Option<Access> {
+        if let LockKind::ReadWrite(access) = self { Some(access) } else { None }
+    }
+
+    /// Whether it gives numbers.
+    pub fn is_fenced(self) -> bool {
+        matches!(self, LockKind::Fenced(_))
+    }
+}
