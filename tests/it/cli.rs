@@ -3,6 +3,7 @@
 //! Each test starts the program `quorumlock` itself. [`deployment`] has the servers and the program; the topics have
 //! names. Counts of repetitions are low by default; `QUORUMLOCK_TEST_CLI_ROUNDS` multiplies them.
 
+mod cost;
 mod deployment;
 mod doctor;
 mod exit_codes;
