@@ -394,6 +394,8 @@ impl Rounds {
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
         let inspection = round.inspection.take();
+        // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
+        round.decided = true;
         let Round { tally, reached, endless, .. } = *round;
         let agreement = round.kind.is_fenced().then(|| round.fences.agreement()).flatten();
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));

@@ -51,6 +51,20 @@ fn refusals_are_awaited_where_no_node_has_granted() {
     }
 }
 
+/// Otherwise a node that does not know the script any more would be asked again behind the release.
+#[test]
+fn nothing_is_asked_again_once_the_owner_has_ceased_to_await_refusals() {
+    let (mut rounds, ticket) = rounds_of(3);
+    for index in 0..2 {
+        rounds.vote(ticket, NodeId::new(index), &Vote::Refused, &mut WaitSlots::default());
+    }
+    // For the node that has not answered.
+    rounds.refer(ticket, NodeSet::from_iter([NodeId::new(2)]));
+    assert!(rounds.await_refusals(ticket) && !rounds.is_decided(ticket));
+    rounds.conclude(ticket);
+    assert!(rounds.round(ticket).is_some() && rounds.is_decided(ticket));
+}
+
 #[test]
 fn a_stale_ticket_does_not_vote_in_the_next_round_of_its_slot() {
     let (mut rounds, stale) = rounds();
