@@ -156,12 +156,17 @@ impl AnnouncedReleases {
         let departed = self.departed.iter().copied().max().unwrap_or(0);
         let order = WakeOrder::of(self.others(), departed);
         let is_complete = self.announced_by.len() == quorum && !order.is_after_others();
-        if self.vain >= Distrust::with_quorum(quorum).most_vain && now < self.distrusted_until {
+        if self.distrusts(quorum, now) {
             // Of the nodes that announce it, the second one confirms it.
             return (self.announced_by.len() == 2 && !is_another).then_some(order);
         }
         let is_early = self.waiting >= MANY && self.announced_by.len() < quorum && !order.is_after_others();
         (is_another || is_complete).then_some(if is_early { WakeOrder::Early } else { order })
+    }
+
+    /// Whether what a single node announces is ignored.
+    pub fn distrusts(&self, quorum: usize, now: Timestamp) -> bool {
+        self.vain >= Distrust::with_quorum(quorum).most_vain && now < self.distrusted_until
     }
 
     /// How many others wait when this program has the lock, by the last announcement.

@@ -141,7 +141,7 @@ impl Engine {
             Some(listener) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
-                    nodes.look_into(&listener.key);
+                    nodes.wait_registry().look_into(&listener.key);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
                     let asks_for_holder = listener.asks_for_holder.then_some(&*listener.key);
                     let attempt = Attempt { asks_for_holder, leaves_mark: true };

@@ -16,6 +16,8 @@ pub(crate) struct Hearing {
     pub(crate) misses_releases: bool,
     /// Whether the last attempt followed what one node had announced in vain again and again.
     pub(crate) is_rumour: bool,
+    /// Whether a release may be ignored, for a while, as what a single node announces.
+    pub(crate) may_ignore: bool,
 }
 
 /// A registered waiter for releases of a lock. Dropping it ends the registration.
@@ -48,16 +50,20 @@ impl Listener<'_> {
     /// After an attempt, which a quorum has refused if it `is_refused`: what the waiter hears.
     pub(crate) fn hearing(&mut self, is_refused: bool) -> Hearing {
         let has_followed = !std::mem::replace(&mut self.asks_for_holder, true);
-        self.driver.enter(|nodes, now, _| Hearing {
-            is_rumour: has_followed && nodes.followed(&self.key, is_refused, now),
-            is_attentive: nodes.is_attentive(&self.key),
-            misses_releases: nodes.misses_releases(&self.key, now),
+        self.driver.enter(|nodes, now, _| {
+            let registry = nodes.wait_registry();
+            Hearing {
+                is_rumour: has_followed && registry.followed(&self.key, is_refused, now),
+                may_ignore: registry.may_ignore(&self.key, now),
+                is_attentive: registry.is_attentive(&self.key),
+                misses_releases: registry.misses_releases(&self.key, now),
+            }
         })
     }
 
     /// The lock has changed hands, and no release was announced.
     pub(crate) fn missed_release(&self) {
-        self.driver.enter(|nodes, now, _| nodes.note_missed(&self.key, now));
+        self.driver.enter(|nodes, now, _| nodes.wait_registry().note_missed(&self.key, now));
     }
 
     /// The waiter has acquired the lock.

@@ -209,6 +209,13 @@ impl WaitRegistry {
         self.waiters_by_key.get(key).is_some_and(|waiters| waiters.live.len() >= self.enough())
     }
 
+    /// Whether a release by a quorum may be announced by a single node, and ignored.
+    pub(crate) fn may_ignore(&self, key: &Key, now: Timestamp) -> bool {
+        let is_alone = |waiters: &&KeyWaiters| waiters.live.len() <= self.enough();
+        let waiters = self.waiters_by_key.get(key).filter(is_alone);
+        waiters.is_some_and(|waiters| waiters.releases.distrusts(self.quorum(), now))
+    }
+
     /// Notes that the lock has changed hands, and no release was announced.
     pub(crate) fn note_missed(&mut self, key: &Key, now: Timestamp) {
         if self.missed.len() >= MISSED_LOCKS {
@@ -322,6 +329,27 @@ mod tests {
                 assert_eq!(is_woken, node + 1 == enough, "{node} of {nodes} are left");
             }
             assert!(registry.confirmed(&key(), NodeId::new(0)).is_some());
+        }
+    }
+
+    #[test]
+    fn a_release_may_be_ignored_where_a_single_node_that_is_distrusted_would_announce_it() {
+        for (nodes, live, may_ignore) in [(1, 1, true), (3, 2, true), (3, 3, false), (2, 1, true), (2, 2, false)] {
+            let mut registry = of(nodes);
+            for node in 0..live {
+                let _ = registry.confirmed(&key(), NodeId::new(node));
+            }
+            let now = Timestamp::ORIGIN.after(Duration::from_secs(1));
+            for _ in 0..4 {
+                assert!(!registry.may_ignore(&key(), now));
+                registry.announced(&key(), NodeId::new(0), HINT, now);
+                registry.followed(&key(), true, now);
+                if nodes > 1 && registry.may_ignore(&key(), now) {
+                    break;
+                }
+            }
+            assert_eq!(registry.may_ignore(&key(), now), may_ignore, "{live} of {nodes}");
+            assert!(!registry.may_ignore(&key(), now.after(Duration::from_secs(11))));
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! 1. While one holder keeps the lock, there is nothing to ask for: each attempt that finds the same holder doubles the
 //!    sleep. It ends with the holder's key at the latest.
-//! 2. If the lock changes hands and no release was announced, its holders do not announce any: another library has it,
+//! 2. Where a release may be ignored, because a single node would announce it that has announced others in vain, the
+//!    sleep does not grow.
+//! 3. If the lock changes hands and no release was announced, its holders do not announce any: another library has it,
 //!    or a node does not permit it. Then the sleep is short again, and grows only while the holder stays the same.
 
 use crate::algorithm::backoff::Backoff;
@@ -30,6 +32,8 @@ pub struct WaitBounds {
     pub misses_releases: bool,
     /// Whether the attempt followed what one node had announced in vain again and again.
     pub is_rumour: bool,
+    /// Whether a release may be ignored, for a while, as what a single node announces.
+    pub may_ignore: bool,
 }
 
 impl WaitBounds {
@@ -41,6 +45,7 @@ impl WaitBounds {
         holder: None,
         misses_releases: false,
         is_rumour: false,
+        may_ignore: false,
     };
 }
 
@@ -58,6 +63,8 @@ pub(super) struct Listening {
     has_missed: bool,
     /// Whether the next release will be announced, and nothing was announced that has not happened.
     hears_releases: bool,
+    /// Whether it may be ignored all the same.
+    may_ignore: bool,
 }
 
 impl Listening {
@@ -74,6 +81,7 @@ impl Listening {
         let is_unheard = is_known && !is_same && !self.has_heard;
         self.has_missed = is_unheard && self.was_attentive;
         self.hears_releases = bounds.is_attentive && !bounds.misses_releases && !is_unsettled && !self.has_missed;
+        self.may_ignore = bounds.may_ignore;
         if bounds.holder.is_some() {
             self.unchanged = if is_same { self.unchanged + 1 } else { 0 };
             (self.holder, self.was_attentive, self.has_heard) = (bounds.holder, bounds.is_attentive, false);
@@ -92,6 +100,9 @@ impl Listening {
             return backoff.next_delay(random);
         }
         let delay = backoff.long_delay(random);
+        if self.may_ignore {
+            return delay;
+        }
         delay.saturating_mul(1 << self.unchanged.min(MOST_DOUBLINGS)).min(longest.min(LONGEST_SLEEP).max(delay))
     }
 }
@@ -122,6 +133,18 @@ mod tests {
         assert_eq!(delays, [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
         assert_eq!(delay(&listening, Duration::from_secs(3)), Duration::from_secs(3));
         assert_eq!(delay(&listening, Duration::ZERO), MAX, "the delays are as they are set");
+    }
+
+    #[test]
+    fn the_sleep_does_not_double_where_a_release_may_be_ignored() {
+        let mut listening = Listening::default();
+        let delays: Vec<u128> = [false, true, true, false]
+            .map(|may_ignore| {
+                listening.attempted(&WaitBounds { may_ignore, ..bounds("holder one") }, false);
+                delay(&listening, Duration::MAX).as_millis()
+            })
+            .into();
+        assert_eq!(delays, [250, 250, 250, 2000]);
     }
 
     #[test]

@@ -51,12 +51,12 @@ impl<'w> ReleaseWaiter<'w> {
         let is_endless = result.endless.len() >= result.tally.quorum();
         // A node that the holder does not have grants its key, and confirms nothing.
         let is_refused = result.tally.acquisition() == Outcome::Held && is_for_this_key;
-        let Hearing { is_attentive, misses_releases, is_rumour } = self.listener.hearing(is_refused);
+        let Hearing { is_attentive, misses_releases, is_rumour, may_ignore } = self.listener.hearing(is_refused);
         let &RoundResult { free_at, holder, .. } = result;
         if !is_for_this_key {
             return WaitBounds::NONE;
         }
-        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases, is_rumour }
+        WaitBounds { free_at, is_attentive, is_endless, holder, misses_releases, is_rumour, may_ignore }
     }
 
     /// Waits until then at the latest.

@@ -25,7 +25,7 @@ use super::driver::{Reactor, WaitSlot, WaitSlots};
 use super::interrupt::Interrupt;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{RoundResult, Rounds};
-use super::wait_registry::WakeReason;
+use super::wait_registry::{WaitRegistry, WakeReason};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
@@ -142,30 +142,9 @@ impl Nodes {
         self.subscribers.wake(ticket, key, &mut self.rounds)
     }
 
-    /// A waiter for the key begins an attempt.
-    pub(super) fn look_into(&mut self, key: &Key) {
-        self.subscribers.registry.look_into(key);
-    }
-
-    /// An attempt for the key has followed an announced release. `is_refused`: a quorum refused it.
-    /// Gives whether the node that announced it is distrusted.
-    pub(super) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
-        self.subscribers.registry.followed(key, is_refused, now)
-    }
-
-    /// Whether no release of the key by a quorum can escape.
-    pub(super) fn is_attentive(&self, key: &Key) -> bool {
-        self.subscribers.registry.is_attentive(key)
-    }
-
-    /// Whether releases of the key were not announced lately.
-    pub(super) fn misses_releases(&self, key: &Key, now: Timestamp) -> bool {
-        self.subscribers.registry.misses_releases(key, now)
-    }
-
-    /// Notes that the key has changed hands, and no release was announced.
-    pub(super) fn note_missed(&mut self, key: &Key, now: Timestamp) {
-        self.subscribers.registry.note_missed(key, now);
+    /// Which threads wait for which key, and what was announced of it.
+    pub(super) fn wait_registry(&mut self) -> &mut WaitRegistry {
+        &mut self.subscribers.registry
     }
 
     /// How many other programs a caller that wants the key, and has not waited for it, should let go first.
