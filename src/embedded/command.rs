@@ -23,6 +23,7 @@ pub(super) enum Command {
     Get,
     Getrange,
     Info,
+    Msetex,
     Pexpire,
     Ping,
     Pttl,
@@ -56,6 +57,7 @@ impl Command {
             b"GET" => Command::Get,
             b"GETRANGE" => Command::Getrange,
             b"INFO" => Command::Info,
+            b"MSETEX" => Command::Msetex,
             b"PEXPIRE" => Command::Pexpire,
             b"PING" => Command::Ping,
             b"PTTL" => Command::Pttl,
@@ -82,6 +84,7 @@ impl Command {
             Command::Getrange => 4..=4,
             Command::Delifeq | Command::Publish => 3..=3,
             Command::Eval | Command::Evalsha | Command::Pexpire | Command::Set => 3..=usize::MAX,
+            Command::Msetex => 4..=usize::MAX,
         }
     }
 
@@ -89,13 +92,19 @@ impl Command {
     pub(super) fn writes(self) -> bool {
         matches!(
             self,
-            Command::Del | Command::Delex | Command::Delifeq | Command::Flushall | Command::Pexpire | Command::Set
+            Command::Del
+                | Command::Delex
+                | Command::Delifeq
+                | Command::Flushall
+                | Command::Msetex
+                | Command::Pexpire
+                | Command::Set
         )
     }
 
     /// Whether a server refuses it when its memory is full.
     pub(super) fn needs_memory(self) -> bool {
-        self == Command::Set
+        matches!(self, Command::Msetex | Command::Set)
     }
 
     /// Whether a server answers it while it loads its data set. `PING` it does not.

@@ -5,6 +5,7 @@
 
 use super::dialect::{Answer, Dialect};
 use super::error_reply;
+use super::lock_key;
 use super::publish::{CHANNEL, Hint};
 use super::resp::{self, Reply};
 use super::script::Script;
@@ -35,6 +36,33 @@ pub fn acquire_vote(reply: Reply<'_>) -> Result<Vote, ProtocolError> {
     }
 }
 
+/// Asks for all keys of a set at once: `MSETEX count key token … NX PX ttl`.
+pub fn acquire_all(out: &mut Vec<u8>, keys: &[u8], token: &OwnerToken, ttl_millis: u64) {
+    let (mut count, mut ttl) = ([0; 20], [0; 20]);
+    let (count, token) = (resp::decimal(lock_key::count(keys) as u64, &mut count), token.value());
+    let mut words: Vec<&[u8]> = vec![b"MSETEX", count];
+    words.extend(lock_key::each(keys).flat_map(|key| [key, &*token]));
+    words.extend([b"NX".as_slice(), b"PX", resp::decimal(ttl_millis, &mut ttl)]);
+    resp::encode(out, &words);
+}
+
+/// The meaning of a reply to [`acquire_all`]. What is refused has set nothing.
+///
+/// # Errors
+/// A reply that `MSETEX` never gives.
+pub fn acquire_all_reply(reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    match reply {
+        Reply::Integer(1) => Ok(Answer::Vote(Vote::Granted)),
+        Reply::Integer(0) => Ok(Answer::Vote(Vote::Refused)),
+        Reply::Error(text) => Ok(match error_reply::cause(text) {
+            Cause::NoPermission => Answer::WrongDialect(Cause::NoPermission),
+            cause if is_unknown(text) => Answer::WrongDialect(cause),
+            _ => Answer::Vote(Vote::Fault(error_reply::fault(text, "MSETEX"))),
+        }),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
 /// Asks for how long a key will live: `PTTL key`.
 pub fn remaining(out: &mut Vec<u8>, key: &[u8]) {
     resp::encode(out, &[b"PTTL", key]);
@@ -49,6 +77,13 @@ pub enum Lifetime {
     Limited(Duration),
     /// The node does not say.
     Unknown,
+}
+
+impl Lifetime {
+    /// Whether there is such a key, as far as the node says.
+    pub(super) fn is_there(self) -> bool {
+        !matches!(self, Lifetime::Limited(Duration::ZERO) | Lifetime::Unknown)
+    }
 }
 
 /// What [`remaining`] brought.
@@ -233,6 +268,30 @@ mod tests {
         assert_eq!(sent(|out| auth(out, Some("me"), "pw")), "*3 $4 AUTH $2 me $2 pw ");
         assert_eq!(sent(|out| select(out, 7)), "*2 $6 SELECT $1 7 ");
         assert_eq!(sent(|out| info(out, "server")), "*2 $4 INFO $6 server ");
+    }
+
+    #[test]
+    fn a_set_is_asked_for_by_one_command_that_sets_all_or_none() {
+        let (mut out, digits) = (Vec::new(), "ab".repeat(20));
+        acquire_all(&mut out, lock_key::LockKey::of("", ["b", "a"]).as_bytes(), &token(), 30_000);
+        assert_eq!(
+            String::from_utf8(out).unwrap().replace("\r\n", " "),
+            format!("*9 $6 MSETEX $1 2 $1 a $40 {digits} $1 b $40 {digits} $2 NX $2 PX $5 30000 ")
+        );
+        let fault = |cause| Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause))));
+        let table = [
+            (Reply::Integer(1), Ok(Answer::Vote(Vote::Granted))),
+            (Reply::Integer(0), Ok(Answer::Vote(Vote::Refused))),
+            (Reply::Integer(2), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Simple(b"OK"), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Bulk(None), Err(ProtocolError::UnexpectedReply)),
+            (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), fault(Cause::OutOfMemory)),
+            (Reply::Error(b"ERR unknown command 'MSETEX'"), Ok(Answer::WrongDialect(Cause::Server("ERR")))),
+            (Reply::Error(b"NOPERM no permissions"), Ok(Answer::WrongDialect(Cause::NoPermission))),
+        ];
+        for (reply, meaning) in table {
+            assert_eq!(acquire_all_reply(reply), meaning, "{reply:?}");
+        }
     }
 
     #[test]

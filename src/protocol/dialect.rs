@@ -26,7 +26,9 @@ pub enum Dialect {
     /// `EVALSHA` of the same script, on a connection on which the server has run it: it saves the server a fifth of the
     /// work. Never preferred: each request that goes by the hash may have to go by the text.
     Evalsha,
-    /// `SET key token NX PX ttl`.
+    /// `MSETEX count key token … NX PX ttl`, of a set: Redis 8.4 and later, Valkey 9.1 and later. Never the only one.
+    Msetex,
+    /// `SET key token NX PX ttl`, of a set once for each key.
     Set,
     /// `SET key token IFEQ token PX ttl`: Valkey 8.1 and later, Redis 8.4 and later.
     SetIfeq,

@@ -42,7 +42,12 @@ impl SentOperation {
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
     #[inline(never)]
     fn write(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        lock_key::each(key).for_each(|key| self.write_one(out, key, token));
+        match (self.operation, self.tried.last()) {
+            (Operation::Acquire { ttl_millis, .. }, Dialect::Msetex) => {
+                command::acquire_all(out, key, token, ttl_millis);
+            }
+            _ => lock_key::each(key).for_each(|key| self.write_one(out, key, token)),
+        }
     }
 
     fn write_one(&self, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
@@ -64,6 +69,7 @@ impl SentOperation {
     pub(super) fn parse_reply(&self, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
         let dialect = self.tried.last();
         match self.operation {
+            Operation::Acquire { fence: None, .. } if dialect == Dialect::Msetex => command::acquire_all_reply(reply),
             Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
             Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
             Operation::Release { fence: None, .. } => command::release_reply(reply),

@@ -171,6 +171,16 @@ impl ServerInfo {
     }
 }
 
+impl ServerInfo {
+    /// Whether it sets several keys at once, all or none of them.
+    pub fn has_msetex(&self) -> bool {
+        match (self.valkey_version, self.redis_version) {
+            (Some(version), _) => version >= Version(9, 1, 0),
+            (None, version) => version.is_some_and(|version| version >= Version(8, 4, 0)),
+        }
+    }
+}
+
 impl Version {
     fn parse(value: &[u8]) -> Option<Version> {
         let mut parts = std::str::from_utf8(value).ok()?.split('.');
@@ -211,6 +221,7 @@ mod tests {
         ];
         for (text, dialect) in table {
             assert_eq!(learnt(text).dialect(), dialect, "{text}");
+            assert_eq!(learnt(text).has_msetex(), dialect == Some(Dialect::Delex) || text.contains("9.1"), "{text}");
         }
     }
 

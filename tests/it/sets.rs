@@ -1,5 +1,6 @@
 //! Several resources at once: all of them or none, on the nodes, in this client's queues, and for other libraries.
 
+mod msetex;
 mod parts;
 mod ring;
 mod waits;

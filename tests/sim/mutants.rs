@@ -136,8 +136,8 @@ const MUTANTS: &[Mutant] = &[
         name: "an error reply counts as a refusal",
         file: "protocol/command.rs",
         edits: &[(
-            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
-            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for how long",
+            "Reply::Error(text) => Ok(Vote::Fault(error_reply::fault(text, \"SET\"))),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for all keys",
+            "Reply::Error(_) => Ok(Vote::Refused),\n        _ => Err(ProtocolError::UnexpectedReply),\n    }\n}\n\n/// Asks for all keys",
         )],
     },
     Mutant {

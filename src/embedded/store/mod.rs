@@ -25,7 +25,7 @@ use super::pubsub::{Exchange, Subscriptions};
 use super::range::get_range;
 use super::reply::{self, NOT_AN_INTEGER, OUT_OF_MEMORY, READ_ONLY, SYNTAX, ScriptValue};
 use super::scripts::{self, Known};
-use super::set::set;
+use super::set::{set, set_all};
 
 /// How many databases `SELECT` can choose from.
 pub const DATABASES: usize = 16;
@@ -205,6 +205,9 @@ impl Store {
                 let facts = Facts { condition, kind, run_id: &self.run_id, replication_ids, uptime_seconds };
                 info::info(out, sections, &facts);
             }
+            (Command::Msetex, [key_count, values @ ..]) => {
+                set_all(self.database(session), key_count, values, now, out);
+            }
             (Command::Pexpire, [key, milliseconds, options @ ..]) => {
                 expire(self.database(session), key, milliseconds, options, now, out);
             }
@@ -324,7 +327,7 @@ impl Store {
 
     fn has(&self, command: Command) -> bool {
         match command {
-            Command::Delex => self.kind == ServerKind::Redis84,
+            Command::Delex | Command::Msetex => self.kind == ServerKind::Redis84,
             Command::Delifeq => self.kind == ServerKind::Valkey9,
             Command::Eval | Command::Evalsha => self.scripts,
             _ => true,

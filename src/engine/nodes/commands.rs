@@ -57,11 +57,12 @@ impl<'c> Command<'c> {
         connection.session.queue(ticket, *operation, (key, token), now, encoded);
         let says_by_itself = matches!(operation, Operation::ReadWrite(_));
         // The voter answers: one key ends once.
-        if let Some(key) = asks_for_holder
+        if let Some(asked) = asks_for_holder
             && !says_by_itself
             && !connection.is_duplicate()
         {
-            connection.session.ask_for_holder(ticket, key, operation.fence().is_some(), now);
+            connection.session.ask_for_held_keys(ticket, key, now);
+            connection.session.ask_for_holder(ticket, asked, operation.fence().is_some(), now);
         }
     }
 }

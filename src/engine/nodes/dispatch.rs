@@ -85,6 +85,7 @@ impl Nodes {
                 self.rounds.note_end(*ticket, node, now.after(*left));
                 return is_usable;
             }
+            SessionEvent::HeldKeys(ticket, keys) => self.rounds.note_refused(*ticket, node, *keys),
             SessionEvent::RefusedFor(ticket, vote, keys) => {
                 let is_usable = self.count_vote((*ticket, node), (vote, None), now, notify);
                 self.rounds.note_refused(*ticket, node, *keys);

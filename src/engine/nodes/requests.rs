@@ -126,6 +126,18 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> NodeSet {
+        // A node that has some keys of a set gets those that it lacks.
+        let each = lock_key::each(request.key).map(|key| LeaseRequest { key, ..*request });
+        each.fold(NodeSet::EMPTY, |ready, request| ready.union(self.repair_key(&request, nodes, now, notify)))
+    }
+
+    fn repair_key(
+        &mut self,
+        request: &LeaseRequest<'_>,
+        nodes: NodeSet,
+        now: Timestamp,
+        notify: &mut WaitSlots,
+    ) -> NodeSet {
         let &LeaseRequest { key, token, kind, .. } = request;
         let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
         let mut ready = NodeSet::EMPTY;

@@ -1,11 +1,36 @@
-//! The part of a conversation that asks which holder has a lock: two questions, and one answer.
+//! The part of a conversation that asks which holder has a lock: a waiter for a moment's guess, or an operator.
 
 use super::{Request, Session, Ticket};
 use crate::algorithm::inspection::Occupant;
 use crate::algorithm::time::Timestamp;
-use crate::protocol::inspection;
+use crate::protocol::dialect::Dialect;
+use crate::protocol::{command, holder, inspection, lock_key};
 
 impl Session {
+    /// Queues the questions for how long a key lives, and which holder has it. The script of a fenced lock says in any
+    /// case how long it is held.
+    pub fn ask_for_holder(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
+        if !is_fenced {
+            command::remaining(self.traffic.end(), key);
+            self.await_reply(Request::Remaining(ticket), now);
+        }
+        if self.tells_holders {
+            holder::ask(self.traffic.end(), key);
+            self.await_reply(Request::Holder(ticket, is_fenced), now);
+        }
+    }
+
+    /// Queues the question which keys of a set are there, unless the answer to its acquisition says it.
+    pub fn ask_for_held_keys(&mut self, ticket: Ticket, keys: &[u8], now: Timestamp) {
+        let last = lock_key::count(keys) - 1;
+        if last > 0 && self.set_dialect == Dialect::Msetex {
+            for (part, key) in lock_key::each(keys).enumerate() {
+                command::remaining(self.traffic.end(), key);
+                self.await_reply(Request::Exists(ticket, part as u8, part == last), now);
+            }
+        }
+    }
+
     /// Queues the questions what stands under the key of a lock, and until when.
     pub fn inspect(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
         inspection::ask(self.traffic.end(), key, is_fenced);

@@ -67,6 +67,8 @@ pub enum SessionEvent {
     Held(Ticket, Duration),
     /// A node's vote in a round: other tokens hold these keys of the set, a bit for each.
     RefusedFor(Ticket, Vote, u64),
+    /// Which keys of the set are there that an attempt was refused for, a bit for each.
+    HeldKeys(Ticket, u64),
     /// The hint of a round's release reached this many subscribers. Of a set: for this of its keys.
     Published(Ticket, u8, u8),
     /// A node's vote in a round: the key is ours, with this fence.
@@ -98,6 +100,8 @@ pub struct Session {
     identity: ServerInfo,
     release_dialect: Dialect,
     extension_dialect: Dialect,
+    /// How sets are acquired here.
+    set_dialect: Dialect,
     scripts: ScriptCache,
     /// What is known about publishing on this connection.
     pub publisher: Publisher,
@@ -123,6 +127,8 @@ enum Request {
     Publish(Ticket, u8),
     Recheck,
     Remaining(Ticket),
+    /// Of a set: whether there is this key, and whether that is the last question.
+    Exists(Ticket, u8, bool),
     /// And whether it is that of a fenced lock.
     Holder(Ticket, bool),
     /// What stands under the key of a lock, which is fenced if so.
@@ -154,6 +160,7 @@ impl Session {
             release_dialect: dialect.unwrap_or(Dialect::Eval),
             // Never carried over: where scripts work again, they are to be used again.
             extension_dialect: Dialect::Eval,
+            set_dialect: Dialect::Set,
             scripts: ScriptCache::default(),
             publisher: Publisher::default(),
             checked_at: now,
@@ -171,19 +178,6 @@ impl Session {
     pub fn check(&mut self, ticket: Ticket, now: Timestamp) {
         command::info(self.traffic.end(), "replication");
         self.await_reply(Request::Check(ticket), now);
-    }
-
-    /// Queues the questions for how long a key lives, and which holder has it. The script of a fenced lock says in any
-    /// case how long it is held.
-    pub fn ask_for_holder(&mut self, ticket: Ticket, key: &[u8], is_fenced: bool, now: Timestamp) {
-        if !is_fenced {
-            command::remaining(self.traffic.end(), key);
-            self.await_reply(Request::Remaining(ticket), now);
-        }
-        if self.tells_holders {
-            holder::ask(self.traffic.end(), key);
-            self.await_reply(Request::Holder(ticket, is_fenced), now);
-        }
     }
 
     /// Queues a message that so many wait for the lock that a round has released.
@@ -263,6 +257,11 @@ impl Session {
                     let vote = self.inspected.note_end(reply, is_fenced)?;
                     Some(SessionEvent::Inspected(ticket, self.standing.rejection().copied().map_or(vote, Vote::Fault)))
                 }
+                &Request::Exists(ticket, part, is_last) => {
+                    let is_held = command::remaining_reply(reply)?.is_there();
+                    let keys = self.parts.note_held(part, is_held, is_last);
+                    keys.map(|keys| SessionEvent::HeldKeys(ticket, keys))
+                }
                 &Request::Remaining(ticket) => remaining(ticket, command::remaining_reply(reply)?),
                 &Request::Holder(ticket, is_fenced) => {
                     let (holder, is_told) = holder::meaning(reply, is_fenced)?;
@@ -290,6 +289,7 @@ impl Session {
             | Request::Publish(..)
             | Request::Recheck
             | Request::Remaining(_)
+            | Request::Exists(..)
             | Request::Value(_)
             | Request::Holder(..) => None,
         })
@@ -325,6 +325,9 @@ impl Session {
         if part.is_last() && refused.is_none() {
             if let Some(known) = self.identity.dialect() {
                 self.release_dialect = known;
+            }
+            if self.identity.has_msetex() {
+                self.set_dialect = Dialect::Msetex;
             }
             refused = self.identity.objection().map(|cause| Fault::new(Phase::Handshake, cause));
         }

@@ -20,7 +20,7 @@ impl Session {
         now: Timestamp,
         encoded: &mut EncodedOperation,
     ) {
-        let preferred = self.preferred(operation);
+        let preferred = self.preferred(operation, about.0);
         // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
         let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
         let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
@@ -31,8 +31,9 @@ impl Session {
     /// Queues an operation once more, in a dialect it has not been sent in.
     pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let operation = again.operation;
-        let tried = again.tried.again(self.preferred(operation), operation.dialects());
+        let tried = again.tried.again(self.preferred(operation, key), operation.dialects());
         match operation {
+            Operation::Acquire { fence: None, .. } => self.set_dialect = tried.last(),
             Operation::Extend { fence: None, .. } => self.extension_dialect = tried.last(),
             Operation::Release { fence: None, .. } => self.release_dialect = tried.last(),
             _ => {}
@@ -56,7 +57,7 @@ impl Session {
         }
         encoded.write(&sent, self.traffic.end(), key, token);
         let publishes_apart = sent.operation.publishes() && sent.tried.last().publishes_apart();
-        let last = lock_key::count(key) - 1;
+        let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) - 1 };
         for part in 0..=last {
             sent.part = part as u8;
             let is_last = part == last;
@@ -68,8 +69,9 @@ impl Session {
     }
 
     /// The dialect that an operation is sent in first, if not by a hash.
-    fn preferred(&self, operation: Operation) -> Dialect {
+    fn preferred(&self, operation: Operation, key: &[u8]) -> Dialect {
         match operation {
+            Operation::Acquire { fence: None, .. } if lock_key::count(key) > 1 => self.set_dialect,
             Operation::Acquire { fence: None, .. } => Dialect::Set,
             Operation::Extend { fence: None, .. } => self.extension_dialect,
             Operation::Release { fence: None, .. } => self.release_dialect,

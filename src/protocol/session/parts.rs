@@ -19,6 +19,8 @@ pub(super) struct PartAnswers {
     /// A bit for each key.
     refused: u64,
     has_granted: bool,
+    /// Of the keys of a set that are asked for, those that are there.
+    held: u64,
 }
 
 impl PartAnswers {
@@ -37,7 +39,7 @@ impl PartAnswers {
     /// Takes the answer to the last part, and makes it that to the whole request. `acquires`: it was to set the keys.
     pub(super) fn finish(&mut self, part: u8, answer: &mut Answer, acquires: bool) {
         self.add(part, *answer);
-        let PartAnswers { worst, refused, has_granted } = std::mem::take(self);
+        let PartAnswers { worst, refused, has_granted, .. } = std::mem::take(self);
         *answer = match worst.unwrap_or(*answer) {
             Answer::Vote(Vote::Refused) if acquires => {
                 let vote = if has_granted { Vote::Partial } else { Vote::Refused };
@@ -45,6 +47,12 @@ impl PartAnswers {
             }
             worst => worst,
         };
+    }
+
+    /// Takes the answer whether there is a key of a set. Gives all that are there, when this is the last one.
+    pub(super) fn note_held(&mut self, part: u8, is_held: bool, is_last: bool) -> Option<u64> {
+        self.held |= u64::from(is_held) << part;
+        is_last.then(|| std::mem::take(&mut self.held))
     }
 }
 
@@ -150,6 +158,39 @@ mod tests {
         assert_eq!(events(&mut session, ":4\r\n"), [SessionEvent::Published(TICKET, 0, 2)]);
         assert_eq!(events(&mut session, ":5\r\n"), [released]);
         assert_eq!(session.publisher.take_subscriber_count(), 3);
+    }
+
+    #[test]
+    fn a_server_that_sets_all_or_none_is_asked_so_unless_it_turns_out_otherwise() {
+        let acquire = Operation::Acquire { ttl_millis: 1, fence: None };
+        let (key, token) = (LockKey::of("", ["a", "b"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
+        let about = (key.as_bytes(), &token);
+        let mut session = Session::open(&Handshake::default(), None, Timestamp::ORIGIN);
+        let info = "redis_version:8.4.0\r\nrole:master\r\n";
+        let info = format!("${}\r\n{info}\r\n-NOPERM no\r\n-NOPERM no\r\n", info.len());
+        assert_eq!(events(&mut session, &info), [SessionEvent::Accepted]);
+        let queue = |session: &mut Session| {
+            session.traffic.sent(session.traffic.unsent().len());
+            session.queue(TICKET, acquire, about, Timestamp::ORIGIN, &mut EncodedOperation::default());
+            String::from_utf8_lossy(session.traffic.unsent()).into_owned()
+        };
+        assert!(queue(&mut session).starts_with("*9\r\n$6\r\nMSETEX\r\n"));
+        assert_eq!(events(&mut session, ":0\r\n"), [SessionEvent::Answered(TICKET, Vote::Refused)], "nothing is set");
+        // A waiter asks which keys are there.
+        queue(&mut session);
+        session.ask_for_held_keys(TICKET, key.as_bytes(), Timestamp::ORIGIN);
+        let reported = events(&mut session, ":0\r\n:-2\r\n:9\r\n");
+        assert_eq!(reported, [SessionEvent::Answered(TICKET, Vote::Refused), SessionEvent::HeldKeys(TICKET, 0b10)]);
+
+        queue(&mut session);
+        let reported = events(&mut session, "-NOPERM no permissions to run 'msetex'\r\n");
+        let [SessionEvent::WrongDialect(again)] = reported[..] else { panic!("{reported:?}") };
+        session.ask_again(again, about.0, about.1, Timestamp::ORIGIN);
+        assert_eq!(events(&mut session, "+OK\r\n+OK\r\n"), [SessionEvent::Answered(TICKET, Vote::Granted)]);
+        assert_eq!(queue(&mut session).matches("NX\r\n").count(), 2, "it is remembered");
+        events(&mut session, "+OK\r\n+OK\r\n");
+        session.ask_for_held_keys(TICKET, key.as_bytes(), Timestamp::ORIGIN);
+        assert_eq!(session.traffic.backlog(), 0, "the replies to SET say it");
     }
 
     #[test]

@@ -1,49 +1,69 @@
 //! Attempts of which nodes do a part: keys that are held on some nodes, batches that are cut, other libraries.
 
+use super::msetex::{has_msetex, servers_of_each_version, without_msetex};
 use super::{set, take};
-use crate::clients::{SOON, builder, client, value};
+use crate::clients::{SOON, builder, client, client_of, value};
+use crate::embedded_vs_real::say_once;
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
+use quorumlock::embedded::{EmbeddedNode, ServerKind};
 use quorumlock::{ErrorKind, Redlock, ReleaseOutcome};
 use std::time::Duration;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const THEIRS: &str = "theirs";
 
-/// Each node holds some of the keys for another client, as the bits of its number say.
-fn attempt_where(servers: &[Server], client: &Redlock, keys: &[&str], held: &[usize]) {
+/// What of the keys stands on each node for another client, as the bits of its number say.
+fn attempt_where(addresses: &[String], client: &Redlock, keys: &[&str], held: &[usize]) {
     let held_keys = |bits: usize| keys.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0);
-    for (server, &bits) in servers.iter().zip(held) {
-        held_keys(bits).for_each(|(_, key)| _ = server.command(&["SET", key, THEIRS]).unwrap());
+    for (address, &bits) in addresses.iter().zip(held) {
+        held_keys(bits).for_each(|(_, key)| assert_eq!(say_once(address, &["SET", key, THEIRS]), "+OK\r\n"));
     }
-    let has_quorum = held.iter().filter(|&&bits| bits == 0).count() > servers.len() / 2;
+    let has_quorum = held.iter().filter(|&&bits| bits == 0).count() > addresses.len() / 2;
     let guard = set(client, keys).try_lock().unwrap();
     assert_eq!(guard.is_some(), has_quorum, "{held:?}");
     drop(guard);
     client.close(SOON).unwrap();
-    for (server, &bits) in servers.iter().zip(held) {
-        let theirs: Vec<&str> = held_keys(bits).map(|(_, &key)| key).collect();
-        let found: Vec<&str> = keys.iter().copied().filter(|key| value(server, key).is_some()).collect();
-        assert_eq!(found, theirs, "{held:?}: a key of ours was left, or one of theirs is gone");
-        assert!(found.iter().all(|key| value(server, key).as_deref() == Some(THEIRS)));
-        server.command(&["FLUSHALL"]).unwrap();
+    for (address, &bits) in addresses.iter().zip(held) {
+        for (index, key) in keys.iter().enumerate() {
+            let expected = if bits & 1 << index != 0 { format!("$6\r\n{THEIRS}\r\n") } else { "$-1\r\n".to_owned() };
+            assert_eq!(say_once(address, &["GET", key]), expected, "{held:?}: {key} is not as it was");
+        }
+        say_once(address, &["FLUSHALL"]);
+    }
+}
+
+/// Every subset of the keys on every subset of the nodes, and different keys on each.
+fn attempts_wherever(addresses: &[String], client: &Redlock) {
+    // The nodes have said what they are.
+    client.connect(SOON).unwrap();
+    for (keys, nodes) in (0..8).flat_map(|keys| (0..8).map(move |nodes| (keys, nodes))) {
+        let held = [0, 1, 2].map(|node| if nodes & 1 << node == 0 { 0 } else { keys });
+        attempt_where(addresses, client, &KEYS, &held);
+    }
+    for number in 0..64 {
+        attempt_where(addresses, client, &KEYS[..2], &[number % 4, number / 4 % 4, number / 16]);
     }
 }
 
 #[test]
 fn whatever_is_held_on_whichever_nodes_a_quorum_of_free_ones_decides_and_nothing_is_left() {
-    let servers = Server::several(3).unwrap();
-    let client = client(&servers);
-    // The nodes are connected to.
-    drop(take(&set(&client, &KEYS)));
-    for (keys, nodes) in (0..8).flat_map(|keys| (0..8).map(move |nodes| (keys, nodes))) {
-        let held = [0, 1, 2].map(|node| if nodes & 1 << node == 0 { 0 } else { keys });
-        attempt_where(&servers, &client, &KEYS, &held);
+    for servers in servers_of_each_version() {
+        let addresses: Vec<String> = servers.iter().map(Server::address).collect();
+        attempts_wherever(&addresses, &client(&servers));
+        if has_msetex(&servers[0]) {
+            attempts_wherever(&addresses, &without_msetex(&servers));
+        }
     }
-    // Different keys on each node.
-    for number in 0..64 {
-        attempt_where(&servers, &client, &KEYS[..2], &[number % 4, number / 4 % 4, number / 16]);
+}
+
+#[test]
+fn embedded_nodes_that_set_all_or_none_leave_nothing_either() {
+    for kind in [ServerKind::Redis, ServerKind::Redis84, ServerKind::Valkey9] {
+        let nodes = [(); 3].map(|()| EmbeddedNode::builder().kind(kind).start().unwrap());
+        let client = client_of(nodes.iter().map(EmbeddedNode::url));
+        attempts_wherever(&nodes.each_ref().map(|node| node.address().to_string()), &client);
     }
 }
 

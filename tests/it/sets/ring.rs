@@ -2,7 +2,8 @@
 //!
 //! Under each resource a worker writes a number that nothing else protects, as in [`nemesis`](crate::nemesis). Then no
 //! update of any resource is lost, no two holders overlap in time, every worker gets its share, and no key is left. Of
-//! each pair, one worker in two names the resources in the opposite order; others want one resource alone.
+//! each pair, one worker in two names the resources in the opposite order; others want one resource alone, and rest in
+//! between: sets wait in vain for resources that are never free together.
 //!
 //! `QUORUMLOCK_SETS_SECONDS` makes the run longer.
 
@@ -25,6 +26,8 @@ const RESOURCES: usize = 5;
 const TTL: Duration = Duration::from_secs(2);
 /// A holder with less time left does not write.
 const NEEDED: Duration = Duration::from_millis(700);
+/// Longest time that a worker which wants one resource leaves it alone.
+const REST: Duration = Duration::from_millis(10);
 /// When this file is there, workers end.
 const STOP: &str = "stop";
 
@@ -144,6 +147,9 @@ fn work(order: &str) {
         let own = logs.iter().find(|(_, other)| *other == place);
         own.into_iter().for_each(|(log, _)| log.say(&number.to_string()));
         drop(guard);
+        if is_single {
+            thread::sleep(random.up_to(REST));
+        }
     }
     client.close(Duration::from_millis(100)).ok();
 }

@@ -1,0 +1,126 @@
+//! The command that sets all keys or none, on every server at hand: where it is used, and where it is not.
+//!
+//! `QUORUMLOCK_SERVERS` names further servers, separated by colons.
+
+use super::{set, take};
+use crate::clients::{LONG_TTL, SOON, calls, client, client_of, gone_for_good, long_lock, value};
+use crate::embedded_vs_real::say_once;
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, binaries};
+use quorumlock::embedded::{EmbeddedNode, ServerKind};
+use quorumlock::{ExtendOutcome, Redlock, ReleaseOutcome};
+use std::thread;
+use std::time::Duration;
+
+const KEYS: [&str; 3] = ["a", "b", "c"];
+
+pub(super) fn servers_of_each_version() -> Vec<Vec<Server>> {
+    let three = |binary| (0..3).map(|_| Server::plan().binary(&binary).start().unwrap()).collect();
+    binaries().unwrap().into_iter().map(three).collect()
+}
+
+pub(super) fn has_msetex(server: &Server) -> bool {
+    server.command(&["COMMAND", "INFO", "MSETEX"]).unwrap() != Answer::List(vec![Answer::Nil])
+}
+
+/// A client whose user may not use it.
+pub(super) fn without_msetex(servers: &[Server]) -> Redlock {
+    client_of(servers.iter().map(|server| {
+        let user = ["ACL", "SETUSER", "locker", "reset", "on", ">secret", "~*", "&*", "+@all", "-msetex"];
+        assert_eq!(server.command(&user).unwrap(), Answer::Text("OK".into()));
+        format!("redis://locker:secret@{}", server.address())
+    }))
+}
+
+#[test]
+fn a_set_is_one_command_where_the_server_has_it_and_a_few_where_not() {
+    for servers in servers_of_each_version() {
+        let client = client(&servers);
+        client.connect(SOON).unwrap();
+        for _ in 0..3 {
+            assert_eq!(take(&set(&client, &KEYS)).unlock().unwrap(), ReleaseOutcome::Released);
+        }
+        let expected = if has_msetex(&servers[0]) { (3, 0) } else { (0, 9) };
+        for server in &servers {
+            assert!(eventually(SOON, || (calls(server, "msetex"), calls(server, "set")) == expected));
+        }
+        KEYS.iter().for_each(|key| gone_for_good(&servers, key));
+    }
+}
+
+#[test]
+fn what_one_command_refuses_is_undone_nowhere() {
+    for servers in servers_of_each_version().into_iter().filter(|servers| has_msetex(&servers[0])) {
+        let client = client(&servers);
+        client.connect(SOON).unwrap();
+        servers.iter().for_each(|server| _ = server.command(&["SET", "b", "theirs"]).unwrap());
+        assert!(set(&client, &KEYS).try_lock().unwrap().is_none());
+        client.close(SOON).unwrap();
+        let releases = |server| ["eval", "evalsha", "delex", "delifeq"].map(|command| calls(server, command));
+        assert!(servers.iter().filter(|server| releases(server) == [0; 4]).count() >= 2, "refused by two of three");
+        assert!(servers.iter().all(|server| value(server, "a").is_none() && calls(server, "set") == 1));
+    }
+}
+
+#[test]
+fn a_user_who_may_not_use_it_is_asked_in_the_other_way_within_the_call() {
+    for servers in servers_of_each_version().into_iter().filter(|servers| has_msetex(&servers[0])) {
+        let client = without_msetex(&servers);
+        client.connect(SOON).unwrap();
+        for _ in 0..3 {
+            assert_eq!(take(&set(&client, &KEYS)).unlock().unwrap(), ReleaseOutcome::Released);
+        }
+        assert!(servers.iter().all(|server| eventually(SOON, || calls(server, "set") == 9)));
+        assert!(servers.iter().all(|server| calls(server, "msetex") == 0));
+        KEYS.iter().for_each(|key| gone_for_good(&servers, key));
+    }
+}
+
+#[test]
+fn a_waiter_finds_out_which_key_it_waits_for_and_a_node_that_lost_one_key_is_repaired() {
+    for servers in servers_of_each_version() {
+        let (mine, theirs) = (client(&servers), client(&servers));
+        [&mine, &theirs].into_iter().for_each(|client| drop(client.connect(SOON).unwrap()));
+        let held = ["b", "c"].map(|key| long_lock(&theirs, key).lock().unwrap());
+        let mut guard = thread::scope(|threads| {
+            let waiting = threads.spawn(|| set(&mine, &KEYS).lock_timeout(SOON * 3).unwrap().unwrap());
+            for guard in held {
+                thread::sleep(Duration::from_millis(150));
+                assert!(!waiting.is_finished() && value(&servers[0], "a").is_none());
+                assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+            }
+            waiting.join().unwrap()
+        });
+        assert!(eventually(SOON, || servers.iter().all(|server| value(server, "c").is_some())));
+        servers[0].command(&["DEL", "c"]).unwrap();
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        assert!(eventually(SOON, || value(&servers[0], "c") == value(&servers[1], "c")));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        KEYS.iter().for_each(|key| gone_for_good(&servers, key));
+    }
+}
+
+#[test]
+fn the_embedded_node_answers_it_as_redis_does() {
+    let requests: [&[&str]; 9] = [
+        &["MSETEX", "2", "a", "1", "b", "1", "NX", "PX", "600000"],
+        &["MSETEX", "2", "b", "2", "c", "2", "NX", "PX", "600000"],
+        &["EXISTS", "a", "b", "c"],
+        &["MSETEX", "2", "c", "2", "c", "3", "NX", "PX", "600000"],
+        &["GET", "c"],
+        &["MSETEX", "2", "d", "1", "e", "1", "NX", "PX", "0"],
+        &["MSETEX", "none", "d", "1"],
+        &["MSETEX", "2", "d", "1"],
+        &["MSETEX", "1", "d", "1", "NX", "PZ", "1"],
+    ];
+    let is_redis = |servers: &Vec<Server>| servers[0].info("valkey_version").unwrap().is_empty();
+    for servers in servers_of_each_version().into_iter().filter(is_redis) {
+        let kind = if has_msetex(&servers[0]) { ServerKind::Redis84 } else { ServerKind::Redis };
+        let node = EmbeddedNode::builder().kind(kind).start().unwrap();
+        for request in requests {
+            let [real, embedded] =
+                [servers[0].address(), node.address().to_string()].map(|address| say_once(&address, request));
+            assert_eq!(real, embedded, "{request:?}");
+        }
+    }
+}
