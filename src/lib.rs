@@ -118,6 +118,8 @@
 //!
 //! * `embedded`, off by default: the module of that name, a node inside the process for first runs and tests. It brings
 //!   no further dependency. It is not for production.
+//! * `embedded-tls`, off by default: `embedded` and `tls`, and embedded nodes with TLS. It brings rcgen, which makes
+//!   their certificates.
 //! * `tls`, off by default: `rediss://` URLs, [`Tls`](docs::tls) and `Node::server_name`. It brings rustls with ring.
 //! * `tls-native-roots`, off by default: `tls`, with the root certificates of the system where the program names none.
 //! * `capi`, off by default, and not for Rust programs: the functions of `src/ffi/quorumlock.h`, for a shared or static

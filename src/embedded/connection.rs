@@ -4,11 +4,12 @@
 //! replies by [`MAX_UNSENT`], beyond which neither the socket is read nor another request answered until the client
 //! has taken some.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::TcpStream;
 
 use super::reply;
 use super::store::{ClientState, Message, Millis, Store};
+use super::wire::{Protection, Wire};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::protocol::resp::{Decoder, MAX_ARRAY, Reply};
 
@@ -17,7 +18,7 @@ const MAX_UNSENT: usize = 256 * 1024;
 
 /// One accepted connection.
 pub(super) struct Connection {
-    stream: TcpStream,
+    wire: Wire,
     session: ClientState,
     decoder: Decoder,
     /// Bytes received and not yet understood.
@@ -33,11 +34,9 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Takes over a stream that was just accepted.
-    pub(super) fn new(stream: TcpStream) -> io::Result<Connection> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
+    pub(super) fn new(stream: TcpStream, protection: &Protection) -> io::Result<Connection> {
         Ok(Connection {
-            stream,
+            wire: Wire::new(stream, protection)?,
             session: ClientState::default(),
             decoder: Decoder::default(),
             input: Vec::new(),
@@ -50,7 +49,7 @@ impl Connection {
 
     /// What to poll.
     pub(super) fn stream(&self) -> &TcpStream {
-        &self.stream
+        self.wire.stream()
     }
 
     /// Whether it has room for more requests.
@@ -60,7 +59,7 @@ impl Connection {
 
     /// Whether it has replies that the socket did not take.
     pub(super) fn wants_to_write(&self) -> bool {
-        self.unsent() > 0
+        self.unsent() > 0 || self.wire.has_unsent()
     }
 
     /// Sends, reads once, answers, sends. False when the connection has come to its end.
@@ -69,9 +68,9 @@ impl Connection {
             return false;
         }
         if self.wants_to_read() {
-            match self.stream.read(chunk) {
-                Ok(0) => return false,
-                Ok(length) => self.input.extend_from_slice(&chunk[..length]),
+            match self.wire.read(chunk, &mut self.input) {
+                Ok(true) => {}
+                Ok(false) => return false,
                 Err(error) if is_transient(&error) => {}
                 Err(_) => return false,
             }
@@ -133,7 +132,7 @@ impl Connection {
     /// Sends what the socket takes; false when the client is gone.
     fn send(&mut self) -> bool {
         while self.sent < self.output.len() {
-            match self.stream.write(&self.output[self.sent..]) {
+            match self.wire.write(&self.output[self.sent..]) {
                 Ok(0) => return false,
                 Ok(length) => self.sent += length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -143,7 +142,7 @@ impl Connection {
         }
         self.output.drain(..self.sent);
         self.sent = 0;
-        true
+        self.wire.flush().is_ok()
     }
 
     fn unsent(&self) -> usize {

@@ -10,7 +10,7 @@
 //! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
 //! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts
 //! fail, `info` what it says about itself, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
-//! `connection` one client of it.
+//! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -27,6 +27,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "embedded-tls")]
+mod certificate;
 mod command;
 mod config;
 mod connection;
@@ -44,6 +46,7 @@ mod server;
 mod set;
 #[doc(hidden)]
 pub mod store;
+mod wire;
 
 use crate::os::waker::Waker;
 use std::fmt;
@@ -56,6 +59,7 @@ use std::thread::{self, JoinHandle};
 
 use server::{Listening, NodeClock, Order, PendingOrder, Server, ServerState};
 use store::Store;
+use wire::Protection;
 
 pub use config::{Condition, ServerKind};
 
@@ -64,6 +68,7 @@ pub use config::{Condition, ServerKind};
 /// A child made by `fork` has no node, only what stands for its parent's. Dropping that does nothing.
 pub struct EmbeddedNode {
     address: SocketAddr,
+    protection: Protection,
     requests: Sender<PendingOrder>,
     shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
@@ -79,15 +84,53 @@ impl EmbeddedNode {
         EmbeddedNode::builder().start()
     }
 
-    /// A node with a password, or one that pretends to be another server.
-    pub fn builder() -> NodeBuilder {
-        NodeBuilder { kind: ServerKind::default(), password: None, scripts: true }
+    /// Starts a node that listens by TLS, with a certificate for 127.0.0.1 and `localhost` and a CA of its own. Its URL
+    /// begins with `rediss://`, and clients trust it by its [`root_pem`](Self::root_pem). It asks for no client
+    /// certificate.
+    ///
+    /// ```
+    /// use quorumlock::{Redlock, Tls, embedded::EmbeddedNode};
+    ///
+    /// let nodes = [EmbeddedNode::start_tls()?, EmbeddedNode::start_tls()?, EmbeddedNode::start_tls()?];
+    /// let tls = nodes.iter().fold(Tls::new(), |tls, node| tls.roots_pem(node.root_pem().unwrap()));
+    /// let redlock = Redlock::builder().nodes(nodes.iter().map(EmbeddedNode::url)).tls(tls).build()?;
+    /// let guard = redlock.mutex("orders/42").lock()?;
+    /// # drop(guard);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    #[cfg(feature = "embedded-tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
+    pub fn start_tls() -> io::Result<EmbeddedNode> {
+        EmbeddedNode::builder().tls()?.start()
     }
 
-    /// `redis://127.0.0.1:port`. A password is not part of it. Stays the same through [`kill`](Self::kill) and
-    /// [`revive`](Self::revive).
+    /// A node with a password, or one that pretends to be another server.
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder { kind: ServerKind::default(), password: None, scripts: true, protection: Protection::None }
+    }
+
+    /// The certificate of the CA that has issued the node's, in PEM; none of a node without TLS.
+    #[cfg(feature = "embedded-tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
+    pub fn root_pem(&self) -> Option<&str> {
+        match &self.protection {
+            Protection::None => None,
+            Protection::Tls(identity) => Some(&identity.root_pem),
+        }
+    }
+
+    /// `redis://127.0.0.1:port`, or `rediss://` of a node with TLS. A password is not part of it. Stays the same
+    /// through [`kill`](Self::kill) and [`revive`](Self::revive).
     pub fn url(&self) -> String {
-        format!("redis://{}", self.address)
+        let scheme = match self.protection {
+            Protection::None => "redis",
+            #[cfg(feature = "embedded-tls")]
+            Protection::Tls(_) => "rediss",
+        };
+        format!("{scheme}://{}", self.address)
     }
 
     /// The address that it listens on.
@@ -185,6 +228,7 @@ impl fmt::Debug for EmbeddedNode {
 pub struct NodeBuilder {
     kind: ServerKind,
     password: Option<String>,
+    protection: Protection,
     scripts: bool,
 }
 
@@ -207,6 +251,17 @@ impl NodeBuilder {
         self
     }
 
+    /// Makes the node listen by TLS, as [`EmbeddedNode::start_tls`] does. Each use makes another CA.
+    ///
+    /// # Errors
+    /// There are no random bytes.
+    #[cfg(feature = "embedded-tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "embedded-tls")))]
+    pub fn tls(mut self) -> io::Result<NodeBuilder> {
+        self.protection = Protection::Tls(certificate::Identity::make()?);
+        Ok(self)
+    }
+
     /// Starts the node on a free port of 127.0.0.1.
     ///
     /// # Errors
@@ -226,12 +281,13 @@ impl NodeBuilder {
             hung: false,
             listening: Listening::Yes(listener),
             port: address.port(),
+            protection: self.protection.clone(),
             requests: orders,
             shared: Arc::clone(&shared),
             waker: Arc::clone(&waker),
         };
         let thread = thread::Builder::new().name(format!("embedded-{}", address.port())).spawn(move || server.run())?;
-        Ok(EmbeddedNode { address, requests, shared, thread: Some(thread), waker })
+        Ok(EmbeddedNode { address, protection: self.protection, requests, shared, thread: Some(thread), waker })
     }
 }
 

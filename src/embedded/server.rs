@@ -19,6 +19,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::connection::Connection;
 use super::store::{Millis, Store};
+use super::wire::Protection;
 use crate::os::waker::Waker;
 
 /// How much is read from one connection before the next one has its turn.
@@ -92,6 +93,7 @@ pub(super) struct Server {
     pub(super) hung: bool,
     pub(super) listening: Listening,
     pub(super) port: u16,
+    pub(super) protection: Protection,
     pub(super) requests: Receiver<PendingOrder>,
     pub(super) shared: Arc<ServerState>,
 }
@@ -237,7 +239,7 @@ impl Server {
         loop {
             match listener.accept() {
                 // A client that is gone again before its options are set is no loss.
-                Ok((stream, _)) => self.connections.extend(Connection::new(stream).ok()),
+                Ok((stream, _)) => self.connections.extend(Connection::new(stream, &self.protection).ok()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }

@@ -4,6 +4,8 @@
 
 mod breaks;
 pub(crate) mod certificates;
+#[cfg(feature = "embedded-tls")]
+mod embedded;
 mod faults;
 mod locks;
 #[cfg(feature = "tls-native-roots")]

@@ -1,4 +1,5 @@
-//! TLS, by rustls: the settings of a client, and the session of each connection. No other file names rustls.
+//! TLS, by rustls: the settings of a client, and the session of each connection. No other file names rustls but those
+//! of the embedded node, which is a server.
 //!
 //! A session calls no socket by itself: it is given the stream to read from and to write to, and goes as far as that
 //! goes without waiting. It drops without a word, as a plain connection does: a copy in a child made by `fork` must not
@@ -321,3 +322,6 @@ impl Write for Wire<'_> {
         Ok(())
     }
 }
+
+#[cfg(all(test, feature = "embedded-tls"))]
+mod tests;
