@@ -162,10 +162,17 @@ impl World {
         let all_publish = (0..self.clients.len()).all(publishes);
         let is_sure = self.plan.is_calm() && all_publish && hints.loss == 0 && hints.strays.is_none();
         let delay = match subscribes && !is_sure {
-            true => call.longest_sleep.max(LONGEST_DELAY),
+            true => self.longest_sleep(call).max(LONGEST_DELAY),
             false => LONGEST_DELAY + hints.delay + hints.disorder,
         };
         delay + attempt + turns
+    }
+
+    /// How long the first thread in the queue of the call's client sleeps at most, whichever of them that is.
+    fn longest_sleep(&self, call: &Call) -> u64 {
+        let is_beside = |other: &&Call| (other.client, other.resource) == (call.client, call.resource);
+        let beside = self.waits.calls.values().filter(is_beside);
+        beside.map(|other| other.longest_sleep).max().unwrap_or(call.longest_sleep)
     }
 }
 
