@@ -11,7 +11,9 @@ mod inspection;
 mod loss;
 mod manual;
 mod passwords;
+mod session;
 mod signals;
 mod stale_writers;
+mod terminals;
 #[cfg(feature = "tls")]
 mod tls;

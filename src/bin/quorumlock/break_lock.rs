@@ -8,8 +8,9 @@ use crate::json::{self, Object};
 use crate::locks::content::Content;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
 use crate::locks::verdict::Verdict;
+use crate::report::{self, Progress};
+use crate::settings;
 use crate::show::headline;
-use crate::{report, settings};
 use quorumlock::Human;
 use quorumlock::protocol::publish::CHANNEL;
 use quorumlock::protocol::script;
@@ -34,7 +35,7 @@ pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     }
     let name = name.ok_or_else(|| Failure::usage("break needs the NAME of a lock"))?;
     let deployment = Deployment::new(options.settings()?)?;
-    let survey = Survey::of_lock(&deployment, &name);
+    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let held: Vec<String> = survey.names().into_iter().filter(|key| is_held(&survey, key)).map(str::to_owned).collect();
     let addresses = deployment.addresses();
     if crate::list::complain_of_silent(&survey, &addresses) > addresses.len() - survey.quorum {
@@ -50,7 +51,8 @@ pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     if !is_meant && !held.is_empty() {
         return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
     }
-    let broken: Vec<Broken> = held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
+    let break_all = || held.iter().map(|key| break_key(&deployment, &survey, key)).collect();
+    let broken: Vec<Broken> = Progress::during("deleting the lock", break_all);
     if is_json {
         let object = |(broken, verdict): (&Broken, &Verdict)| broken.json(verdict, &addresses);
         report::line(format_args!("{}", json::list(broken.iter().zip(&verdicts).map(object))));

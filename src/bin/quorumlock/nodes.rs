@@ -3,7 +3,8 @@
 use crate::arguments::{Arguments, unexpected};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::{report, settings};
+use crate::report::{self, Progress};
+use crate::settings;
 use quorumlock::{NodeState, NodeStatus};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) fn nodes(mut arguments: Arguments) -> Result<Exit, Failure> {
     }
     let redlock = options.settings()?.builder()?.build()?;
     // Without a majority this is an error, and the states are there all the same.
-    drop(redlock.connect(timeout));
+    drop(Progress::during("connecting", || redlock.connect(timeout)));
     let nodes = redlock.nodes()?;
     if is_json {
         report::line(format_args!("{}", json::list(nodes.iter().map(|node| described(node).to_string()))));

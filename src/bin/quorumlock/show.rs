@@ -7,7 +7,8 @@ use crate::json::{self, Object};
 use crate::locks::content::Token;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
 use crate::locks::verdict::{State, Verdict};
-use crate::{report, settings};
+use crate::report::{self, Progress};
+use crate::settings;
 use quorumlock::Human;
 
 pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
@@ -22,7 +23,7 @@ pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
     }
     let name = name.ok_or_else(|| Failure::usage("show needs the NAME of a lock"))?;
     let deployment = Deployment::new(options.settings()?)?;
-    let survey = Survey::of_lock(&deployment, &name);
+    let survey = Progress::during("asking the nodes", || Survey::of_lock(&deployment, &name));
     let addresses = deployment.addresses();
     let verdicts = verdicts(&survey, &name);
     if is_json {

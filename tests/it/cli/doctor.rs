@@ -2,9 +2,11 @@
 
 use super::deployment::{Deployment, Ended, folder, run, tool};
 use crate::support::preload;
+use crate::support::proxy::Proxy;
 use crate::support::server::{Server, free_port};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 fn doctor(urls: &[String], words: &[&str]) -> Ended {
     run(tool(&[&["doctor", "--nodes", &urls.join(",")], words].concat()))
@@ -37,6 +39,8 @@ fn sound_nodes_are_fine_and_nothing_is_left_on_them() {
     assert!(ended.out.contains("fine: all 5 nodes vote") && ended.out.contains(" rate "), "{}", ended.out);
     let json = doctor(&urls, &["--json"]);
     assert!(json.code == Some(0) && json.out.contains("\"findings\":[]"), "{}", json.all());
+    // Each node has answered an attempt and a release of each pair.
+    assert_eq!(json.out.split("\"lock_replies\":2").count(), 6, "{}", json.out);
     assert_eq!(deployment.keys(), 0);
 }
 
@@ -138,6 +142,22 @@ fn a_stopped_and_an_absent_node_are_named() {
     finds(&urls, 1, &["fault: connect: connection refused"]);
     urls[2] = "redis://no-such-host.invalid".to_owned();
     finds(&urls, 1, &["fault: resolve"]);
+}
+
+#[test]
+fn a_node_that_is_too_slow_is_shown_to_be() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::before(server.port());
+    let (_deployment, mut urls) = with(format!("redis://127.0.0.1:{}", proxy.port()));
+    proxy.delay(Duration::from_millis(60));
+    let ended = doctor(&urls, &["--node-timeout", "20ms"]);
+    let line = ended.out.lines().rfind(|line| line.contains("node_timeout of 20 ms would cut")).unwrap();
+    let (cut, all) = line.rsplit_once(" of ").unwrap();
+    assert!(cut.ends_with(&format!(" {all}")), "all of them: {}", ended.all());
+    // A majority of such nodes cannot lock.
+    urls.drain(..2);
+    assert_eq!(doctor(&urls, &["--node-timeout", "20ms", "--unavailable-after", "300ms"]).code, Some(2));
+    assert_eq!(doctor(&urls, &["--node-timeout", "2s"]).code, Some(0));
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
         (nodes, trial::run(&deployment, &plan.name))
     });
     let trial = trial?;
+    nodes.iter_mut().zip(&trial.nodes).for_each(|(node, status)| node.observe_locks(status));
     compare(&mut nodes);
     if let Some(time) = watch {
         Progress::during("watching the clocks", || observe_clocks(&deployment, &mut nodes, time));

@@ -7,13 +7,14 @@ use crate::bench::quantile;
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
 use crate::{deployment, report};
-use quorumlock::{Endpoint, Human, NodeTarget};
+use quorumlock::{Cause, Endpoint, Human, Latency, NodeStatus, NodeTarget};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How many round trips are measured.
+/// How many round trips are measured, unless the node is so far away that they take longer than this.
 const ROUND_TRIPS: usize = 100;
+const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 
 /// What is examined, of every node.
 pub(super) struct Plan {
@@ -37,6 +38,14 @@ pub(super) struct Examination {
     facts: Vec<(&'static str, String)>,
     /// Round trips, the shortest first.
     times: Vec<Duration>,
+    /// What locks met here.
+    locks: Option<Locks>,
+}
+
+/// How long the node took to reply to what locks asked it, and how often it was too late.
+struct Locks {
+    latency: Latency,
+    timeouts: u64,
 }
 
 /// Examines a node. Whatever goes wrong is a finding.
@@ -51,6 +60,7 @@ pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
         rate: None,
         facts: Vec::new(),
         times: Vec::new(),
+        locks: None,
     };
     let examined = deployment::open(target).and_then(|mut connection| {
         node.look_at_server(&mut connection, endpoint, plan)?;
@@ -148,7 +158,8 @@ impl Examination {
 
     /// How long an answer takes.
     fn measure(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
-        for _ in 0..ROUND_TRIPS {
+        let end = Instant::now() + LONGEST_MEASUREMENT;
+        while self.times.len() < ROUND_TRIPS && Instant::now() < end {
             let begun = Instant::now();
             connection.ask(&[b"PTTL", b"quorumlock-doctor"])?;
             self.times.push(begun.elapsed());
@@ -166,6 +177,12 @@ impl Examination {
                 format!("its clock runs {percent:+.2} % faster; drift_factor allows {:.2} %", drift_factor * 100.0);
             self.findings.push(Finding::warning("clock-rate", what, "repair the clock, or raise drift_factor"));
         }
+    }
+
+    /// Takes note of what the trial's client knows of the node.
+    pub(super) fn observe_locks(&mut self, status: &NodeStatus) {
+        let late = status.faults().into_iter().filter(|fault| fault.cause() == Cause::TimedOut);
+        self.locks = Some(Locks { latency: status.latency(), timeouts: late.map(|fault| fault.count()).sum() });
     }
 
     pub(super) fn show(&self, node_timeout: Duration) {
@@ -194,6 +211,11 @@ impl Examination {
                 "  answers in {p50} (median), {p99} (p99); node_timeout of {limit} would cut {cut} of {all}"
             ));
         }
+        if let Some(Locks { latency, timeouts }) = self.locks.as_ref().filter(|locks| locks.latency.count() > 0) {
+            let (count, p50, p99) = (latency.count(), Human(latency.p50()), Human(latency.p99()));
+            let median = format_args!("{p50} (median), {p99} (p99)");
+            report::line(format_args!("  replies to locks in {median} of {count}; {timeouts} came too late"));
+        }
         self.findings.iter().for_each(Finding::show);
     }
 
@@ -209,6 +231,10 @@ impl Examination {
             .raw("p50_us", p50)
             .raw("p99_us", p99)
             .raw("cut_by_node_timeout", self.cut(node_timeout))
+            .maybe_raw("lock_replies", self.locks.as_ref().map(|locks| locks.latency.count()))
+            .maybe_raw("lock_p50_us", self.locks.as_ref().map(|locks| locks.latency.p50().as_micros()))
+            .maybe_raw("lock_p99_us", self.locks.as_ref().map(|locks| locks.latency.p99().as_micros()))
+            .maybe_raw("lock_timeouts", self.locks.as_ref().map(|locks| locks.timeouts))
             .raw("findings", json::list(self.findings.iter().map(Finding::json)))
             .to_string()
     }

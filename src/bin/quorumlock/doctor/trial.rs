@@ -6,11 +6,12 @@ use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::json::{self, Object};
 use crate::report;
-use quorumlock::{ExtendOutcome, Human, MutexGuard, Redlock, ReleaseOutcome};
+use quorumlock::{ExtendOutcome, Human, MutexGuard, NodeStatus, Redlock, ReleaseOutcome};
 use std::time::{Duration, Instant};
 
-/// Pairs of lock and unlock that are measured.
+/// Pairs of lock and unlock that are measured, unless they take longer than this.
 const PAIRS: usize = 100;
+const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 /// How long the trial's locks last at most.
 const TTL: Duration = Duration::from_secs(5);
 
@@ -21,19 +22,22 @@ pub(super) struct Trial {
     pub(super) findings: Vec<Finding>,
     /// How long each pair took, the shortest first.
     times: Vec<Duration>,
+    /// What the client knows of each node afterwards.
+    pub(super) nodes: Vec<NodeStatus>,
 }
 
 /// Tries a lock. A setting that cannot be used is a failure; everything else is a finding.
 pub(super) fn run(deployment: &Deployment, name: &str) -> Result<Trial, Failure> {
     // The fence of a name that is never used again is kept for no longer than must be.
     let redlock = deployment.settings.builder()?.fence_retention(Duration::ZERO).build()?;
-    let mut trial = Trial { error: None, findings: Vec::new(), times: Vec::new() };
+    let mut trial = Trial { error: None, findings: Vec::new(), times: Vec::new(), nodes: Vec::new() };
     if let Err(error) = trial.plain(&redlock, name) {
         trial.error = Some(error.to_string());
     } else if let Err(error) = fenced(&redlock, name) {
         let remedy = "fenced locks do not work; other locks do";
         trial.findings.push(Finding::warning("no-fencing", error.to_string(), remedy));
     }
+    trial.nodes = redlock.nodes()?;
     forget(deployment, name);
     Ok(trial)
 }
@@ -56,7 +60,8 @@ impl Trial {
             self.findings.push(Finding::warning("no-extension", "a lock could not be extended", "see the nodes"));
         }
         self.release(guard);
-        for _ in 0..PAIRS {
+        let end = Instant::now() + LONGEST_MEASUREMENT;
+        while self.times.len() < PAIRS && Instant::now() < end {
             let begun = Instant::now();
             self.release(mutex.lock()?);
             self.times.push(begun.elapsed());

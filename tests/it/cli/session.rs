@@ -1,0 +1,85 @@
+//! The session that README.md shows is one that can be had: its commands are run, and print what stands there.
+
+use super::deployment::{Deployment, run, wait};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const PROMPT: &str = "$ ";
+
+/// The session: each command with the lines below it.
+fn session() -> Vec<(String, Vec<String>)> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let block = page.split("```text\n").find(|block| block.starts_with("$ export QUORUMLOCK_NODES")).unwrap();
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    for line in block.split("```").next().unwrap().lines() {
+        match line.strip_prefix(PROMPT) {
+            Some(command) => commands.push((command.to_owned(), Vec::new())),
+            None => commands.last_mut().unwrap().1.push(line.to_owned()),
+        }
+    }
+    commands
+}
+
+/// A line without what differs from one run to the next: times and counts are `#`, and run ids and tokens have no
+/// digits. Counts of nodes, as `2/3`, and addresses are the same in each run.
+fn shape(line: &str) -> String {
+    let mut shape: Vec<String> = Vec::new();
+    for word in line.split_whitespace() {
+        let bare = word.trim_end_matches([',', ';']);
+        let end = &word[bare.len()..];
+        let is_unit = ["µs", "ms", "s", "min", "h", "d"].contains(&bare);
+        let is_number = bare.trim_start_matches(['+', '-']).starts_with(|letter: char| letter.is_ascii_digit());
+        match shape.last_mut() {
+            // A time has a unit, and may have two parts.
+            Some(last) if last == "#" && (is_unit || is_number) => last.push_str(end),
+            Some(last) if last == "id" => *last = format!("id{end}"),
+            _ if bare.ends_with('…') => shape.push("token".to_owned()),
+            _ if is_number && !bare.contains(['/', ':']) => shape.push(format!("#{end}")),
+            _ => shape.push(word.to_owned()),
+        }
+    }
+    shape.join(" ")
+}
+
+#[test]
+fn the_session_of_the_readme_can_be_had() {
+    let mut deployment = Deployment::of(3);
+    let session = session();
+    let commands: Vec<&str> = session.iter().map(|(command, _)| command.as_str()).collect();
+    assert_eq!(
+        commands,
+        [
+            "export QUORUMLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3",
+            "quorumlock run --no-wait nightly-report -- sleep 60 &",
+            "quorumlock run --no-wait nightly-report -- echo never; echo $?",
+            "quorumlock ls",
+            "quorumlock doctor",
+        ]
+    );
+    let addresses: Vec<String> = deployment.servers.iter().map(Server::address).collect();
+    let prints = |ended: super::deployment::Ended, index: usize| {
+        let mut shown = ended.all();
+        for (number, address) in addresses.iter().enumerate() {
+            shown = shown.replace(address, &format!("10.0.0.{}:6379", number + 1));
+        }
+        let shapes = |lines: &[String]| lines.iter().map(|line| shape(line)).collect::<Vec<_>>();
+        let printed: Vec<String> = shown.lines().map(str::to_owned).collect();
+        assert_eq!(shapes(&printed), shapes(&session[index].1), "{shown}");
+    };
+    let held = deployment.tool(&["run", "--no-wait", "nightly-report", "--", "sleep", "60"]).spawn().unwrap();
+    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
+    let mut refused = run(deployment.tool(&["run", "--no-wait", "nightly-report", "--", "echo", "never"]));
+    refused.err += &format!("{}\n", refused.code.unwrap());
+    prints(refused, 2);
+    prints(run(deployment.tool(&["ls"])), 3);
+    kill(Pid::from_raw(held.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(wait(held).code, Some(143));
+    deployment.servers[1].command(&["ACL", "SETUSER", "default", "-publish"]).unwrap();
+    deployment.servers[2].kill();
+    prints(run(deployment.tool(&["doctor"])), 4);
+}
