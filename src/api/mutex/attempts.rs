@@ -77,6 +77,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let others = if machine.may_defer(started) { client.engine().defers_to(key, call.is_handed_on) } else { 0 };
             if others > 0 {
                 machine.defer_first_attempt(others, started, random());
+                // Nor do the threads behind take the nodes for unavailable meanwhile.
+                ticket.note_answered(started);
             }
         }
         Attempts {

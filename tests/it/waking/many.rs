@@ -5,6 +5,8 @@ use crate::clients::{SOON, builder, gone_for_good, long_lock, take};
 use crate::support::process::{alone, eventually};
 use crate::support::server::Server;
 use quorumlock::ReleaseOutcome;
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,6 +111,31 @@ fn a_thousand_locks_are_waited_for_on_one_connection_each_and_nothing_stays() {
         drop(take(&long_lock(&mine, "other")));
         assert!(eventually(SOON, || servers.iter().all(|server| subscribers(server) == 0)), "a connection stays");
     });
+}
+
+/// The first thread in the queue lets other programs go first: none of the nodes has been asked, and none is missing.
+#[test]
+fn a_thread_behind_one_that_defers_to_other_programs_does_not_take_the_nodes_for_unavailable() {
+    const STRANGERS: usize = 60;
+    let servers = Server::several(1).unwrap();
+    let strangers: Vec<_> = (0..STRANGERS)
+        .map(|_| {
+            let mut stranger = TcpStream::connect(servers[0].address()).unwrap();
+            stranger.write_all(b"SUBSCRIBE quorumlock:k\r\n").unwrap();
+            stranger
+        })
+        .collect();
+    assert!(eventually(SOON, || listeners(&servers[0], "k") == STRANGERS as i64));
+    let client = client(&servers);
+    let mutex = long_lock(&client, "k");
+    assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
+    thread::scope(|scope| {
+        scope.spawn(|| drop(mutex.lock().unwrap()));
+        thread::sleep(Duration::from_millis(20));
+        // It gets the lock only where this machine has held the threads up.
+        mutex.lock_timeout(Duration::from_millis(50)).expect("enough nodes answer");
+    });
+    drop(strangers);
 }
 
 #[test]
