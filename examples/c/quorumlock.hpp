@@ -586,13 +586,31 @@ private:
     detail::handle<quorumlock_owner, quorumlock_owner_free> handle_;
 };
 
-// The lock of one resource. Settings go for locks that are taken from then on.
+// The lock of one resource, or of several. Settings go for locks that are taken from then on.
 class mutex {
 public:
     mutex(const client &client, std::string_view name)
     {
         quorumlock_mutex *made = nullptr;
         detail::check(quorumlock_mutex_new(client.get(), name.data(), name.size(), &made));
+        handle_.reset(made);
+    }
+
+    // The lock of several resources: all of them or none. The name is that of all, separated by ", ".
+    mutex(const client &client, std::initializer_list<std::string_view> names)
+        : mutex(client, std::vector<std::string_view>(names))
+    {
+    }
+    mutex(const client &client, const std::vector<std::string_view> &names)
+    {
+        std::vector<quorumlock_str> texts;
+        for (std::string_view name : names) {
+            texts.push_back({ name.data(), name.size() });
+        }
+        static const quorumlock_str none = { "", 0 };
+        quorumlock_mutex *made = nullptr;
+        detail::check(quorumlock_client_mutex_set(
+            client.get(), texts.empty() ? &none : texts.data(), texts.size(), &made));
         handle_.reset(made);
     }
 

@@ -120,6 +120,7 @@ _FUNCTIONS = {
     "quorumlock_client_connect": (c_int, _HANDLE, c_uint64, _OUT, _OUT),
     "quorumlock_client_nodes": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_new": (c_int, _HANDLE, c_char_p, c_size_t, _OUT),
+    "quorumlock_client_mutex_set": (c_int, _HANDLE, POINTER(_Text), c_size_t, _OUT),
     "quorumlock_mutex_free": (None, _HANDLE),
     "quorumlock_mutex_name": (_Text, _HANDLE),
     "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
@@ -637,7 +638,7 @@ class Owner(_Handle):
 
 
 class Mutex(_Handle):
-    """The lock of one resource.
+    """The lock of one resource, or of several: all of them or none, if `name` is a list of names.
 
     `watchdog` switches automatic extension on; so does each of its settings. With `reentrant`, an owner may take the
     lock again that it holds: the calling thread, or an `Owner` that is given for it.
@@ -659,7 +660,13 @@ class Mutex(_Handle):
         watchdog_max_duration=None,
     ):
         made = c_void_p()
-        _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
+        if isinstance(name, str):
+            _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
+        else:
+            # The bytes are kept until the call has ended.
+            names = [one.encode() for one in name]
+            texts = (_Text * len(names))(*((ctypes.cast(one, c_void_p), len(one)) for one in names))
+            _check(_c.quorumlock_client_mutex_set(client._handle, texts, len(names), byref(made)))
         self._handle = made
         if ttl is not None:
             _check(_c.quorumlock_mutex_set_ttl_ms(made, _millis(ttl)))

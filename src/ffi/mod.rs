@@ -42,6 +42,7 @@ mod holder;
 mod lease;
 mod loss;
 mod mutex;
+mod mutex_set;
 mod no_unload;
 mod nodes;
 mod observer;

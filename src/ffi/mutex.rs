@@ -5,7 +5,7 @@ use super::cancel::CancelObject;
 use super::client::ClientHandle;
 use super::code::Code;
 use super::error_object::ErrorObject;
-use super::failure::Result;
+use super::failure::{Failure, Result};
 use super::fork_safe_mutex::ForkSafeMutex;
 use super::guard::GuardHandle;
 use super::handle::{Borrowed, NonNullOutput, Output, Returned};
@@ -37,9 +37,17 @@ struct Settings {
 }
 
 impl MutexHandle {
+    pub(super) fn new(name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
+        let settings = Settings { plain, is_fenced: false, watchdog: None, owner: None };
+        Ok(MutexHandle { name: name.into(), settings: ForkSafeMutex::new(settings)? })
+    }
+
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
         let Settings { plain, is_fenced, watchdog, owner } = self.settings.lock()?.clone();
+        if plain.is_set() && owner.is_some() {
+            return Err(Failure::new(Code::Config, "a set of resources cannot be reentrant"));
+        }
         let mutex = if is_fenced { plain.fenced().into() } else { plain };
         Ok(match watchdog {
             Some(watchdog) => (mutex.watchdog(watchdog), owner),
@@ -108,10 +116,7 @@ extern "C" fn quorumlock_mutex_new(
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
         let plain = client.redlock.mutex(name);
-        mutex.write_handle(MutexHandle {
-            name: name.into(),
-            settings: ForkSafeMutex::new(Settings { plain, is_fenced: false, watchdog: None, owner: None })?,
-        });
+        mutex.write_handle(MutexHandle::new(name, plain)?);
         Ok(Code::Ok)
     })
 }

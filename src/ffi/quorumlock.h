@@ -496,6 +496,15 @@ void quorumlock_client_free(quorumlock_client *client);
 quorumlock_result quorumlock_mutex_new(
     const quorumlock_client *client, const char *name, size_t name_length, quorumlock_mutex **mutex);
 
+/* The lock of several resources: all of them or none, with one lease. Asks no node. The order of the `count` names does
+ * not matter, and each counts once; there are 1 to 64, each as in quorumlock_mutex_new. The texts are yours, and are
+ * read during this call only. Each key is that of a plain lock of its name. A set that waits holds nothing, so that
+ * sets do not deadlock, with each other or with single locks. In all else it is a mutex like any other: its name is
+ * that of all its resources, separated by ", ". It cannot be fenced or reentrant, and has no holder to be asked for:
+ * such a call, or its lock, gives QUORUMLOCK_CONFIG. Only a mutex of the same names attaches its leases. */
+quorumlock_result quorumlock_client_mutex_set(
+    const quorumlock_client *client, const quorumlock_str *names, size_t count, quorumlock_mutex **mutex);
+
 /* Frees a mutex. Guards that were taken with it are not affected, nor are threads that wait in a call with it. May be
  * the last call of the client: see quorumlock_client_free. */
 void quorumlock_mutex_free(quorumlock_mutex *mutex);
@@ -710,7 +719,7 @@ quorumlock_result quorumlock_guard_detach(quorumlock_guard *guard, quorumlock_le
  * expires. */
 void quorumlock_lease_free(quorumlock_lease *lease);
 
-/* The lock's key on the nodes: the client's prefix and the name of the resource. */
+/* The lock's key on the nodes: the client's prefix and the name of the resource; of a set, the first of its keys. */
 quorumlock_str quorumlock_lease_key(const quorumlock_lease *lease);
 
 /* The time to live that was last asked for. */

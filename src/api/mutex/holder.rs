@@ -4,7 +4,7 @@ use super::Mutex;
 use crate::algorithm::inspection::{Holding, InspectionVerdict};
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::time::{Human, Timestamp};
-use crate::events::error::Result;
+use crate::events::error::{Error, ErrorKind, Result};
 use std::fmt;
 use std::time::Duration;
 
@@ -88,6 +88,9 @@ impl Mutex {
     pub fn holder(&self) -> Result<Option<Holder>> {
         self.client.check_process()?;
         self.check_name()?;
+        if self.is_set() {
+            return Err(Error::new(ErrorKind::Config, "a set of resources has no one holder"));
+        }
         let result = self.client.engine().inspect(self.key.as_bytes(), self.is_fenced);
         self.client.report().deliver_queued();
         let verdict = result.inspection.as_ref().map(|answers| answers.verdict(&result.tally));

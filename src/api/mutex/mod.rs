@@ -328,6 +328,11 @@ impl Mutex {
         &self.client
     }
 
+    /// Whether it is of several resources.
+    pub(crate) fn is_set(&self) -> bool {
+        matches!(self.key, LockKey::Set(_))
+    }
+
     pub(crate) fn key(&self) -> &LockKey {
         &self.key
     }

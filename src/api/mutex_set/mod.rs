@@ -56,22 +56,27 @@ impl MutexSet {
         MutexSet { mutex: Mutex::of_key(client, key) }
     }
 
+    /// The mutex that it is. C has one type of handle for both.
+    pub(crate) fn into_mutex(self) -> Mutex {
+        self.mutex
+    }
+
     /// As [`Mutex::ttl`].
     #[must_use]
     pub fn ttl(self, ttl: Duration) -> MutexSet {
-        MutexSet { mutex: self.mutex.ttl(ttl) }
+        MutexSet { mutex: self.into_mutex().ttl(ttl) }
     }
 
     /// As [`Mutex::watchdog`]. It extends all keys together.
     #[must_use]
     pub fn watchdog(self, watchdog: Watchdog) -> MutexSet {
-        MutexSet { mutex: self.mutex.watchdog(watchdog) }
+        MutexSet { mutex: self.into_mutex().watchdog(watchdog) }
     }
 
     /// As [`Mutex::at_least`], for each of the resources.
     #[must_use]
     pub fn at_least(self, time: Duration) -> MutexSet {
-        MutexSet { mutex: self.mutex.at_least(time) }
+        MutexSet { mutex: self.into_mutex().at_least(time) }
     }
 
     /// The names of the resources, without the prefix: sorted, and each once.

@@ -52,6 +52,7 @@ int main(int count, char **arguments)
     quorumlock_holder *holder = NULL, *out_holder = NOWHERE;
     quorumlock_counters *counters = quorumlock_counters_new('/');
     quorumlock_error *error = NULL;
+    quorumlock_str text = { "x", 1 };
 
     MUST(quorumlock_client_new(config, &client, &error));
     MUST(quorumlock_client_nodes(client, &nodes, &error));

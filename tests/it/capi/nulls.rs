@@ -71,6 +71,7 @@ fn function(text: &str) -> Option<Function> {
 fn value(kind: &str, name: &str) -> String {
     match kind.trim_start_matches("const ") {
         "char *" => "\"x\"".into(),
+        "quorumlock_str *" => "&text".into(),
         "size_t" => "1".into(),
         "double" => "0.01".into(),
         "int" | "uint32_t" | "uint64_t" => "1000".into(),

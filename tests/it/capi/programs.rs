@@ -1,7 +1,8 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `host.c`, `loader.c`. A child of `fork` leaves memory
-//! behind, as the header says, and a library that is closed stays in memory; there, leaks are not looked for.
+//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `host.c`, `loader.c`. A child of `fork`
+//! leaves memory behind, as the header says, and a library that is closed stays in memory; there, leaks are not looked
+//! for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, run};
 use crate::support::process::eventually;
@@ -54,6 +55,16 @@ fn reentrant_locks_have_threads_and_objects_as_owners() {
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
         keeps_all(&compile("reentrant-sanitized", "tests/it/capi/reentrant.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn sets_of_resources_are_mutexes_like_others() {
+    let program = compile("sets", "tests/it/capi/sets.c", &["-std=c99"]);
+    keeps_all(&program, &[]);
+    keeps_all(&program, &STRICT);
+    if has_sanitizer(SANITIZERS) {
+        keeps_all(&compile("sets-sanitized", "tests/it/capi/sets.c", &["-std=c99", SANITIZERS]), &[]);
     }
 }
 

@@ -137,6 +137,15 @@ static void levels(const quorumlock::client &client)
     }
 }
 
+static void sets(const quorumlock::client &client)
+{
+    quorumlock::mutex set(client, {"b", "a", "b"}), single(client, "b");
+    CHECK(set.name() == "a, b");
+    auto guard = set.lock();
+    CHECK(!single.try_lock() && guard.unlock() && single.lock().unlock());
+    CHECK(result_of([&] { quorumlock::mutex(client, std::vector<std::string_view>()).lock(); }) == QUORUMLOCK_CONFIG);
+}
+
 static void holders(const quorumlock::client &client, const char *url)
 {
     quorumlock::mutex mutex(client, "holders");
@@ -259,6 +268,7 @@ int main(int count, char **arguments)
         CHECK(from_env.connect(10s).size() == 1);
         waits(client);
         levels(client);
+        sets(client);
         holders(client, arguments[1]);
         holding(client);
         moving(client);

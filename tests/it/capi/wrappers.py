@@ -80,6 +80,15 @@ def levels(client):
         assert outer.unlock() and inner.remaining > 0 and inner.unlock() and inner.remaining == 0
 
 
+def sets(client):
+    mutex, single = quorumlock.Mutex(client, ["b", "a", "b"]), quorumlock.Mutex(client, "b")
+    assert mutex.name == "a, b"
+    with mutex.lock():
+        assert single.try_lock() is None
+    assert single.lock().unlock()
+    assert result_of(quorumlock.Mutex(client, []).lock) == Result.CONFIG
+
+
 def holding(client):
     mutex = quorumlock.Mutex(client, "holding", ttl=30, fenced=True)
     first = mutex.lock()
@@ -193,6 +202,7 @@ def main(path, *urls):
     assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
     levels(client)
+    sets(client)
     holders(client, urls[0])
     holding(client)
     moving(client)
