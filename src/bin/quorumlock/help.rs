@@ -10,6 +10,8 @@ pub(crate) struct Topic {
     pub(crate) summary: &'static str,
     pub(crate) usage: &'static str,
     pub(crate) options: &'static str,
+    /// What stands below the options.
+    pub(crate) notes: &'static str,
     /// Whether it takes the options about nodes.
     pub(crate) asks_nodes: bool,
 }
@@ -21,20 +23,25 @@ pub(crate) const TOPICS: [Topic; 9] = [
         summary: "run a command under a lock; it is dead before the lease is",
         usage: "quorumlock run [OPTION]... NAME... -- COMMAND [ARGUMENT]...",
         options: "  --wait D             wait for at most D; without it, for as long as the lock is held
-  -n, --no-wait        make one attempt
+  -n, --no-wait        do not wait while another client holds the lock
   --ttl D              time to live, extended while COMMAND runs (30s)
-  --no-extend          do not extend; the lock ends with its time to live
-  --grace D            time between SIGTERM and SIGKILL when the lock is lost (5s, or a sixth of the ttl)
-  --at-least D         keep the lock for D from when it was taken, also if COMMAND ends before; the ttl is no shorter
-  --fenced             give COMMAND a number that grows, as QUORUMLOCK_FENCE
+  --no-extend          do not extend; COMMAND is ended before its time to live is over
+  --grace D            how long before the end of a lost lease COMMAND gets SIGTERM (5s, or a sixth of the ttl)
+  --at-least D         keep the lock for D, also if COMMAND ends before; a shorter ttl is raised to D
+  --fenced             give COMMAND, as QUORUMLOCK_FENCE, a number that grows with every acquisition
   -E, --held-exit-code CODE
-                       exit code when the lock is held or the time is up (75)
+                       exit code when the lock is held by another client, or the time of --wait is up (75)
   --foreground         leave COMMAND in the process group of this program
   --shell              run the words behind -- by sh -c
   --keep-nodes         leave QUORUMLOCK_NODES in the environment of COMMAND
-  --json-events FD     write an event in each line of a descriptor, as JSON
+  --json-events FD     write events to this open descriptor, as JSON, one in each line
   -q, --quiet          write nothing but errors
   -v, --verbose        write every event to standard error
+",
+        notes: "
+When the lock is lost, COMMAND gets SIGTERM, and SIGKILL half a second before the lease ends. Exit code: that of
+COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, 64 usage, 78 a setting cannot be
+used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was not found.
 ",
         asks_nodes: true,
     },
@@ -45,6 +52,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         options: "  --timeout D          how long to wait for all nodes (1s)
   --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -53,6 +61,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         usage: "quorumlock show [OPTION]... NAME",
         options: "  --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -61,6 +70,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         usage: "quorumlock ls [OPTION]... [PATTERN]",
         options: "  --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -70,6 +80,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         options: "  --ignore KIND        leave out no-expiry, too-long, foreign or fence-at-rest
   --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -79,6 +90,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         options: "  --yes                really delete what was read, if it is still there
   --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -88,6 +100,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         options: "  --watch D            look at the clocks again after D, for their rate
   --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -98,6 +111,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
   --threads N          how many threads, each with a lock of its own (1)
   --json               write JSON
 ",
+        notes: "",
         asks_nodes: true,
     },
     Topic {
@@ -105,6 +119,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
         summary: "a completion script for bash, zsh or fish",
         usage: "quorumlock complete SHELL",
         options: "",
+        notes: "",
         asks_nodes: false,
     },
 ];
@@ -123,11 +138,11 @@ pub(crate) const NODE_OPTIONS: &str =
   --node-timeout D     how long a node has to answer (100ms)
   --max-ttl D          the longest time to live that is accepted (60s)
   --unavailable-after D
-                       how long to go on without a majority (3s)
-  --restart-policy P   observed, strict or off
-  --fence-retention D  how long nodes keep a fence (24h)
-  --drift-factor F     by how much clock rates may differ (0.01)
-  --durable            all nodes keep every write that they confirm
+                       how long to try while too few nodes answer (3s)
+  --restart-policy P   which restarted nodes do not vote for a while: observed, strict or off (observed)
+  --fence-retention D  how long nodes keep the number of a fenced lock (24h)
+  --drift-factor F     by what part the rates of clocks may differ (0.01)
+  --durable            declare that all nodes keep every write that they confirm (appendfsync always)
 ";
 
 const INTRODUCTION: &str = "\
@@ -137,7 +152,8 @@ Usage: quorumlock COMMAND [OPTION]...
 ";
 
 const CONCLUSION: &str = "\
-A duration D is a number and us, ms, s, m, h or d. quorumlock COMMAND --help shows the options of a command.
+A duration D is a number and us, ms, s, m, h or d. quorumlock COMMAND --help shows the options of a command, and
+quorumlock --version the version. The nodes are those of QUORUMLOCK_NODES, --config or --nodes.
 ";
 
 /// Shows the help of a command, or of the program.
@@ -166,5 +182,5 @@ fn overview() -> String {
 fn text(topic: &Topic) -> String {
     let nodes = if topic.asks_nodes { format!("\nNodes and settings:\n{NODE_OPTIONS}") } else { String::new() };
     let own = if topic.options.is_empty() { String::new() } else { format!("\nOptions:\n{}", topic.options) };
-    format!("quorumlock {}: {}\n\nUsage: {}\n{own}{nodes}", topic.name, topic.summary, topic.usage)
+    format!("quorumlock {}: {}\n\nUsage: {}\n{own}{nodes}{}", topic.name, topic.summary, topic.usage, topic.notes)
 }
