@@ -171,6 +171,7 @@ pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
 pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
 pub use api::mutex::holder::Holder;
+pub use api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 pub use api::mutex_set::MutexSet;
 pub use api::mutex_set::guard::SetGuard;
 pub use api::node::Node;

@@ -195,7 +195,7 @@ impl fmt::Display for Cause {
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",
-            Cause::NoScripts => "runs no scripts, and a fenced lock needs them",
+            Cause::NoScripts => "runs no scripts, and a fenced or read-write lock needs them",
             Cause::NotMaster => "not a master",
             Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",

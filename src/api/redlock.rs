@@ -2,8 +2,10 @@
 
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
+use crate::api::guard::shared::SharedGuards;
 use crate::api::lease::Lease;
 use crate::api::mutex::Mutex;
+use crate::api::mutex::read_write::RwMutex;
 use crate::api::mutex_set::MutexSet;
 use crate::api::node_status::NodeStatus;
 use crate::events::error::{Error, ErrorKind, Result};
@@ -11,6 +13,7 @@ use crate::events::metrics::nodes::NodeSample;
 use crate::protocol::fenced;
 use crate::protocol::lock_key::LockKey;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A client of N independent Redis or Valkey masters: makes [`Mutex`]es, and holds the connections they share.
@@ -25,6 +28,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Redlock {
     pub(crate) client: Client,
+    /// The leases to read that its threads share.
+    reads: Arc<SharedGuards>,
 }
 
 impl Redlock {
@@ -43,6 +48,15 @@ impl Redlock {
     /// each as for a [`mutex`](Redlock::mutex). See [`MutexSet`].
     pub fn mutex_set(&self, resources: impl IntoIterator<Item = impl AsRef<str>>) -> MutexSet {
         MutexSet::new(self.client.clone(), resources)
+    }
+
+    /// The read-write lock of a resource. Makes no connection; a name that cannot be used is reported when it is
+    /// locked.
+    ///
+    /// It is another lock than the [`mutex`](Redlock::mutex) of the same name, and has a name of 1 to 4096 bytes as
+    /// well. See [`RwMutex`].
+    pub fn rw_mutex(&self, resource: impl AsRef<str>) -> RwMutex {
+        RwMutex::new(self.client.clone(), Arc::clone(&self.reads), resource.as_ref())
     }
 
     /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks
@@ -67,6 +81,10 @@ impl Redlock {
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
         if let LockKey::Set(_) = lease.lock_key() {
             let message = "the lease of several resources: attach it with MutexSet::attach";
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        if lease.kind().access().is_some() {
+            let message = "the lease of a read-write lock: attach it with RwMutex::attach_read or attach_write";
             return Err(Error::new(ErrorKind::Config, message));
         }
         let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
@@ -185,7 +203,7 @@ impl Redlock {
     }
 
     pub(crate) fn new(client: Client) -> Redlock {
-        Redlock { client }
+        Redlock { client, reads: Arc::default() }
     }
 }
 

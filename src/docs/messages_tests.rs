@@ -99,12 +99,19 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Command("TIME")), "Allow it, for `holder` of a fenced lock"),
         (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
         (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
+        (
+            denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")),
+            "Allow `~quorumlock-rw:…` in the user's ACL",
+        ),
         (fault(Handshake, Cause::NoPermission).with(Detail::Command("SELECT")), "Allow it, or use database 0"),
         (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::None), "Check the user's ACL"),
         (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
-        (fault(Reply, Cause::UnexpectedValue), "Find out which program wrote the key of a fenced lock, and delete it"),
+        (
+            fault(Reply, Cause::UnexpectedValue),
+            "Find out which program wrote the key of a fenced or read-write lock, and delete it",
+        ),
         (
             fault(Reply, Cause::NoExpiry),
             "Delete the key, unless a program holds the lock: [operations page], other clients",
@@ -235,7 +242,7 @@ fn errors() -> Vec<Error> {
 
 /// Errors that too few nodes answered.
 fn unavailable() -> Vec<Error> {
-    let Redlock { client } = client();
+    let Redlock { client, .. } = client();
     let node = |last: u8, fault| NodeFault::new(format!("10.0.0.{last}:6379"), fault);
     let (refused, slow) =
         (Fault::new(Phase::Connect, Cause::Refused), Fault::new(Phase::Reply, Cause::TimedOut).with(TIMEOUT));

@@ -54,6 +54,11 @@ use std::time::Duration;
 /// it.
 pub const READ_WRITE_KEY_PREFIX: &str = "quorumlock-rw:";
 
+/// The name of the resource in what follows the prefix in a lock's key.
+pub fn resource(name: &str) -> &str {
+    name.strip_prefix(READ_WRITE_KEY_PREFIX).unwrap_or(name)
+}
+
 /// Writes an operation on a read-write lock: by the script's text, or by its hash in [`Dialect::Evalsha`].
 pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: ReadWriteOperation) {
     let [command, script] = Script::ReadWrite.call(dialect);

@@ -21,7 +21,7 @@ pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "2f5082f530ce81fb3f705768e2c60813209e9194";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
-pub const READ_WRITE_SHA1: &str = "30a3b4a76d39ecd3e5c6279cf7796fba765b2c2f";
+pub const READ_WRITE_SHA1: &str = "575d0117141304a7039226ec521beab3cc6118bc";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
 /// server whether it still is.
 pub const RELEASE_SHA1: &str = "dd12ea445da65aeeca6ce92e29939c3267883e1b";

@@ -23,16 +23,16 @@ const TTL: u64 = 600_000;
 const HINT: Hint = Hint { crowd: 3, has_waited: true };
 
 /// One connection, and the bytes of one reply at a time.
-struct Raw(TcpStream);
+pub(crate) struct Raw(TcpStream);
 
 impl Raw {
-    fn connect(address: &str) -> Raw {
+    pub(crate) fn connect(address: &str) -> Raw {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         Raw(stream)
     }
 
-    fn ask(&mut self, request: &[u8]) -> Vec<u8> {
+    pub(crate) fn ask(&mut self, request: &[u8]) -> Vec<u8> {
         self.0.write_all(request).unwrap();
         let mut bytes = Vec::new();
         while Decoder::default().decode(&bytes).unwrap().is_none() {
@@ -43,7 +43,7 @@ impl Raw {
         bytes
     }
 
-    fn say(&mut self, words: &[&[u8]]) -> String {
+    pub(crate) fn say(&mut self, words: &[&[u8]]) -> String {
         let mut request = Vec::new();
         resp::encode(&mut request, words);
         in_short(&self.ask(&request))
@@ -57,7 +57,7 @@ pub(crate) fn say_once(address: &str, words: &[&str]) -> String {
 
 /// A reply, without what differs from one moment to the next, or from one version to the next and is read by no
 /// program.
-fn in_short(reply: &[u8]) -> String {
+pub(crate) fn in_short(reply: &[u8]) -> String {
     let text = String::from_utf8_lossy(reply);
     if text.starts_with("-ERR ") && text.contains("in this context") {
         "-ERR … in this context".into()
@@ -188,7 +188,7 @@ fn flavour(server: &Server) -> Option<ServerKind> {
 }
 
 /// A real server and the embedded node in its guise, for every server at hand that has one.
-fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
+pub(crate) fn pairs() -> impl Iterator<Item = (Server, EmbeddedNode)> {
     let servers = binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap());
     servers.filter_map(|server| {
         let flavour = flavour(&server)?;

@@ -51,6 +51,7 @@ mod pending_releases;
 mod permanent_errors;
 mod poll_failures;
 mod quorum;
+mod read_write;
 mod readme;
 mod reconnect;
 mod recovery;

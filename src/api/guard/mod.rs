@@ -1,7 +1,9 @@
 //! A held lock: how long it is valid, and how it is extended, released and detached.
 
+mod downgrading;
 mod ensure;
 mod resources;
+pub(crate) mod shared;
 mod standing;
 mod watching;
 

@@ -8,6 +8,7 @@ use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::{OwnerToken, Validity};
+use crate::algorithm::lock_kind::Access;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::vote::Outcome;
@@ -21,6 +22,13 @@ use crate::events::error::{Error, Result};
 use crate::os::entropy;
 use crate::protocol::lock_key::LockKey;
 use getrandom::SysRng;
+
+/// A lock that was won.
+pub(super) struct Won<'a> {
+    pub(super) guard: MutexGuard,
+    /// Of a reader, its place in the queue: threads behind it look for the lease when it leaves.
+    pub(super) ticket: Option<QueueTicket<'a>>,
+}
 
 /// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
 pub(super) struct Attempts<'a, 'm> {
@@ -97,7 +105,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
-    pub(super) fn run(mut self) -> Result<Option<MutexGuard>> {
+    pub(super) fn run(mut self) -> Result<Option<Won<'a>>> {
         loop {
             let output = self.machine.poll();
             // An observer that gets the event of a lost attempt can rely on its undo having been queued.
@@ -243,30 +251,35 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Makes the guard of a lock that was won.
-    fn acquired(mut self, validity: Validity) -> Option<MutexGuard> {
-        let LockCall { client, key, ttl, watchdog, called_at, .. } = self.call;
+    fn acquired(mut self, validity: Validity) -> Option<Won<'a>> {
+        let call = self.call;
+        let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
         self.waiter.take().into_iter().for_each(ReleaseWaiter::won);
+        let mut ticket = self.ticket.take();
         let guard = self.last.map(|(record, _)| {
             let hold = HoldId::of(&record.token);
-            match self.ticket.take() {
-                Some(ticket) => ticket.hold(key.each(), hold, validity, self.now),
-                None => client.queues().hold(key.each(), hold, validity, self.now),
+            // A thread that waits to read shares the lease of one that reads.
+            if call.access != Some(Access::Read) {
+                match ticket.take() {
+                    Some(ticket) => ticket.hold(key.each(), hold, validity, self.now),
+                    None => client.queues().hold(key.each(), hold, validity, self.now),
+                }
             }
             let watched = watchdog.map(|watchdog| {
                 let extension = watchdog.extension_of(ttl, record.t0.lease, hold);
                 client.watchdog_thread().watch(key, &record, validity, Some(extension))
             });
             MutexGuard::new(client.clone(), key.clone(), record, (validity, ttl), watched)
-                .standing_at_least(self.call.at_least)
+                .standing_at_least(call.at_least)
         });
         let waited = self.now.steady.since(called_at.steady);
         let tries = (self.machine.attempts(), self.round_trips);
         client.report().acquired(key.title(), waited, tries, self.account.has_waited());
-        guard
+        guard.map(|guard| Won { guard, ticket })
     }
 
     /// The lock is held by another client.
-    fn held(self) -> Option<MutexGuard> {
+    fn held(self) -> Option<Won<'a>> {
         self.account.faults = self.last.map_or_else(Vec::new, |(_, result)| result.faults);
         None
     }

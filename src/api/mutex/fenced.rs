@@ -6,9 +6,8 @@
 use super::Mutex;
 use super::fenced_mutex::FencedMutex;
 use crate::events::error::{Error, ErrorKind, Result};
-use crate::protocol::fenced;
 use crate::protocol::lock_key::LockKey;
-use std::sync::Arc;
+use crate::protocol::{fenced, read_write};
 
 impl Mutex {
     /// Gives every acquisition a number, greater than that of every acquisition before it:
@@ -69,19 +68,22 @@ impl Mutex {
         FencedMutex::new(self)
     }
 
-    /// Refuses a plain lock whose key would be that of a fenced one, and a fenced lock of several resources.
+    /// Refuses a plain lock whose key would be that of another kind, and a fenced lock of several resources.
     pub(super) fn check_key_space(&self) -> Result<()> {
         if let (true, LockKey::Set(_)) = (self.is_fenced, &self.key) {
             return Err(Error::new(ErrorKind::Config, "a set of resources cannot be fenced"));
         }
         let prefix = self.client.settings().prefix.len();
-        let is_fenced = |key: &Arc<str>| key[prefix..].starts_with(fenced::FENCED_KEY_PREFIX);
-        if !self.is_fenced && self.key.each().iter().any(is_fenced) {
-            let message = format!(
-                "a resource name that begins with {:?}: such keys are those of fenced locks",
-                fenced::FENCED_KEY_PREFIX
-            );
-            return Err(Error::new(ErrorKind::Config, message));
+        let others = [
+            (fenced::FENCED_KEY_PREFIX, "fenced", self.is_fenced),
+            (read_write::READ_WRITE_KEY_PREFIX, "read-write", self.access.is_some()),
+        ];
+        for (beginning, kind, _) in others.into_iter().filter(|(.., is_own)| !is_own) {
+            if self.key.each().iter().any(|key| key[prefix..].starts_with(beginning)) {
+                let message =
+                    format!("a resource name that begins with {beginning:?}: such keys are those of {kind} locks");
+                return Err(Error::new(ErrorKind::Config, message));
+            }
         }
         Ok(())
     }

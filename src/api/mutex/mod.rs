@@ -9,6 +9,7 @@ mod fenced;
 pub(crate) mod fenced_mutex;
 pub(crate) mod holder;
 mod queueing;
+pub(crate) mod read_write;
 mod waiter;
 
 use crate::algorithm::acquire::WaitLimit;
@@ -180,7 +181,11 @@ impl Mutex {
         let called_at = self.client.engine().readings();
         let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
         let call = self.call(WaitLimit::Once, called_at);
-        let result = call.and_then(|call| Attempts::new(call, None, &Wait::forever(), &mut account).run());
+        let result = call.and_then(|call| {
+            let wait = Wait::forever();
+            let won = Attempts::new(call, None, &wait, &mut account).run()?;
+            Ok(won.map(|won| won.guard))
+        });
         account.close(&result, GaveUpReason::Held);
         result
     }
@@ -251,6 +256,15 @@ impl Mutex {
     /// [`Cancelled`](ErrorKind::Cancelled) when the wait was cancelled; then nothing is held, and no key is left
     /// behind. Otherwise as [`lock`](Mutex::lock) and [`lock_timeout`](Mutex::lock_timeout).
     pub fn lock_with(&self, wait: &Wait) -> Result<Option<MutexGuard>> {
+        self.take_with(wait, |attempts| Ok(attempts.run()?.map(|won| won.guard)))
+    }
+
+    /// Takes the lock, waiting as `wait` says. `at_head` makes the attempts, when this thread is first.
+    fn take_with<'m, G>(
+        &'m self,
+        wait: &Wait,
+        at_head: impl FnOnce(Attempts<'_, 'm>) -> Result<Option<G>>,
+    ) -> Result<Option<G>> {
         self.client.check_process()?;
         wait.check_process()?;
         let called_at = self.client.engine().readings();
@@ -263,18 +277,19 @@ impl Mutex {
             }
         };
         let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
-        let result = self.call(limit, called_at).and_then(|call| self.take_in_turn(call, wait, &mut account));
+        let result = self.call(limit, called_at).and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
         account.close(&result, GaveUpReason::TimedOut);
         result
     }
 
     /// Waits to be first among the threads of this client, and then for the lock.
-    fn take_in_turn<'m>(
+    fn take_in_turn<'m, G>(
         &'m self,
         mut call: LockCall<'m>,
         wait: &Wait,
         account: &mut CallAccount<'m>,
-    ) -> Result<Option<MutexGuard>> {
+        at_head: impl FnOnce(Attempts<'_, 'm>) -> Result<Option<G>>,
+    ) -> Result<Option<G>> {
         let (queues, mut now) = (self.client.queues(), call.called_at);
         // A set waits for one of its keys at a time: the first that a guard of this client holds.
         let mut held = self.first_held(now);
@@ -291,7 +306,7 @@ impl Mutex {
                 held = self.first_held(now);
             }
             if held.is_none() {
-                return Attempts::new(call, Some((ticket, place)), wait, account).run();
+                return at_head(Attempts::new(call, Some((ticket, place)), wait, account));
             }
         }
     }

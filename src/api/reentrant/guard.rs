@@ -1,7 +1,7 @@
 //! One level of a reentrant lock.
 
-use super::hold::Hold;
 use crate::algorithm::fence::FencingToken;
+use crate::api::guard::shared::SharedGuard;
 use crate::events::error::Result;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
@@ -34,12 +34,12 @@ pub struct ByOwner(());
 /// ```
 #[must_use = "the level ends when the guard is dropped"]
 pub struct ReentrantGuard<O = ByThread> {
-    hold: Arc<Hold>,
+    hold: Arc<SharedGuard>,
     owner: PhantomData<O>,
 }
 
 impl<O> ReentrantGuard<O> {
-    pub(super) fn new(hold: Arc<Hold>) -> ReentrantGuard<O> {
+    pub(super) fn new(hold: Arc<SharedGuard>) -> ReentrantGuard<O> {
         ReentrantGuard { hold, owner: PhantomData }
     }
 

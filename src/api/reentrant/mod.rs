@@ -2,18 +2,17 @@
 //!
 //! The levels are counted in this process, so that a re-entry sends nothing and cannot disagree with the nodes. The key
 //! is that of a plain lock. An [`Owner`] has a table of what it holds; a thread has an owner of its own. A guard counts
-//! a [`Hold`] by an `Arc`, and the table has a `Weak`: the last guard that goes releases the lock.
+//! a [`SharedGuard`] by an `Arc`, and the table has a `Weak`: the last guard that goes releases the lock.
 
 pub(crate) mod guard;
-mod hold;
 pub(crate) mod owner;
 
 use crate::api::guard::MutexGuard;
+use crate::api::guard::shared::SharedGuard;
 use crate::api::mutex::Mutex;
 use crate::api::wait::{CancelHandle, Wait};
 use crate::events::error::Result;
 use guard::{ByOwner, ByThread, ReentrantGuard};
-use hold::Hold;
 use owner::Owner;
 use std::fmt;
 use std::sync::Arc;
@@ -167,14 +166,14 @@ impl ReentrantMutex {
         &self,
         owner: &Owner,
         take: impl FnOnce(&Mutex) -> Result<Option<MutexGuard>>,
-    ) -> Result<Option<Arc<Hold>>> {
+    ) -> Result<Option<Arc<SharedGuard>>> {
         self.mutex.client().check_process()?;
         if let Some(hold) = owner.hold_of(&self.mutex) {
-            hold.enter(&self.mutex)?;
+            hold.enter(self.mutex.prepare()?, self.mutex.automatic_extension())?;
             return Ok(Some(hold));
         }
         let Some(guard) = take(&self.mutex)? else { return Ok(None) };
-        let hold = Arc::new(Hold::new(&self.mutex, guard));
+        let hold = Arc::new(SharedGuard::new(guard, self.mutex.time_to_live()));
         owner.insert(&self.mutex, &hold);
         Ok(Some(hold))
     }

@@ -1,15 +1,11 @@
 //! The owners of reentrant locks, and what each holds.
 
-use super::hold::Hold;
+use crate::api::guard::shared::{SharedGuard, WeakTable};
 use crate::api::mutex::Mutex;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
-
-/// A table of fewer entries is left as it is.
-const LEAST_SWEPT: usize = 32;
+use std::sync::Arc;
 
 /// An owner of [reentrant](Mutex::reentrant) locks that is no thread: a unit of work that moves between threads, a
 /// request, say. Given to [`ReentrantMutex::lock_as`](super::ReentrantMutex::lock_as).
@@ -48,15 +44,7 @@ const LEAST_SWEPT: usize = 32;
 /// ```
 #[derive(Default)]
 pub struct Owner {
-    holds: RefCell<Holds>,
-}
-
-/// What an owner holds, and has held a short time ago.
-#[derive(Default)]
-struct Holds {
-    table: HashMap<HoldKey, Weak<Hold>>,
-    /// How many entries to have before those are removed whose guards have gone.
-    most: usize,
+    holds: RefCell<WeakTable<HoldKey, SharedGuard>>,
 }
 
 /// A lock of a client.
@@ -80,18 +68,12 @@ impl Owner {
     }
 
     /// What this owner has of a lock, counted once more.
-    pub(super) fn hold_of(&self, mutex: &Mutex) -> Option<Arc<Hold>> {
-        self.holds.borrow().table.get(&HoldKey::of(mutex)).and_then(Weak::upgrade)
+    pub(super) fn hold_of(&self, mutex: &Mutex) -> Option<Arc<SharedGuard>> {
+        self.holds.borrow().find(&HoldKey::of(mutex))
     }
 
-    pub(super) fn insert(&self, mutex: &Mutex, hold: &Arc<Hold>) {
-        let Holds { table, most } = &mut *self.holds.borrow_mut();
-        if table.len() >= *most {
-            table.retain(|_, hold| hold.strong_count() > 0);
-            // Twice as many as are left, so that an insertion looks at two entries on average.
-            *most = (table.len() * 2).max(LEAST_SWEPT);
-        }
-        table.insert(HoldKey::of(mutex), Arc::downgrade(hold));
+    pub(super) fn insert(&self, mutex: &Mutex, hold: &Arc<SharedGuard>) {
+        self.holds.borrow_mut().insert(HoldKey::of(mutex), hold);
     }
 }
 

@@ -57,7 +57,7 @@ if value then
     is_valid = is_valid and deadline <= most and #token == 40
     table.insert(stored, {deadline = deadline, token = token})
   end
-  if not is_valid or written(mode, stored, mark) ~= value then
+  if not is_valid or mode == 'w' and #stored ~= 1 or written(mode, stored, mark) ~= value then
     return -2
   end
 end

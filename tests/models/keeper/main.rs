@@ -57,6 +57,8 @@ mod os {
     #[path = "../../../../src/os/fork.rs"]
     pub(crate) mod fork;
     pub(crate) mod sync;
+    #[path = "../../../../src/os/thread_number.rs"]
+    pub(crate) mod thread_number;
 }
 
 mod time;

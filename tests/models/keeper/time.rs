@@ -144,6 +144,11 @@ impl Condvar {
         self.0.notify_one();
     }
 
+    /// Without a limit threads wait for a guard that is shared, and none is here.
+    pub(crate) fn wait<'a, T>(&self, _: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        unreachable!("no guard is shared")
+    }
+
     pub(crate) fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,

@@ -132,6 +132,16 @@ impl Engine {
         nodes
     }
 
+    pub(crate) fn acquire(
+        &self,
+        _: &LockKey,
+        _: (OwnerToken, u64, LockKind),
+        _: Option<&()>,
+        _: impl FnMut(Timestamp, bool) -> Timestamp,
+    ) -> (AttemptRecord, RoundResult) {
+        unreachable!("no thread shares a lock to read")
+    }
+
     pub(crate) fn release(
         &self,
         key: &LockKey,

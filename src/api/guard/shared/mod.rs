@@ -1,4 +1,4 @@
-//! A lock that an owner holds, however many guards of it there are.
+//! A lock that is held once, however many guards of it there are: those of an owner, or of the threads that read.
 //!
 //! ```text
 //!            borrow
@@ -9,24 +9,49 @@
 //! To extend the lock, a thread borrows the guard; others wait until it is put back, which takes a node timeout at
 //! most. A callback that the extension calls on the same thread would wait for itself, and is refused.
 
+mod joining;
+mod table;
+
+pub(crate) use table::WeakTable;
+
+use super::MutexGuard;
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::time::Timestamp;
 use crate::api::client::Client;
-use crate::api::guard::MutexGuard;
-use crate::api::mutex::Mutex;
+use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::Unavailability;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::os::sync::{self, Condvar, lock};
 use crate::os::thread_number::ThreadNumber;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A lock that is held, once. Its guards share it.
-pub(super) struct Hold {
+pub(crate) struct SharedGuard {
     client: Client,
     fence: Option<FencingToken>,
     state: sync::Mutex<State>,
     put_back: Condvar,
+}
+
+/// The leases to read that the threads of a client share, by their keys.
+#[derive(Default)]
+pub(crate) struct SharedGuards {
+    table: sync::Mutex<WeakTable<Arc<str>, SharedGuard>>,
+}
+
+impl SharedGuards {
+    /// The lease for a key, if a thread has it.
+    pub(crate) fn find(&self, key: &Arc<str>) -> Option<Arc<SharedGuard>> {
+        lock(&self.table).find(key)
+    }
+
+    /// Enters a lease, in place of an earlier one.
+    pub(crate) fn insert(&self, key: &Arc<str>, guard: &Arc<SharedGuard>) {
+        lock(&self.table).insert(Arc::clone(key), guard);
+    }
 }
 
 /// Held for nearly all of the time: a box would save nothing.
@@ -40,30 +65,38 @@ struct Lock {
     guard: MutexGuard,
     /// The time to live that the lease was last set to by a call.
     ttl: Duration,
+    /// When the nodes were last asked for it as for a new lock.
+    asked_at: Timestamp,
 }
 
-impl Hold {
-    pub(super) fn new(mutex: &Mutex, guard: MutexGuard) -> Hold {
-        let fence = guard.fencing_token();
-        let state = sync::Mutex::new(State::Held(Lock { guard, ttl: mutex.time_to_live() }));
-        Hold { client: mutex.client().clone(), fence, state, put_back: Condvar::new() }
+impl SharedGuard {
+    /// A lock that was acquired for this time to live.
+    pub(crate) fn new(guard: MutexGuard, ttl: Duration) -> SharedGuard {
+        let (client, fence, asked_at) = (guard.client.clone(), guard.fencing_token(), guard.claim.t0.steady);
+        let state = sync::Mutex::new(State::Held(Lock { guard, ttl, asked_at }));
+        SharedGuard { client, fence, state, put_back: Condvar::new() }
     }
 
-    /// Prepares another level, as its mutex says.
-    pub(super) fn enter(&self, mutex: &Mutex) -> Result<()> {
+    /// Prepares another level, which is to last for so long, and to be extended so.
+    pub(crate) fn enter(&self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<()> {
         self.client.check_process()?;
-        let ttl = mutex.prepare()?.duration();
+        let duration = ttl.duration();
         let is_short = self.read(|lock| {
             // The same function over and over sends nothing: a watchdog, too, leaves two thirds.
-            let is_short = ttl > lock.ttl || lock.guard.ensure(ttl * 2 / 3).is_err();
+            let is_short = duration > lock.ttl || lock.guard.ensure(duration * 2 / 3).is_err();
             // The clock is read once where the lease is long enough.
             if is_short { lock.guard.ensure(Duration::ZERO).map(|()| true) } else { Ok(false) }
         })?;
         if is_short {
-            self.extend_to(ttl)?;
+            self.extend_to(duration)?;
         }
-        match mutex.automatic_extension() {
-            Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, mutex.prepare()?)),
+        self.extend_automatically(watchdog, ttl)
+    }
+
+    /// Has the lock extended automatically, if there is a watchdog.
+    pub(crate) fn extend_automatically(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<()> {
+        match watchdog {
+            Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, ttl)),
             None => Ok(()),
         }
     }
@@ -81,7 +114,7 @@ impl Hold {
     }
 
     /// Makes the lock last for that long, unless it does already.
-    pub(super) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+    pub(crate) fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
         self.client.check_process()?;
         self.with(|lock| {
             // Another guard may rely on the longer lease.
@@ -97,28 +130,38 @@ impl Hold {
     }
 
     /// Calls with the guard, which may call back into the program.
-    pub(super) fn with_guard<R>(&self, act: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
+    pub(crate) fn with_guard<R>(&self, act: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
         self.client.check_process()?;
         self.with(|lock| act(&lock.guard))
     }
 
     /// What the guard says. `read` must not call back into the program.
-    pub(super) fn read_guard<R>(&self, read: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
+    pub(crate) fn read_guard<R>(&self, read: impl FnOnce(&MutexGuard) -> Result<R>) -> Result<R> {
         self.client.check_process()?;
         self.read(|lock| read(&lock.guard))
     }
 
     /// The guard, for the last of those that shared it. In a child, another thread was perhaps at it.
-    pub(super) fn into_guard(self) -> Result<MutexGuard> {
+    pub(crate) fn into_guard(mut self) -> Result<MutexGuard> {
         self.client.check_process()?;
-        match std::mem::replace(&mut *lock(&self.state), State::InUse(ThreadNumber::current())) {
-            State::Held(lock) => Ok(lock.guard),
-            State::InUse(_) => Err(in_callback()),
+        self.take().ok_or_else(in_callback)
+    }
+
+    /// The guard, unless it is in use.
+    pub(crate) fn take(&mut self) -> Option<MutexGuard> {
+        self.client.check_process().ok()?;
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::InUse(ThreadNumber::current())) {
+            State::Held(lock) => Some(lock.guard),
+            in_use @ State::InUse(_) => {
+                *state = in_use;
+                None
+            }
         }
     }
 
     /// The number of the acquisition.
-    pub(super) fn fence(&self) -> Option<FencingToken> {
+    pub(crate) fn fence(&self) -> Option<FencingToken> {
         self.fence
     }
 
@@ -152,12 +195,12 @@ impl Hold {
 }
 
 fn in_callback() -> Error {
-    Error::new(ErrorKind::Config, "a reentrant lock is used by a callback of its own extension".to_owned())
+    Error::new(ErrorKind::Config, "a lock is used by a callback of its own extension".to_owned())
 }
 
 /// The guard, for the time of a call. It is put back however that ends.
 struct Borrowed<'h> {
-    hold: &'h Hold,
+    hold: &'h SharedGuard,
     state: Option<State>,
 }
 

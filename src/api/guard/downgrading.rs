@@ -1,0 +1,42 @@
+//! A writer that becomes a reader.
+
+use super::MutexGuard;
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::lock_kind::{Access, LockKind};
+use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::HoldId;
+use crate::engine::watchdog_thread::Unregistered;
+use crate::events::error::{Error, Result};
+use crate::events::extension::ExtendOutcome;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+impl MutexGuard {
+    /// Makes the lock of a writer one of a reader, and extends it as such. It counts as a reader's from the first byte
+    /// that is sent for that, whichever nodes answer.
+    pub(crate) fn downgrade(mut self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<MutexGuard> {
+        self.client.check_process()?;
+        if self.watched.get().is_some_and(|watched| watched.is_over()) {
+            return Err(Error::lease_lost(self.resource(), None));
+        }
+        // No extension of the writer is sent from here on, and a node refuses one that is on its way.
+        let (Unregistered { lease, .. }, claim) = self.leave_watch();
+        (self.lease, self.claim, self.watched) = (lease, claim, OnceLock::new());
+        self.claim.kind = LockKind::ReadWrite(Access::Read);
+        // A lease that was extended for longer is not cut short.
+        let longest = Duration::from_millis(self.longest.get());
+        let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
+        if self.extend(duration)? == ExtendOutcome::Lost {
+            return Err(Error::lease_lost(self.resource(), None));
+        }
+        if let Some(watchdog) = watchdog {
+            self.extend_automatically(watchdog, ttl)?;
+        }
+        Ok(self)
+    }
+
+    /// What names the lock in the local queue.
+    pub(crate) fn hold_id(&self) -> HoldId {
+        HoldId::of(&self.claim.token)
+    }
+}

@@ -1,0 +1,78 @@
+//! Another thread that shares the lease of a reader.
+//!
+//! 1. For a moment after the nodes were asked, a thread that wants to read shares the lease, and sends nothing.
+//! 2. After that, the nodes are asked again with the token that they know: as for a new reader, so that a writer that
+//!    waits keeps this one out, too. The lease is then as long as that of a new reader; no entry is made.
+//! 3. If they refuse, the lease is as before, for those that share it already.
+//!
+//! So a program has one entry, however many of its threads read, and its threads do not keep a writer out for longer
+//! than those of many programs would.
+
+use super::{Lock, MutexGuard, SharedGuard};
+use crate::algorithm::lease::Ttl;
+use crate::algorithm::time::Timestamp;
+use crate::events::error::Result;
+use std::time::Duration;
+
+/// For how long a lease is shared without asking again. A writer that waits gives new readers of other programs no more
+/// than a round trip; this is some of them.
+const WINDOW: Duration = Duration::from_millis(10);
+
+impl SharedGuard {
+    /// Whether a thread that wants so long a time to live may share the lease. `asks`: the nodes are asked, if they
+    /// were not a moment ago.
+    pub(crate) fn join(&self, ttl: Ttl, asks: bool) -> Result<bool> {
+        self.client.check_process()?;
+        if self.read(|lock| Ok(lock.admits(ttl)))? {
+            return Ok(true);
+        }
+        if !asks {
+            return Ok(false);
+        }
+        self.with(|lock| {
+            // Another thread may just have asked.
+            if lock.admits(ttl) {
+                return Ok(true);
+            }
+            // The threads that share it rely on the time to live that they have.
+            let ttl = if lock.ttl > ttl.duration() { lock.guard.client.checked_ttl(lock.ttl)? } else { ttl };
+            let Some(asked_at) = lock.guard.ask_again(ttl) else { return Ok(false) };
+            (lock.asked_at, lock.ttl) = (asked_at, ttl.duration());
+            Ok(true)
+        })
+    }
+}
+
+impl Lock {
+    fn admits(&self, ttl: Ttl) -> bool {
+        let window = WINDOW.min(ttl.validity() / 4);
+        let now = self.guard.client.engine().readings();
+        let is_recent = now.steady.since(self.asked_at) <= window;
+        is_recent && !self.guard.is_lost() && self.guard.lease().remaining(now.lease) + window >= ttl.validity()
+    }
+}
+
+impl MutexGuard {
+    /// Asks the nodes for a lock that is held, as for a new one, and gives when. None when they did not grant it, or
+    /// the lease has ended.
+    fn ask_again(&mut self, ttl: Ttl) -> Option<Timestamp> {
+        let (engine, kind) = (self.client.engine(), self.claim.kind);
+        if self.is_lost() || !self.lease().is_valid(engine.lease_now()) {
+            return None;
+        }
+        // A node may grant it though its answer never comes.
+        self.longest = self.longest.max(ttl.longest());
+        let timeout = engine.node_timeout();
+        let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects)));
+        let (record, result) = engine.acquire(&self.key, (self.claim.token, ttl.millis(), kind), None, deadline);
+        self.claim.reached = self.claim.reached.union(record.reached);
+        let now = engine.lease_now();
+        let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);
+        (is_won && self.rely_on(record.t0.lease, ttl)).then_some(record.t0.steady)
+    }
+
+    /// Whether the loss of the lock was signalled.
+    fn is_lost(&self) -> bool {
+        self.watched.get().is_some_and(|watched| watched.is_over())
+    }
+}

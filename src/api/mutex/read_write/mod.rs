@@ -1,0 +1,274 @@
+//! Read-write locks: many readers, or one writer.
+//!
+//! A [`RwMutex`] is two [`Mutex`]es of one key: one that locks it to read, and one that locks it to write. To write is
+//! all a `Mutex` does. To read is that too, and the threads of a client share one lease: a thread that finds it asks no
+//! node, unless the nodes were asked a while ago.
+
+mod read_guard;
+mod write_guard;
+
+pub use read_guard::RwReadGuard;
+pub use write_guard::RwWriteGuard;
+
+use super::Mutex;
+use super::attempts::{Attempts, Won};
+use crate::algorithm::lock_kind::Access;
+use crate::api::client::Client;
+use crate::api::guard::MutexGuard;
+use crate::api::guard::shared::SharedGuards;
+use crate::api::lease::Lease;
+use crate::api::wait::{CancelHandle, Wait};
+use crate::api::watchdog::Watchdog;
+use crate::events::error::Result;
+use crate::protocol::lock_key::LockKey;
+use crate::protocol::read_write::READ_WRITE_KEY_PREFIX;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The read-write lock of one resource, from [`Redlock::rw_mutex`](crate::Redlock::rw_mutex): any number of readers, or
+/// one writer. Each way to lock a [`Mutex`] is there to read and to write.
+///
+/// ```
+/// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+/// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+/// # let another = quorumlock::Redlock::builder().node(node.url()).build()?;
+/// let prices = redlock.rw_mutex("prices");
+///
+/// let here = prices.read()?;
+/// let elsewhere = another.rw_mutex("prices").try_read()?.expect("readers share the lock");
+/// assert!(prices.try_write()?.is_none(), "a writer waits for all of them");
+/// drop((here, elsewhere));
+///
+/// let guard = prices.write()?;
+/// // … and goes on reading what it has written, together with others.
+/// let guard = guard.downgrade()?;
+/// assert!(another.rw_mutex("prices").try_read()?.is_some());
+/// # drop(guard);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// * Every reader and every writer has a lease of its own, with the [`ttl`](RwMutex::ttl) and the
+///   [`watchdog`](RwMutex::watchdog) of its mutex. A reader that crashes keeps a writer out for its own time to live,
+///   and no longer; no reader's end changes that of another one.
+/// * A writer that waits keeps new readers out, so that it gets its turn: by a mark on the nodes, for 1 s or four times
+///   the longest [`retry_delay`](crate::Builder::retry_delay), which each of its attempts prolongs. `try_write` leaves
+///   no mark. Programs that write all the time can keep readers out for as long. The order among them is that of a
+///   [`Mutex`].
+/// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
+///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
+///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.
+/// * The threads of a program that share a client share one lease to read, and with it the
+///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held.
+/// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is the
+///   prefix, `quorumlock-rw:` and the name, and no other library understands it. The name of a plain lock must not
+///   begin with that.
+/// * Nodes need scripts: one that runs none, or none for this user, does not count
+///   ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET`, `DEL`, `PEXPIRE`
+///   and `TIME`. A key that holds something else is left as it is
+///   ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). Writers have no
+///   [number](crate::Mutex::fenced), and entries have no [label](crate::Builder::label).
+///
+/// Rule 14 has the rest, and the header of `protocol/read_write.rs` the proof that a writer is alone.
+#[derive(Clone)]
+pub struct RwMutex {
+    read: Mutex,
+    write: Mutex,
+    /// The leases that threads of the client share.
+    reads: Arc<SharedGuards>,
+}
+
+impl RwMutex {
+    pub(crate) fn new(client: Client, reads: Arc<SharedGuards>, resource: &str) -> RwMutex {
+        let key = format!("{}{READ_WRITE_KEY_PREFIX}{resource}", client.settings().prefix).into();
+        let plain = Mutex::of_key(client, LockKey::One(key));
+        let [read, write] = [Access::Read, Access::Write].map(|access| Mutex { access: Some(access), ..plain.clone() });
+        RwMutex { read, write, reads }
+    }
+
+    /// Sets how long a lock lasts unless it is released or extended, as [`Mutex::ttl`]. Of readers that share a lease,
+    /// each has its time to live, less 10 ms or a quarter of the validity.
+    #[must_use]
+    pub fn ttl(self, ttl: Duration) -> RwMutex {
+        RwMutex { read: self.read.ttl(ttl), write: self.write.ttl(ttl), ..self }
+    }
+
+    /// Extends a lock automatically for as long as its guard lives, as [`Mutex::watchdog`].
+    #[must_use]
+    pub fn watchdog(self, watchdog: Watchdog) -> RwMutex {
+        RwMutex { read: self.read.watchdog(watchdog.clone()), write: self.write.watchdog(watchdog), ..self }
+    }
+
+    /// The name of the resource, without the prefix.
+    pub fn resource(&self) -> &str {
+        self.read.resource()
+    }
+
+    /// Locks to read; blocks while a writer has the lock or waits for it. Otherwise as [`Mutex::lock`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock`].
+    pub fn read(&self) -> Result<RwReadGuard> {
+        self.read_without_limit(&Wait::forever())
+    }
+
+    /// Makes exactly one attempt to lock to read, as [`Mutex::try_lock`]. `None` when a writer has the lock or waits
+    /// for it, or 64 other programs read.
+    ///
+    /// # Errors
+    /// As [`Mutex::try_lock`].
+    pub fn try_read(&self) -> Result<Option<RwReadGuard>> {
+        if let Some(guard) = self.join(true)? {
+            return Ok(Some(guard));
+        }
+        self.read.try_lock()?.map(|guard| RwReadGuard::first((&self.read, &self.reads), guard)).transpose()
+    }
+
+    /// Locks to read, waiting for at most this long, as [`Mutex::lock_timeout`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_timeout`].
+    pub fn read_timeout(&self, timeout: Duration) -> Result<Option<RwReadGuard>> {
+        self.read_with(&Wait::timeout(timeout))
+    }
+
+    /// Locks to read, waiting until then at the latest, as [`Mutex::lock_deadline`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_deadline`].
+    pub fn read_deadline(&self, deadline: Instant) -> Result<Option<RwReadGuard>> {
+        self.read_with(&Wait::deadline(deadline))
+    }
+
+    /// Locks to read, waiting as `wait` says, as [`Mutex::lock_with`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_with`].
+    pub fn read_with(&self, wait: &Wait) -> Result<Option<RwReadGuard>> {
+        if let Some(guard) = self.join(false)? {
+            return Ok(Some(guard));
+        }
+        self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
+            if let Some(guard) = self.join(true)? {
+                return Ok(Some(guard));
+            }
+            let Some(won) = attempts.run()? else { return Ok(None) };
+            // The thread's place in the queue outlasts this: the next one finds the lease.
+            let Won { guard, ticket } = won;
+            let guard = RwReadGuard::first((&self.read, &self.reads), guard);
+            drop(ticket);
+            guard.map(Some)
+        })
+    }
+
+    /// Locks to read, waiting until another thread cancels the wait, as [`Mutex::lock_cancellable`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_cancellable`].
+    pub fn read_cancellable(&self, cancel: &CancelHandle) -> Result<RwReadGuard> {
+        self.read_without_limit(&Wait::forever().cancelled_by(cancel))
+    }
+
+    /// Locks to write; blocks while the lock is held. Otherwise as [`Mutex::lock`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock`].
+    pub fn write(&self) -> Result<RwWriteGuard> {
+        self.write.lock().map(|guard| self.written(guard))
+    }
+
+    /// Makes exactly one attempt to lock to write, as [`Mutex::try_lock`]. It keeps no reader out if it fails.
+    ///
+    /// # Errors
+    /// As [`Mutex::try_lock`].
+    pub fn try_write(&self) -> Result<Option<RwWriteGuard>> {
+        Ok(self.write.try_lock()?.map(|guard| self.written(guard)))
+    }
+
+    /// Locks to write, waiting for at most this long, as [`Mutex::lock_timeout`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_timeout`].
+    pub fn write_timeout(&self, timeout: Duration) -> Result<Option<RwWriteGuard>> {
+        self.write_with(&Wait::timeout(timeout))
+    }
+
+    /// Locks to write, waiting until then at the latest, as [`Mutex::lock_deadline`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_deadline`].
+    pub fn write_deadline(&self, deadline: Instant) -> Result<Option<RwWriteGuard>> {
+        self.write_with(&Wait::deadline(deadline))
+    }
+
+    /// Locks to write, waiting as `wait` says, as [`Mutex::lock_with`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_with`].
+    pub fn write_with(&self, wait: &Wait) -> Result<Option<RwWriteGuard>> {
+        Ok(self.write.lock_with(wait)?.map(|guard| self.written(guard)))
+    }
+
+    /// Locks to write, waiting until another thread cancels the wait, as [`Mutex::lock_cancellable`].
+    ///
+    /// # Errors
+    /// As [`Mutex::lock_cancellable`].
+    pub fn write_cancellable(&self, cancel: &CancelHandle) -> Result<RwWriteGuard> {
+        self.write.lock_cancellable(cancel).map(|guard| self.written(guard))
+    }
+
+    /// Goes on with a lock to read that is held already, as [`Mutex::attach`]. Threads of this client that lock to read
+    /// share its lease from then on.
+    ///
+    /// # Errors
+    /// As [`Mutex::attach`]; [`Config`](crate::ErrorKind::Config) for the lease of a writer, or of another kind of
+    /// lock.
+    pub fn attach_read(&self, lease: Lease) -> Result<RwReadGuard> {
+        RwReadGuard::first((&self.read, &self.reads), self.read.attach(lease)?)
+    }
+
+    /// Goes on with a lock to write that is held already, as [`Mutex::attach`].
+    ///
+    /// # Errors
+    /// As [`Mutex::attach`]; [`Config`](crate::ErrorKind::Config) for the lease of a reader, or of another kind of
+    /// lock.
+    pub fn attach_write(&self, lease: Lease) -> Result<RwWriteGuard> {
+        self.write.attach(lease).map(|guard| self.written(guard))
+    }
+
+    fn read_without_limit(&self, wait: &Wait) -> Result<RwReadGuard> {
+        loop {
+            if let Some(guard) = self.read_with(wait)? {
+                return Ok(guard);
+            }
+        }
+    }
+
+    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `asks`: the nodes
+    /// are asked, if they were not lately.
+    fn join(&self, asks: bool) -> Result<Option<RwReadGuard>> {
+        let Mutex { client, key, watchdog, .. } = &self.read;
+        client.check_process()?;
+        let ttl = self.read.prepare()?;
+        let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
+        let guard = RwReadGuard::of(lease);
+        if !guard.lease().join(ttl, asks)? {
+            return Ok(None);
+        }
+        guard.lease().extend_automatically(watchdog.as_ref(), ttl)?;
+        Ok(Some(guard))
+    }
+
+    fn written(&self, guard: MutexGuard) -> RwWriteGuard {
+        RwWriteGuard::new(guard, self.read.clone(), Arc::clone(&self.reads))
+    }
+}
+
+impl fmt::Debug for RwMutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RwMutex")
+            .field("resource", &self.resource())
+            .field("ttl", &self.read.ttl)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! A lock to read: one thread's share of the lease of its program.
+
+use crate::api::guard::MutexGuard;
+use crate::api::guard::shared::{SharedGuard, SharedGuards};
+use crate::api::lease::Lease;
+use crate::api::mutex::Mutex;
+use crate::events::error::Result;
+use crate::events::extension::ExtendOutcome;
+use crate::events::release::ReleaseOutcome;
+use crossbeam_channel::Receiver;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A [read-write lock](crate::RwMutex) that was taken to read, until it is released or its lease ends. No program
+/// writes in the meantime.
+///
+/// The guards of one client share one lease. It is released when the last of them goes; dropping a guard says nothing,
+/// and [`unlock`](RwReadGuard::unlock) gives the outcome. What [`MutexGuard`](crate::MutexGuard) says about a lease
+/// goes for it: **check [`remaining`](RwReadGuard::remaining) before every step that must not be done twice.**
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct RwReadGuard {
+    lease: Arc<SharedGuard>,
+}
+
+impl RwReadGuard {
+    /// The guard of a thread that has locked anew. Others can share its lease from now on.
+    pub(super) fn first((mutex, reads): (&Mutex, &SharedGuards), guard: MutexGuard) -> Result<RwReadGuard> {
+        let ttl = mutex.prepare()?.duration();
+        let lease = Arc::new(SharedGuard::new(guard, ttl));
+        reads.insert(mutex.key().title(), &lease);
+        Ok(RwReadGuard { lease })
+    }
+
+    pub(super) fn of(lease: Arc<SharedGuard>) -> RwReadGuard {
+        RwReadGuard { lease }
+    }
+
+    pub(super) fn lease(&self) -> &SharedGuard {
+        &self.lease
+    }
+
+    /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining). Waits
+    /// while another thread extends it, for the node timeout at most.
+    pub fn remaining(&self) -> Duration {
+        self.lease.read_guard(|guard| Ok(guard.remaining())).unwrap_or_default()
+    }
+
+    /// Gives an error unless the lock is valid for at least this long, as
+    /// [`MutexGuard::ensure`](crate::MutexGuard::ensure).
+    ///
+    /// # Errors
+    /// As [`MutexGuard::ensure`](crate::MutexGuard::ensure).
+    pub fn ensure(&self, at_least: Duration) -> Result<()> {
+        self.lease.read_guard(|guard| guard.ensure(at_least))
+    }
+
+    /// Makes the lock last for at least `ttl` from now on, as [`MutexGuard::extend`](crate::MutexGuard::extend), also
+    /// while a writer waits. What would end it sooner changes nothing and sends nothing, because another thread may
+    /// rely on the longer lease.
+    ///
+    /// # Errors
+    /// [`Config`](crate::ErrorKind::Config) for an unusable time to live, or in a callback that an extension of the
+    /// same lock calls; [`Forked`](crate::ErrorKind::Forked).
+    pub fn extend(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        self.lease.extend(ttl)
+    }
+
+    /// A channel that brings one message when the lock is lost, as [`MutexGuard::lost`](crate::MutexGuard::lost). The
+    /// guards of one client share it: of several receivers, one gets the message. It is disconnected when the last
+    /// guard is gone.
+    ///
+    /// # Errors
+    /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
+    pub fn lost(&self) -> Result<Receiver<()>> {
+        self.lease.read_guard(MutexGuard::lost)
+    }
+
+    /// Calls `callback` when the lock is lost, as [`MutexGuard::on_lost`](crate::MutexGuard::on_lost): that of each
+    /// guard. If the last guard goes first, it is dropped and not called.
+    ///
+    /// # Errors
+    /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
+    pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.lease.with_guard(|guard| guard.on_lost(callback))
+    }
+
+    /// Ends this thread's share, and releases the lock if it is the last, as
+    /// [`MutexGuard::unlock`](crate::MutexGuard::unlock). `None`: other threads of this client read on, and nothing was
+    /// sent.
+    ///
+    /// ```
+    /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
+    /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
+    /// use quorumlock::ReleaseOutcome;
+    ///
+    /// let prices = redlock.rw_mutex("prices");
+    /// let (one, other) = (prices.read()?, prices.read()?);
+    /// assert_eq!(one.unlock()?, None);
+    /// assert_eq!(other.unlock()?, Some(ReleaseOutcome::Released));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Of the last share, as [`MutexGuard::unlock`](crate::MutexGuard::unlock).
+    pub fn unlock(self) -> Result<Option<ReleaseOutcome>> {
+        match Arc::into_inner(self.lease) {
+            Some(lease) => lease.into_guard()?.unlock().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Lets go of the guard and not of the lock, as [`MutexGuard::detach`](crate::MutexGuard::detach), if no other
+    /// thread of this client shares it. [`RwMutex::attach_read`](crate::RwMutex::attach_read) goes on with it.
+    ///
+    /// # Errors
+    /// The guard, when another thread shares the lock, or in a child made by `fork`.
+    pub fn detach(self) -> std::result::Result<Lease, RwReadGuard> {
+        let mut lease = match Arc::try_unwrap(self.lease) {
+            Ok(lease) => lease,
+            Err(lease) => return Err(RwReadGuard { lease }),
+        };
+        match lease.take() {
+            Some(guard) => Ok(guard.detach()),
+            None => Err(RwReadGuard { lease: Arc::new(lease) }),
+        }
+    }
+}
+
+impl fmt::Debug for RwReadGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RwReadGuard").field("remaining", &self.remaining()).finish_non_exhaustive()
+    }
+}

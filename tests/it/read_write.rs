@@ -1,0 +1,402 @@
+//! Read-write locks on real servers: what stands on the nodes, which entries exclude which, what a waiting writer does,
+//! and what is refused.
+//!
+//! [`sharing`] is about threads that share a lease, [`under_faults`] about processes while everything breaks, and
+//! [`as_embedded`] compares real servers with the embedded node.
+
+mod as_embedded;
+mod sharing;
+mod under_faults;
+
+use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, causes, client, client_of, gone_for_good, left, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server, binaries};
+use quorumlock::protocol::script;
+use quorumlock::{
+    Cause, ErrorKind, ExtendOutcome, Lease, Phase, Redlock, ReleaseOutcome, RwMutex, RwReadGuard, RwWriteGuard, Wait,
+    Watchdog,
+};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "quorumlock-rw:k";
+const TTL: Duration = Duration::from_secs(1);
+/// How long the mark of a writer lasts that waits.
+const MARK: Duration = Duration::from_secs(1);
+
+fn long(client: &Redlock) -> RwMutex {
+    client.rw_mutex("k").ttl(LONG_TTL)
+}
+
+#[track_caller]
+fn read(mutex: &RwMutex) -> RwReadGuard {
+    mutex.try_read().expect("enough nodes answer").expect("no writer has it")
+}
+
+#[track_caller]
+fn write(mutex: &RwMutex) -> RwWriteGuard {
+    mutex.try_write().expect("enough nodes answer").expect("the lock is free")
+}
+
+fn can_read(mutex: &RwMutex) -> bool {
+    mutex.try_read().expect("enough nodes answer").is_some()
+}
+
+fn can_write(mutex: &RwMutex) -> bool {
+    mutex.try_write().expect("enough nodes answer").is_some()
+}
+
+/// How many entries a key has, and of which kind they are.
+fn entries(server: &Server) -> (char, usize) {
+    let value = value(server, KEY).unwrap_or_default();
+    let words: Vec<&str> = value.split(' ').take_while(|word| *word != "q").collect();
+    match words.first() {
+        Some(&"w") => ('w', 1),
+        Some(&"r") => ('r', words.len() - 1),
+        _ => ('-', 0),
+    }
+}
+
+fn is_marked(server: &Server) -> bool {
+    value(server, KEY).is_some_and(|value| value.contains("q "))
+}
+
+/// Runs the script, as another program would.
+fn ask(server: &Server, words: &[&str]) -> Answer {
+    let words = [&["EVAL", script::READ_WRITE, "1", KEY], words].concat();
+    server.command(&words).unwrap()
+}
+
+/// One server of each kind at hand.
+fn servers() -> Vec<Server> {
+    binaries().unwrap().into_iter().map(|binary| Server::plan().binary(binary).start().unwrap()).collect()
+}
+
+#[test]
+fn readers_share_the_lock_and_a_writer_has_it_alone() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let (first, second) = (read(&one), read(&other));
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
+    assert!(!can_write(&one) && !can_write(&other));
+    assert_eq!(first.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert!(!can_write(&one));
+    drop(second);
+    assert!(eventually(SOON, || can_write(&one)));
+    let guard = one.write_timeout(SOON).unwrap().expect("the lock is free");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
+    assert!(!can_read(&one) && !can_read(&other) && !can_write(&other) && !can_write(&one));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_reader_that_has_gone_costs_its_own_time_and_no_more() {
+    let servers = Server::several(3).unwrap();
+    let [dead, alive, writer] = [(); 3].map(|()| client(&servers));
+    let begun = Instant::now();
+    // Its program crashes.
+    drop(dead.rw_mutex("k").ttl(TTL).read().unwrap().detach().unwrap());
+    let guard = read(&alive.rw_mutex("k").ttl(LONG_TTL));
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+    drop(guard);
+    // An extension and an end of another reader change nothing about it: neither more nor less.
+    let writer = writer.rw_mutex("k").ttl(TTL);
+    if begun.elapsed() < TTL / 2 {
+        assert!(!can_write(&writer));
+    }
+    assert!(writer.write_timeout(SOON).unwrap().is_some());
+    assert!(begun.elapsed() >= TTL * 98 / 100, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < TTL * 3, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn the_end_of_an_early_reader_does_not_cut_others_short() {
+    let servers = Server::several(3).unwrap();
+    let [early, late, writer] = [(); 3].map(|()| client(&servers));
+    let guard = read(&late.rw_mutex("k").ttl(LONG_TTL));
+    drop(early.rw_mutex("k").ttl(Duration::from_millis(50)).read().unwrap().detach().unwrap());
+    thread::sleep(Duration::from_millis(100));
+    assert!(!can_write(&long(&writer)));
+    assert!(!guard.remaining().is_zero());
+    assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released), "its entry is there");
+}
+
+#[test]
+fn a_writer_that_waits_keeps_new_readers_out_and_gets_its_turn() {
+    let servers = Server::several(3).unwrap();
+    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
+    let guard = read(&long(&reader));
+    assert!(!can_write(&long(&writer)));
+    assert!(can_read(&long(&other)), "an attempt that does not wait keeps no reader out");
+    thread::scope(|scope| {
+        let writes = scope.spawn(|| long(&writer).write().unwrap());
+        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        // Longer than a mark lasts: the attempts of the writer prolong it.
+        let until = Instant::now() + MARK * 3 / 2;
+        while Instant::now() < until {
+            assert!(!can_read(&long(&other)));
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!can_read(&long(&reader)), "nor does a thread of a program that reads get in");
+        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended, "it refuses new readers only");
+        drop(guard);
+        let released = Instant::now();
+        let guard = writes.join().unwrap();
+        assert!(released.elapsed() < MARK, "{:?}", released.elapsed());
+        assert!(!servers.iter().all(is_marked), "the writer takes the mark away");
+        drop(guard);
+    });
+    assert!(eventually(SOON, || can_read(&long(&other))));
+}
+
+#[test]
+fn the_mark_of_a_writer_that_gave_up_lapses() {
+    let servers = Server::several(3).unwrap();
+    let [reader, other, writer] = [(); 3].map(|()| client(&servers));
+    let guard = read(&long(&reader));
+    assert!(long(&writer).write_timeout(Duration::from_millis(300)).unwrap().is_none());
+    let given_up = Instant::now();
+    assert!(servers.iter().all(is_marked));
+    let second = long(&other).read_timeout(SOON).unwrap().expect("no writer waits");
+    assert!(given_up.elapsed() < MARK * 2, "{:?}", given_up.elapsed());
+    drop((guard, second));
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_writer_waits_no_longer_than_a_time_to_live_and_its_mark() {
+    let servers = Server::several(3).unwrap();
+    let readers = [(); 3].map(|()| client(&servers));
+    let writer = client(&servers).rw_mutex("k").ttl(TTL);
+    let until = Instant::now() + Duration::from_secs(2);
+    let mut longest = Duration::ZERO;
+    thread::scope(|scope| {
+        for client in &readers {
+            for _ in 0..2 {
+                // There is always a reader, and some crash.
+                scope.spawn(|| {
+                    let mutex = client.rw_mutex("k").ttl(TTL);
+                    for round in 0.. {
+                        if Instant::now() >= until {
+                            break;
+                        }
+                        let Some(guard) = mutex.read_timeout(SOON).unwrap() else { continue };
+                        thread::sleep(Duration::from_millis(20));
+                        if round % 20 == 7 {
+                            drop(guard.detach());
+                        }
+                    }
+                });
+            }
+        }
+        while Instant::now() < until {
+            let begun = Instant::now();
+            let guard = writer.write().unwrap();
+            longest = longest.max(begun.elapsed());
+            drop(guard);
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    // A machine that stands still does so for a second.
+    assert!(longest < TTL + MARK + Duration::from_secs(1), "{longest:?}");
+}
+
+#[test]
+fn a_writer_becomes_a_reader_without_another_writer_in_between() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let guard = write(&one);
+    let lost = guard.lost().unwrap();
+    let guard = guard.downgrade().unwrap();
+    assert!(lost.recv().is_err(), "the channel of the lock to write is disconnected");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    assert!(!can_write(&other));
+    let second = read(&other);
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+    assert!(guard.remaining() > LONG_TTL);
+    drop(guard);
+    assert!(!can_write(&one));
+    assert_eq!(second.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert!(eventually(SOON, || can_write(&one)));
+}
+
+#[test]
+fn a_downgrade_holds_while_a_node_hangs_and_reaches_it_with_the_next_extension() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [(); 2].map(|()| long(&builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap()));
+    let guard = write(&one);
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('w', 1))));
+    servers[0].pause().unwrap();
+    servers[1].pause().unwrap();
+    let guard = guard.downgrade().expect("its lease lasts");
+    assert!(guard.remaining() > LONG_TTL / 2);
+    for server in &servers[..2] {
+        server.resume().unwrap();
+    }
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))), "they run it now");
+    assert!(eventually(SOON, || other.try_read().is_ok_and(|guard| guard.is_some())));
+    drop(guard);
+    // A lock that has ended is none.
+    let mutex = client(&servers).rw_mutex("other").ttl(Duration::from_millis(30));
+    let guard = mutex.write().unwrap();
+    thread::sleep(Duration::from_millis(40));
+    assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
+}
+
+#[test]
+fn a_late_extension_of_the_writer_does_not_undo_a_downgrade() {
+    let server = Server::start().unwrap();
+    let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
+    assert_eq!(ask(&server, &["acquire", &ours, "w", "60000", "0"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "r", "60000"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "w", "60000"]), Answer::Number(-1));
+    assert_eq!(entries(&server), ('r', 2));
+    // Nor does one that is late make an entry shorter, or set one that has gone.
+    assert_eq!(ask(&server, &["extend", &ours, "r", "1"]), Answer::Number(1));
+    assert!(left(&server, KEY).unwrap() > LONG_TTL / 2);
+    assert_eq!(ask(&server, &["release", &ours]), Answer::Number(1));
+    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(0));
+    assert_eq!(ask(&server, &["release", &ours]), Answer::Number(0));
+    assert_eq!(entries(&server), ('r', 1));
+}
+
+#[test]
+fn what_has_ended_is_not_extended() {
+    let server = Server::start().unwrap();
+    let [ours, theirs] = ["a".repeat(40), "b".repeat(40)];
+    assert_eq!(ask(&server, &["acquire", &ours, "r", "20"]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "r", "60000"]), Answer::Number(1));
+    thread::sleep(Duration::from_millis(30));
+    assert_eq!(entries(&server), ('r', 2), "it stands there until the next write");
+    assert_eq!(ask(&server, &["extend", &ours, "r", "60000"]), Answer::Number(0));
+    assert_eq!(ask(&server, &["release", &theirs]), Answer::Number(1));
+    assert_eq!(ask(&server, &["acquire", &theirs, "w", "60000", "0"]), Answer::Number(1));
+}
+
+#[test]
+fn the_65th_program_finds_the_lock_held() {
+    let server = Server::start().unwrap();
+    let mutex = long(&client([&server]));
+    for number in 0..64 {
+        assert_eq!(ask(&server, &["acquire", &format!("{number:040x}"), "r", "60000"]), Answer::Number(1));
+    }
+    assert!(!can_read(&mutex));
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| mutex.read().unwrap());
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(ask(&server, &["release", &format!("{:040x}", 7), "quorumlock:", "0"]), Answer::Number(3));
+        drop(reads.join().unwrap());
+    });
+    assert!(eventually(SOON, || entries(&server) == ('r', 63)));
+}
+
+#[test]
+fn a_lease_of_a_reader_or_a_writer_goes_on_elsewhere() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [client(&servers), client(&servers)];
+    let text = write(&long(&one)).detach().into_text();
+    let lease = || text.expose().parse::<Lease>().unwrap();
+    assert_eq!(other.attach(lease()).unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(long(&other).attach_read(lease()).unwrap_err().kind(), ErrorKind::Config);
+    let guard = long(&other).attach_write(lease()).unwrap();
+    assert!(!can_read(&long(&one)));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    let text = read(&long(&one)).detach().unwrap().into_text();
+    let lease = || text.expose().parse::<Lease>().unwrap();
+    assert_eq!(long(&other).attach_write(lease()).unwrap_err().kind(), ErrorKind::Config);
+    let guard = long(&other).attach_read(lease()).unwrap();
+    assert!(!can_write(&long(&one)) && can_read(&long(&one)));
+    assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert!(eventually(SOON, || can_write(&long(&one))));
+}
+
+#[test]
+fn a_watched_reader_is_extended_and_reports_its_loss() {
+    let mut servers = Server::several(3).unwrap();
+    let [one, other] = [(); 2].map(|()| builder(&servers).node_timeout(NODE_TIMEOUT).build().unwrap());
+    let mutex = one.rw_mutex("k").ttl(TTL).watchdog(Watchdog::new());
+    let guard = mutex.read().unwrap();
+    let lost = guard.lost().unwrap();
+    servers[0].kill();
+    let until = Instant::now() + TTL * 2;
+    while Instant::now() < until && lost.is_empty() {
+        assert!(!can_write(&other.rw_mutex("k").ttl(TTL)) || guard.remaining().is_zero());
+        thread::sleep(Duration::from_millis(20));
+    }
+    servers[1].kill();
+    assert!(lost.recv_timeout(SOON).is_ok());
+    assert!(guard.ensure(Duration::ZERO).is_err());
+}
+
+#[test]
+fn nodes_without_scripts_say_so() {
+    for binary in binaries().unwrap() {
+        let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
+        let mutex = long(&client([&server]));
+        for error in [mutex.try_read().map(drop), mutex.try_write().map(drop)].map(Result::unwrap_err) {
+            assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
+        }
+    }
+    for server in servers() {
+        let user = |rights: &[&str]| {
+            let words = [&["ACL", "SETUSER", "locker", "reset", "on", ">secret"], rights].concat();
+            assert_eq!(server.command(&words).unwrap(), Answer::Text("OK".into()));
+            long(&client_of([format!("redis://locker:secret@{}", server.address())]))
+        };
+        let error = user(&["~*", "+@all", "-eval", "-evalsha"]).try_read().unwrap_err();
+        assert_eq!(causes(&error)[0].2, Cause::NoScripts);
+        let mutex = user(&["~quorumlock-rw:*", "+eval", "+evalsha", "+get", "+set", "+del", "+pexpire", "+time"]);
+        for _ in 0..3 {
+            drop(write(&mutex).downgrade().unwrap());
+            assert!(eventually(SOON, || can_write(&mutex)));
+        }
+    }
+}
+
+#[test]
+fn the_script_goes_by_its_hash_and_what_others_have_written_is_left_alone() {
+    for server in servers() {
+        let hash = server.command(&["SCRIPT", "LOAD", script::READ_WRITE]).unwrap();
+        assert_eq!(hash, Answer::Text(script::READ_WRITE_SHA1.to_owned()));
+        let mutex = long(&client([&server]));
+        for text in ["", "junk", "w 1", "r 1:2", "q x", "w 1 2 q 3", &format!("r 1:{} q", "a".repeat(40))] {
+            server.command(&["SET", KEY, text]).unwrap();
+            let error = mutex.try_read().unwrap_err();
+            assert_eq!(causes(&error)[0].2, Cause::UnexpectedValue);
+            assert_eq!(value(&server, KEY).as_deref(), Some(text));
+        }
+        server.command(&["DEL", KEY]).unwrap();
+        assert!(can_read(&mutex));
+    }
+}
+
+#[test]
+fn full_memory_costs_nothing_that_is_held() {
+    for server in servers() {
+        let [one, other] = [client([&server]), client([&server])].map(|client| long(&client));
+        let (first, second) = (read(&one), read(&other));
+        server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        assert_eq!(first.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+        assert_eq!(second.unlock().unwrap(), Some(ReleaseOutcome::Released), "one entry is left");
+        assert_eq!(causes(&long(&client([&server])).try_read().unwrap_err())[0].2, Cause::OutOfMemory);
+        assert_eq!(first.unlock().unwrap(), Some(ReleaseOutcome::Released));
+        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    }
+}
+
+#[test]
+fn a_plain_lock_does_not_get_into_its_keys() {
+    let servers = Server::several(1).unwrap();
+    let client = client(&servers);
+    let error = client.mutex(KEY).try_lock().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("read-write"), "{error}");
+    assert_eq!(long(&client).resource(), "k");
+    let (plain, guard) = (client.mutex("k").try_lock().unwrap(), write(&long(&client)));
+    assert!(plain.is_some(), "another lock");
+    drop(guard);
+    let waits = |mutex: &RwMutex| mutex.write_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();
+    assert!(eventually(SOON, || waits(&long(&client))));
+}

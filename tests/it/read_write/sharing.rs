@@ -1,0 +1,138 @@
+//! Threads of one client that read share one lease, and so one entry on each node.
+
+use super::{KEY, MARK, can_read, can_write, entries, is_marked, long, read};
+use crate::clients::{LONG_TTL, SOON, calls, client, gone_for_good};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{ReleaseOutcome, Watchdog};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+#[test]
+fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let guards: Vec<_> = (0..8).map(|_| read(&long(&client))).collect();
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    let mut guards = guards.into_iter().rev();
+    let last = guards.next().unwrap();
+    for guard in guards {
+        assert_eq!(guard.unlock().unwrap(), None);
+    }
+    assert!(!can_write(&long(&client)));
+    assert_eq!(last.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_lease_is_shared_for_a_moment_without_asking_and_then_asked_for_again() {
+    let server = Server::start().unwrap();
+    let mutex = long(&client([&server]));
+    let scripts = || calls(&server, "eval") + calls(&server, "evalsha");
+    let first = read(&mutex);
+    let many: Vec<_> = (0..100).map(|_| read(&mutex)).collect();
+    // A hundred that were asked for would be a hundred scripts, however slow the machine.
+    let asked = scripts();
+    assert!(asked < 20, "{asked} scripts");
+    thread::sleep(Duration::from_millis(200));
+    assert!(first.remaining() < LONG_TTL * 99 / 100 - Duration::from_millis(150));
+    let second = read(&mutex);
+    assert_eq!(scripts(), asked + 1);
+    assert!(second.remaining() > LONG_TTL * 98 / 100 - Duration::from_millis(150));
+    assert_eq!(entries(&server), ('r', 1));
+    drop((first, many, second));
+    gone_for_good([&server], KEY);
+}
+
+#[test]
+fn a_thread_with_a_longer_time_to_live_gets_it() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let short = client.rw_mutex("k").ttl(Duration::from_secs(5)).read().unwrap();
+    let long = read(&long(&client));
+    assert!(long.remaining() > LONG_TTL / 2);
+    assert!(short.remaining() > LONG_TTL / 2, "they share it");
+    let watched = client.rw_mutex("k").ttl(Duration::from_secs(5)).watchdog(Watchdog::new()).read().unwrap();
+    assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
+}
+
+#[test]
+fn threads_that_begin_together_share_one_attempt() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (barrier, inside, most) = (Barrier::new(8), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                barrier.wait();
+                let guard = long(&client).read_timeout(SOON).unwrap().expect("no writer has it");
+                most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                barrier.wait();
+                inside.fetch_sub(1, Ordering::Relaxed);
+                drop(guard);
+            });
+        }
+    });
+    assert_eq!(most.into_inner(), 8, "they are inside at once");
+    assert!(servers.iter().all(|server| calls(server, "eval") + calls(server, "evalsha") <= 4));
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_program_does_not_keep_a_writer_out_by_threads_that_come_and_go() {
+    let servers = Server::several(3).unwrap();
+    let [reader, writer] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let is_over = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while is_over.load(Ordering::Relaxed) == 0 {
+                    let guard = reader.read_timeout(SOON).unwrap();
+                    thread::sleep(Duration::from_millis(3));
+                    drop(guard);
+                }
+            });
+        }
+        assert!(eventually(SOON, || entries(&servers[0]) == ('r', 1)));
+        for _ in 0..5 {
+            let begun = Instant::now();
+            let guard = writer.write_timeout(SOON).unwrap().expect("it gets its turn");
+            assert!(begun.elapsed() < MARK * 3, "{:?}", begun.elapsed());
+            drop(guard);
+        }
+        is_over.store(1, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_thread_that_was_refused_for_a_writer_leaves_the_others_their_lease() {
+    let servers = Server::several(3).unwrap();
+    let [reader, writer] = [client(&servers), client(&servers)].map(|client| long(&client));
+    let guard = read(&reader);
+    thread::scope(|scope| {
+        let writes = scope.spawn(|| writer.write().unwrap());
+        assert!(eventually(SOON, || servers.iter().all(is_marked)));
+        thread::sleep(Duration::from_millis(30));
+        assert!(!can_read(&reader));
+        assert!(servers.iter().all(|server| entries(server) == ('r', 1)));
+        assert!(guard.remaining() > LONG_TTL / 2);
+        assert_eq!(guard.unlock().unwrap(), Some(ReleaseOutcome::Released));
+        drop(writes.join().unwrap());
+    });
+}
+
+#[test]
+fn a_lease_that_others_share_is_not_detached() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&client(&servers));
+    let (one, other) = (read(&mutex), read(&mutex));
+    let one = one.detach().expect_err("another thread reads");
+    assert!(one.remaining() > LONG_TTL / 2);
+    drop(other);
+    let lease = one.detach().expect("it is the last");
+    assert!(!can_write(&mutex));
+    drop(mutex.attach_read(lease).unwrap());
+    gone_for_good(&servers, KEY);
+}

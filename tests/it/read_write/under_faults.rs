@@ -1,0 +1,273 @@
+//! Readers and writers in several processes, nine reads to a write, while servers hang and are killed, and clients too.
+//!
+//! Servers keep what they have granted: each write is on disk before it is answered. Every thread writes down each time
+//! that it was inside as one line, at once. The judge reads these lines alone, by the monotonic clock of the one
+//! machine that all run on: while one writes, no other thread is inside, and readers are inside together.
+//!
+//! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and `QUORUMLOCK_READ_WRITE_SEED`
+//! repeats its choices, if not their timing. It prints a report.
+
+use crate::clients::SOON;
+use crate::nemesis::Random;
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::{ErrorKind, Node, Redlock};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TEST: &str = "read_write::under_faults::a_writer_is_alone_while_everything_breaks";
+const PROCESSES: usize = 8;
+const THREADS: usize = 2;
+const SERVERS: usize = 5;
+const TTL: Duration = Duration::from_millis(500);
+const HELD: Duration = Duration::from_millis(1);
+/// One of so many writes.
+const WRITES: u64 = 10;
+/// Set in worker processes: a number, the directory and the nodes, separated by spaces.
+const VARIABLE: &str = "QUORUMLOCK_READ_WRITE_WORKER";
+const STOP: &str = "stop";
+const DURABLE: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn a_writer_is_alone_while_everything_breaks() {
+    if let Ok(order) = std::env::var(VARIABLE) {
+        return work_all(&order);
+    }
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let time = Duration::from_secs(number("QUORUMLOCK_READ_WRITE_SECONDS").unwrap_or(4));
+    let seed = number("QUORUMLOCK_READ_WRITE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let mut storm = Storm::begin(Random::from_seed(seed));
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        storm.strike();
+    }
+    storm.end();
+    println!("read-write: seed {seed}, {time:?}, {} faults\n{}", storm.faults, judge(&storm.directory));
+}
+
+/// One time that a thread was inside.
+#[derive(Debug)]
+struct Stay {
+    writes: bool,
+    process: String,
+    since: u64,
+    until: u64,
+    waited: u64,
+}
+
+/// Judges what all threads wrote down.
+fn judge(directory: &Path) -> String {
+    let mut stays = stays(directory);
+    stays.sort_by_key(|stay| stay.since);
+    let (mut last, mut last_writer): (Option<&Stay>, Option<&Stay>) = (None, None);
+    let mut together = 0;
+    for stay in &stays {
+        // Of those that began before, the one that ends last, and the writer that does.
+        let against = if stay.writes { last } else { last_writer };
+        if let Some(other) = against {
+            assert!(other.until <= stay.since, "a writer is not alone: {other:?}, {stay:?}");
+        }
+        together += usize::from(
+            !stay.writes && last.is_some_and(|other| other.until > stay.since && other.process != stay.process),
+        );
+        if last.is_none_or(|other| stay.until > other.until) {
+            last = Some(stay);
+        }
+        if stay.writes && last_writer.is_none_or(|other| stay.until > other.until) {
+            last_writer = Some(stay);
+        }
+    }
+    let mut report = String::new();
+    for (name, writes) in [("reads", false), ("writes", true)] {
+        let waits = || stays.iter().filter(|stay| stay.writes == writes).map(|stay| Duration::from_nanos(stay.waited));
+        let _ =
+            writeln!(report, "{:>8} {name}, longest wait {:.2?}", waits().count(), waits().max().unwrap_or_default());
+        assert!(waits().count() > 10, "{report}");
+    }
+    let _ = writeln!(report, "{together:>8} reads began while another program read");
+    assert!(together > 0, "{report}");
+    report
+}
+
+fn stays(directory: &Path) -> Vec<Stay> {
+    let mut stays = Vec::new();
+    for path in logs(directory) {
+        let process = path.file_stem().unwrap().to_string_lossy().into_owned();
+        for line in BufReader::new(File::open(path).unwrap()).lines() {
+            let line = line.unwrap();
+            let fields: Vec<&str> = line.split(' ').collect();
+            // The last line of a killed process may be half a line.
+            if let [kind, since, until, waited, "."] = fields[..] {
+                let [since, until, waited] = [since, until, waited].map(|text| text.parse().unwrap());
+                stays.push(Stay { writes: kind == "w", process: process.clone(), since, until, waited });
+            }
+        }
+    }
+    stays
+}
+
+fn logs(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("log")))
+}
+
+/// Servers and clients, and what is done to them.
+struct Storm {
+    servers: Vec<Server>,
+    workers: Vec<Child>,
+    started: usize,
+    directory: PathBuf,
+    random: Random,
+    faults: usize,
+}
+
+impl Storm {
+    fn begin(random: Random) -> Storm {
+        let servers: Vec<_> = (0..SERVERS).map(|_| Server::with(&DURABLE).unwrap()).collect();
+        let directory = servers[0].directory().join("read_write");
+        fs::create_dir(&directory).unwrap();
+        let mut storm = Storm { servers, workers: Vec::new(), started: 0, directory, random, faults: 0 };
+        (0..PROCESSES).for_each(|_| storm.start_worker());
+        storm
+    }
+
+    fn strike(&mut self) {
+        let victim = self.random.below(SERVERS as u64) as usize;
+        match self.random.below(5) {
+            0 => self.hang(&[victim], 400),
+            1 => self.hang(&[victim, (victim + 1) % SERVERS], 300),
+            2 => self.hang(&[victim, (victim + 1) % SERVERS, (victim + 2) % SERVERS], 200),
+            3 => {
+                self.servers[victim].kill();
+                self.rest(300);
+                // On a busy machine it may take its time.
+                self.servers[victim].restart().or_else(|_| self.servers[victim].wait_ready()).unwrap();
+            }
+            _ => {
+                // A reader or a writer, most likely inside.
+                let victim = self.random.below(PROCESSES as u64) as usize;
+                let mut worker = self.workers.swap_remove(victim);
+                assert!(worker.try_wait().unwrap().is_none(), "a client failed");
+                worker.kill().unwrap();
+                worker.wait().unwrap();
+                self.start_worker();
+            }
+        }
+        self.faults += 1;
+        self.rest(400);
+    }
+
+    fn hang(&mut self, victims: &[usize], longest: u64) {
+        for &victim in victims {
+            self.servers[victim].pause().unwrap();
+        }
+        self.rest(longest);
+        for &victim in victims {
+            self.servers[victim].resume().unwrap();
+        }
+    }
+
+    fn rest(&mut self, longest: u64) {
+        thread::sleep(Duration::from_millis(self.random.below(longest)));
+    }
+
+    fn start_worker(&mut self) {
+        let urls: Vec<String> = self.servers.iter().map(Server::url).collect();
+        let worker = Command::new(std::env::current_exe().unwrap())
+            .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
+            .env(VARIABLE, format!("{} {} {}", self.started, self.directory.display(), urls.join(" ")))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.workers.push(worker);
+        self.started += 1;
+    }
+
+    fn end(&mut self) {
+        fs::write(self.directory.join(STOP), "").unwrap();
+        for mut worker in self.workers.drain(..) {
+            let mut status = None;
+            let has_ended = || {
+                status = worker.try_wait().unwrap();
+                status.is_some()
+            };
+            assert!(eventually(SOON * 2, has_ended), "a client does not end");
+            assert!(status.unwrap().success(), "a client failed");
+        }
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            // After a failure: it may have ended by itself.
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}
+
+/// What a worker process does: its threads share a client, and with it the lease to read.
+fn work_all(order: &str) {
+    let mut words = order.split(' ');
+    let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
+    let nodes = words.map(|url| Node::new(url).durable(true));
+    let client = Redlock::builder().nodes(nodes).build().unwrap();
+    thread::scope(|scope| {
+        for index in 0..THREADS {
+            let (client, directory) = (&client, &directory);
+            let random = Random::from_seed(number.parse::<u64>().unwrap() * 1000 + index as u64);
+            let log = directory.join(format!("{number}.log{index}"));
+            scope.spawn(move || work(client, directory, &log, random));
+        }
+    });
+}
+
+fn work(client: &Redlock, directory: &Path, log: &Path, mut random: Random) {
+    let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
+    let mutex = client.rw_mutex("k").ttl(TTL);
+    // The directory goes with the test that started this process, however that ends.
+    while directory.exists() && !directory.join(STOP).exists() {
+        let called = now();
+        let writes = random.below(WRITES) == 0;
+        let stay = if writes {
+            mutex.write_timeout(Duration::from_secs(5)).map(|guard| guard.map(|guard| stay(|| guard.remaining())))
+        } else {
+            mutex.read_timeout(Duration::from_secs(5)).map(|guard| guard.map(|guard| stay(|| guard.remaining())))
+        };
+        match stay {
+            Ok(Some(Some((since, until)))) => {
+                let kind = if writes { 'w' } else { 'r' };
+                log.write_all(format!("{kind} {since} {until} {} .\n", since - called).as_bytes()).unwrap();
+            }
+            // The lease ended while the process did not run.
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Stays inside for a while, and says from when to when, if the lease has lasted for so long. The clock is read before
+/// the time that is left.
+fn stay(remaining: impl Fn() -> Duration) -> Option<(u64, u64)> {
+    let since = now();
+    if remaining().is_zero() {
+        return None;
+    }
+    thread::sleep(HELD);
+    let until = now();
+    (!remaining().is_zero()).then_some((since, until))
+}
+
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
