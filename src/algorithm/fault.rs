@@ -129,7 +129,7 @@ pub enum Cause {
     System(i32),
     /// No answer in time. Never a "no": the command may still run later.
     TimedOut,
-    /// TLS with a `rediss://` node failed, for another reason than its certificate.
+    /// TLS failed, for another reason than the certificate, or the URL does not ask for it where it must.
     Tls(TlsError),
     /// The node has reached its limit of clients.
     TooManyClients,

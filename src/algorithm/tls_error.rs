@@ -37,6 +37,8 @@ pub enum TlsError {
     Incompatible,
     /// What the node has sent is not what TLS prescribes.
     Misbehaved,
+    /// The node speaks TLS, and its URL does not begin with `rediss://`.
+    Required,
 }
 
 impl CertificateError {
@@ -51,7 +53,7 @@ impl TlsError {
     pub(super) fn is_permanent(self) -> bool {
         match self {
             TlsError::Alert(number) => alert(number).is_some_and(|(_, is_permanent)| is_permanent),
-            TlsError::ClientCertificateRequired | TlsError::Incompatible => true,
+            TlsError::ClientCertificateRequired | TlsError::Incompatible | TlsError::Required => true,
             TlsError::Misbehaved => false,
         }
     }
@@ -99,6 +101,7 @@ impl fmt::Display for TlsError {
             TlsError::ClientCertificateRequired => f.write_str("the server requires a client certificate"),
             TlsError::Incompatible => f.write_str("no version or cipher in common with the server"),
             TlsError::Misbehaved => f.write_str("the server violates the protocol"),
+            TlsError::Required => f.write_str("the port speaks TLS only, and the URL does not say rediss://"),
         }
     }
 }
@@ -122,6 +125,7 @@ mod tests {
             (TlsError::ClientCertificateRequired, true),
             (TlsError::Incompatible, true),
             (TlsError::Misbehaved, false),
+            (TlsError::Required, true),
         ] {
             assert_eq!(error.is_permanent(), is_permanent, "{error}");
         }

@@ -82,6 +82,7 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         tls(TlsError::Alert(40), "Check the server's `tls-protocols`, `tls-ciphers` and `tls-ciphersuites`"),
         tls(TlsError::Alert(20), "Look the number up in RFC 8446, section 6, and check the server's log"),
         tls(TlsError::Incompatible, "Allow TLS 1.2 or 1.3 on the server, and a certificate of RSA, ECDSA or Ed25519"),
+        tls(TlsError::Required, "Write `rediss://` in the URL, or name a port without TLS"),
         tls(TlsError::Misbehaved, "Check which program answers there, and devices on the way to it"),
         (auth(Detail::PasswordMissing), "Put the password into the URL: `redis://:password@host`"),
         (auth(Detail::PasswordWrong), "Correct user and password in the URL"),

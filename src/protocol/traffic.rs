@@ -89,6 +89,11 @@ impl Traffic {
         self.asked_at.push_back(asked_at);
     }
 
+    /// The bytes that were received and have not been parsed yet.
+    pub fn input(&self) -> &[u8] {
+        &self.incoming.bytes[self.incoming.start..self.incoming.end]
+    }
+
     /// The next reply and its length, if all of it is there. It stays until it is [`taken`](Traffic::taken).
     ///
     /// # Errors

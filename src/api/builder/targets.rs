@@ -85,7 +85,7 @@ impl NodeTarget {
         let is_hopeless = |silent: Duration| {
             phase = Phase::Handshake;
             if matches!(probe, Probe::NotBegun) && silent >= timeout / PROBE_PART {
-                probe = another().map_or(Probe::Ended, Probe::Connecting);
+                probe = Probe::by_ping(another());
             }
             probe.advance()
         };

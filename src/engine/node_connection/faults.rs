@@ -3,7 +3,9 @@
 use super::NodeConnection;
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
+use crate::algorithm::tls_error::TlsError;
 use crate::protocol::session::HandshakeState;
 
 impl NodeConnection {
@@ -47,6 +49,10 @@ impl NodeConnection {
     /// The fault to keep: silence or an end in the handshake does not hide that what answered before was no Redis
     /// server, or none that TLS is possible with.
     pub(in crate::engine) fn most_specific(&self, fault: Fault) -> Fault {
+        let may_be_tls = matches!(fault.cause, Cause::Closed | Cause::Protocol(ProtocolError::UnknownType));
+        if fault.phase == Phase::Handshake && may_be_tls && self.speaks_tls() {
+            return Fault::new(Phase::Handshake, Cause::Tls(TlsError::Required));
+        }
         let is_vague = fault.phase == Phase::Handshake && matches!(fault.cause, Cause::Closed | Cause::TimedOut);
         let known = self.health.fault();
         let is_telling =

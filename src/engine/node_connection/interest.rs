@@ -3,7 +3,6 @@
 
 use super::NodeConnection;
 use super::probe::{self, Probe};
-use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::time::Timestamp;
 use crate::engine::socket_state::SocketState;
 use crate::os::resolve;
@@ -51,30 +50,11 @@ impl NodeConnection {
             (SocketState::Connecting(_), _) => self.race.due(now),
             (SocketState::Open(transport), probe) if transport.awaits_first_byte() => match probe {
                 Probe::NotBegun => self.probe_at(),
-                Probe::Connecting(_) | Probe::Asked(_) => now.after(probe::LOOK),
-                Probe::Ended => Timestamp::NEVER,
+                Probe::Connecting(..) | Probe::Asked(..) => now.after(probe::LOOK),
+                Probe::Ended | Probe::SpeaksTls => Timestamp::NEVER,
             },
             _ => Timestamp::NEVER,
         }
-    }
-
-    /// Asks a server that is silent in the handshake of TLS whether it speaks TLS.
-    ///
-    /// # Errors
-    /// It does not.
-    pub(super) fn probe(&mut self, now: Timestamp) -> Result<(), Fault> {
-        let SocketState::Open(transport) = &self.socket else { return Ok(()) };
-        if !transport.awaits_first_byte() {
-            return Ok(());
-        }
-        if matches!(self.probe, Probe::NotBegun) && now >= self.probe_at() {
-            self.probe = self.connect_beside().and_then(Result::ok).map_or(Probe::Ended, Probe::Connecting);
-        }
-        if self.probe.advance() { Err(Fault::new(self.phase(), Cause::NotTls)) } else { Ok(()) }
-    }
-
-    fn probe_at(&self) -> Timestamp {
-        self.session.traffic.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
     }
 
     /// How connections to the node are protected.

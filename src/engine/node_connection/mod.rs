@@ -20,6 +20,7 @@ mod faults;
 mod interest;
 mod pending;
 pub(crate) mod probe;
+mod probing;
 mod race;
 
 use super::socket_state::SocketState;
@@ -268,7 +269,6 @@ impl NodeConnection {
         self.opened_at = now;
         self.checked_at = now;
         self.pending.reconnected();
-        self.probe = Probe::default();
         match self.endpoint.address().clone() {
             Address::Unix(path) => {
                 let attempt = self.race.begin_with(Stream::connect_unix(&path));
@@ -402,6 +402,7 @@ impl NodeConnection {
         debug_assert_eq!(self.session.traffic.backlog(), 0);
         let worked = self.is_open() && self.session.standing() == HandshakeState::Accepted;
         let is_closed = fault.cause == Cause::Closed;
+        let probe = self.probe_after(fault);
         if let (Some(stream), false) = (self.socket.stream(), is_closed) {
             stream.reset_on_close();
         }
@@ -414,7 +415,7 @@ impl NodeConnection {
             self.race.forget();
         }
         self.race.stop();
-        (self.socket, self.probe) = (SocketState::Closed, Probe::default());
+        (self.socket, self.probe) = (SocketState::Closed, probe);
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected

@@ -1,10 +1,18 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::certificates::{Authority, Particulars};
+use crate::clients::SOON;
+use crate::support::fake::{Act, Fake};
+use crate::support::process::eventually;
+use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::{Cause, CertificateError, Error, ErrorKind, Phase, Redlock, Tls, TlsError};
-use std::time::Duration;
+use std::io::Read;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -63,6 +71,61 @@ fn a_server_without_tls_is_said_to_have_none() {
     let node = EmbeddedNode::start().unwrap();
     let url = format!("rediss://{}", node.address());
     assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
+}
+
+/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, and known to
+/// attempts behind the first.
+#[test]
+fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
+    let authority = Authority::new();
+    let server = authority.issue("node", Particulars::default()).server("node");
+    let proxy = Proxy::before(server.port());
+    let redlock = Redlock::builder().node(proxy.url()).node_timeout(SECOND).build().unwrap();
+    let mutex = redlock.mutex("a");
+    let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
+    assert_eq!(cause(), Cause::Closed);
+    assert!(eventually(SOON, || cause() == Cause::Tls(TlsError::Required)));
+    let (connections, begun) = (proxy.connections(), Instant::now());
+    while begun.elapsed() < SECOND {
+        assert_eq!(cause(), Cause::Tls(TlsError::Required));
+    }
+    // Ten by the back-off at most, the one that asks, and some before the answer was there.
+    assert!(connections <= 8 && proxy.connections() <= connections + 8, "{connections} {}", proxy.connections());
+    let error = mutex.lock().unwrap_err();
+    assert!(error.is_permanent() && error.to_string().contains("the URL does not say rediss://"), "{error}");
+}
+
+/// A server that answers with an alert says it at once.
+#[test]
+fn an_alert_says_that_the_port_speaks_tls() {
+    let fake = Fake::on_command(|_| vec![Act::Say(vec![21, 3, 3, 0, 2, 2, 10]), Act::Close]);
+    let redlock = Redlock::builder().node(fake.url()).node_timeout(SECOND).build().unwrap();
+    let error = redlock.mutex("a").try_lock().unwrap_err();
+    assert_eq!(error.causes()[0].cause(), Cause::Tls(TlsError::Required), "{error}");
+}
+
+/// What closes each connection and is no TLS keeps its cause, and is asked once.
+#[test]
+fn a_server_that_closes_each_connection_is_not_said_to_have_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let firsts = Arc::<Mutex<Vec<u8>>>::default();
+    let seen = Arc::clone(&firsts);
+    thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        for mut client in listener.incoming().map_while(Result::ok) {
+            if let Ok(1..) = client.read(&mut bytes) {
+                seen.lock().unwrap().push(bytes[0]);
+            }
+        }
+    });
+    let redlock = Redlock::builder().node(url).node_timeout(SECOND).build().unwrap();
+    for _ in 0..5 {
+        assert_eq!(redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(), Cause::Closed);
+        thread::sleep(SECOND / 10);
+    }
+    let firsts = firsts.lock().unwrap();
+    assert!(firsts.iter().filter(|&&first| first == 22).count() == 1 && firsts.len() > 3, "{firsts:?}");
 }
 
 /// It is only asked whether it speaks TLS, and its first connection is used when it goes on.
