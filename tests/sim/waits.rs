@@ -12,8 +12,9 @@ const LONGEST_DELAY: u64 = 253 * MILLISECOND;
 const LONGEST_SLEEP: u64 = 10_100 * MILLISECOND;
 /// The longest that a waiter gives each of those that have waited for longer, twice over.
 const TURN: u64 = 6 * MILLISECOND;
-/// How often a call asks at most: at first, in each second, and for each time that the lock changes hands.
-const FIRST_ATTEMPTS: u64 = 48;
+/// How often a call asks at most: at first, in each second, and for each time that the lock changes hands. Delays that
+/// are drawn between the shortest one and three times the last one may stay short for a long time.
+const FIRST_ATTEMPTS: u64 = 96;
 const ATTEMPTS_PER_SECOND: u64 = 24;
 const ATTEMPTS_PER_CHANGE: u64 = 4;
 /// How many attempts more a stranger provokes at most, until it is distrusted: by as many announcements as it takes,
