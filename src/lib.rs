@@ -56,9 +56,8 @@
 //!   would lose data, do not rely on a lease, this or another: let the resource itself refuse late writes, by the
 //!   number that a [`fenced`](Mutex::fenced) lock gives. A lock alone saves work, not data.
 //! * Order among programs. Threads that share a client queue in the order of their calls. Programs that wait for a lock
-//!   are [notified](Builder::release_notifications) of its release and take turns as a rule; nothing enforces it.
-//!
-//! Not in this version: fair locks.
+//!   are [notified](Builder::release_notifications) of its release and take turns as a rule. Only a
+//!   [`fair`](Mutex::fair) lock enforces it.
 //!
 //! # After a fork
 //!

@@ -26,12 +26,18 @@ pub(crate) enum Means {
     WakeUps,
     Delay,
     Bare,
+    Fair,
     Poll,
 }
 
 impl Means {
-    const ALL: [(&'static str, Means); 4] =
-        [("wake-ups", Means::WakeUps), ("delay", Means::Delay), ("bare", Means::Bare), ("poll", Means::Poll)];
+    const ALL: [(&'static str, Means); 5] = [
+        ("wake-ups", Means::WakeUps),
+        ("delay", Means::Delay),
+        ("bare", Means::Bare),
+        ("fair", Means::Fair),
+        ("poll", Means::Poll),
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         Means::ALL.iter().find(|(_, means)| *means == self).map_or("", |(name, _)| name)
@@ -78,7 +84,7 @@ pub(crate) fn run(order: &[&str]) {
             }
         }
         means => {
-            let mut competitor = Competitor::new(&addresses, means == Means::WakeUps);
+            let mut competitor = Competitor::new(&addresses, means);
             let start = wait_for_start();
             if *kind == "rounds" {
                 for round in 0..length {
@@ -107,18 +113,19 @@ struct Competitor {
 }
 
 impl Competitor {
-    fn new(addresses: &[SocketAddr], release_notifications: bool) -> Competitor {
+    fn new(addresses: &[SocketAddr], means: Means) -> Competitor {
         let attempts = Arc::new(Attempts::default());
         let client = Redlock::builder()
             .nodes(addresses.iter().map(|address| format!("redis://{address}")))
             .node_timeout(Duration::from_secs(1))
-            .release_notifications(release_notifications)
+            .release_notifications(means != Means::Delay)
             .observer(Arc::clone(&attempts))
             .build()
             .expect("a client");
         // The connections are made before the measurement begins.
         drop(client.mutex(format!("contention/warm-up/{}", std::process::id())).lock());
-        Competitor { mutex: library::mutex(&client, RESOURCE), attempts }
+        let mutex = library::mutex(&client, RESOURCE);
+        Competitor { mutex: if means == Means::Fair { mutex.fair() } else { mutex }, attempts }
     }
 
     fn turn(&mut self, wanted: u64, held: Duration) -> Option<[u64; 4]> {

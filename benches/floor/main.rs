@@ -31,6 +31,7 @@ mod cost;
 mod distant;
 mod dropped;
 mod durable;
+mod fair;
 mod fenced;
 mod floor;
 mod handoff;
@@ -67,7 +68,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -77,6 +78,7 @@ const SECTIONS: [Section; 13] = [
     ("contention", contention::measure),
     ("cost", cost::measure),
     ("scaling", scaling::measure),
+    ("fair", fair::measure),
     ("fenced", fenced::measure),
     ("reentry", reentry::measure),
     ("rivals", rivals::measure),

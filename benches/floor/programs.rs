@@ -145,7 +145,11 @@ pub(crate) fn run(servers: &Servers, addresses: &[SocketAddr], workload: Workloa
         let mut line = String::new();
         output.read_line(&mut line).expect("a line once it is ready");
     }
-    let before = servers.commands().1;
+    let commands = || match workload.means {
+        Means::Fair => servers.commands_of_fair_locks(),
+        _ => servers.commands().1,
+    };
+    let before = commands();
     let start = now() + HEAD_START.as_nanos() as u64;
     for child in &mut children {
         writeln!(child.stdin.as_mut().expect("its input"), "{start}").expect("a competitor that reads");
@@ -163,7 +167,7 @@ pub(crate) fn run(servers: &Servers, addresses: &[SocketAddr], workload: Workloa
         child.wait().expect("its end");
     }
     outcome.turns.sort_by_key(|turn| turn.had);
-    outcome.commands = servers.commands().1 - before;
+    outcome.commands = commands() - before;
     let end = outcome.turns.last().map_or(start, |turn| turn.released);
     outcome.seconds = end.saturating_sub(start) as f64 / 1e9;
     outcome

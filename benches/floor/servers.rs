@@ -76,6 +76,11 @@ impl Servers {
         (run, sent)
     }
 
+    /// How many commands the clients of fair locks have sent so far: the rest is what scripts run.
+    pub(crate) fn commands_of_fair_locks(&self) -> f64 {
+        ["eval", "evalsha", "subscribe", "unsubscribe"].map(|command| self.calls(command)).iter().sum()
+    }
+
     /// How often the servers have run this command so far.
     pub(crate) fn calls(&self, command: &str) -> f64 {
         let mut all = 0.0;

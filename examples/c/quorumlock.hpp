@@ -159,6 +159,7 @@ public:
     quorumlock_severity severity() const noexcept { return quorumlock_event_severity(event_); }
     std::uint32_t attempts() const noexcept { return quorumlock_event_attempts(event_); }
     std::uint32_t round_trips() const noexcept { return quorumlock_event_round_trips(event_); }
+    std::uint32_t position() const noexcept { return quorumlock_event_position(event_); }
     std::size_t granted() const noexcept { return quorumlock_event_granted(event_); }
     std::size_t refused() const noexcept { return quorumlock_event_refused(event_); }
     milliseconds ttl() const noexcept { return milliseconds(quorumlock_event_ttl_ms(event_)); }
@@ -278,6 +279,7 @@ public:
     {
         return set(quorumlock_config_set_fence_retention_ms, detail::count(time));
     }
+    config &place_lease(milliseconds time) { return set(quorumlock_config_set_place_lease_ms, detail::count(time)); }
     config &spin(microseconds time) { return set(quorumlock_config_set_spin_us, detail::count(time)); }
     config &tls_roots_pem(std::string_view pem)
     {
@@ -617,6 +619,7 @@ public:
     std::string name() const { return text(quorumlock_mutex_name(handle_.get())); }
     mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
     mutex &at_least(milliseconds time) { return set(quorumlock_mutex_set_at_least_ms, detail::count(time)); }
+    mutex &fair(bool enabled = true) { return set(quorumlock_mutex_set_fair, static_cast<int>(enabled)); }
     mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
 
     // An owner may take the lock again that it holds: the calling thread, or the one that is given.

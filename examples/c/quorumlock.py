@@ -103,6 +103,7 @@ _FUNCTIONS = {
     "quorumlock_config_set_restart_policy": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_release_notifications": (c_int, _HANDLE, c_int),
     "quorumlock_config_set_fence_retention_ms": (c_int, _HANDLE, c_uint64),
+    "quorumlock_config_set_place_lease_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_spin_us": (c_int, _HANDLE, c_uint64),
     "quorumlock_config_set_tls_roots_pem": (c_int, _HANDLE, c_char_p, c_size_t),
     "quorumlock_config_set_tls_roots_file": (c_int, _HANDLE, c_char_p, c_size_t),
@@ -131,6 +132,7 @@ _FUNCTIONS = {
     "quorumlock_mutex_set_watchdog_max_extensions": (c_int, _HANDLE, c_uint32),
     "quorumlock_mutex_set_watchdog_max_duration_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
+    "quorumlock_mutex_set_fair": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_reentrant": (c_int, _HANDLE, _HANDLE),
     "quorumlock_owner_new": (_HANDLE,),
     "quorumlock_owner_free": (None, _HANDLE),
@@ -205,6 +207,7 @@ _FUNCTIONS = {
     "quorumlock_event_severity": (c_int, _HANDLE),
     "quorumlock_event_attempts": (c_uint32, _HANDLE),
     "quorumlock_event_round_trips": (c_uint32, _HANDLE),
+    "quorumlock_event_position": (c_uint32, _HANDLE),
     "quorumlock_event_granted": (c_size_t, _HANDLE),
     "quorumlock_event_refused": (c_size_t, _HANDLE),
     "quorumlock_event_ttl_ms": (c_uint64, _HANDLE),
@@ -408,6 +411,7 @@ class Event:
         self.severity = _c.quorumlock_event_severity(event)
         self.attempts = _c.quorumlock_event_attempts(event)
         self.round_trips = _c.quorumlock_event_round_trips(event)
+        self.position = _c.quorumlock_event_position(event)
         self.granted = _c.quorumlock_event_granted(event)
         self.refused = _c.quorumlock_event_refused(event)
         self.ttl = _c.quorumlock_event_ttl_ms(event) / 1000
@@ -509,6 +513,7 @@ class Client(_Handle):
         restart_policy=None,
         release_notifications=None,
         fence_retention=None,
+        place_lease=None,
         spin=None,
         tls_roots_pem=None,
         tls_roots_file=None,
@@ -554,6 +559,8 @@ class Client(_Handle):
                 _check(_c.quorumlock_config_set_release_notifications(config, release_notifications))
             if fence_retention is not None:
                 _check(_c.quorumlock_config_set_fence_retention_ms(config, _millis(fence_retention)))
+            if place_lease is not None:
+                _check(_c.quorumlock_config_set_place_lease_ms(config, _millis(place_lease)))
             if spin is not None:
                 _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
             if tls_roots_pem is not None:
@@ -652,6 +659,7 @@ class Mutex(_Handle):
         ttl=None,
         at_least=None,
         fenced=False,
+        fair=False,
         reentrant=False,
         watchdog=False,
         watchdog_period=None,
@@ -674,6 +682,8 @@ class Mutex(_Handle):
             _check(_c.quorumlock_mutex_set_at_least_ms(made, _millis(at_least)))
         if fenced:
             _check(_c.quorumlock_mutex_set_fenced(made, 1))
+        if fair:
+            _check(_c.quorumlock_mutex_set_fair(made, 1))
         if reentrant:
             owner = reentrant._handle if isinstance(reentrant, Owner) else None
             _check(_c.quorumlock_mutex_set_reentrant(made, owner))

@@ -14,6 +14,8 @@ pub enum Access {
 /// The kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
+    /// One that programs get in their order. So many bytes of its key are the prefix of all keys.
+    Fair(u32),
     /// One that gives numbers: its fence, or while that is not known yet, the floor.
     Fenced(FencingToken),
     /// One that is alone in its key, and has nothing besides its token.

@@ -138,6 +138,7 @@ pub mod lease;
 pub mod lock_kind;
 pub mod node;
 pub mod pending_release;
+pub mod place;
 pub mod protocol_error;
 pub mod quarantine;
 pub mod renewal;

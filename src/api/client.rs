@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     /// That of a lock that names none.
     pub(crate) ttl: Duration,
     pub(crate) label: HolderLabel,
+    /// How long a place in the queue of a fair lock counts.
+    pub(crate) place_lease: Duration,
 }
 
 impl Client {

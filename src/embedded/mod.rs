@@ -38,6 +38,7 @@ mod fencing;
 mod info;
 mod keyspace;
 mod pubsub;
+mod queueing;
 mod range;
 mod read_write;
 mod reply;

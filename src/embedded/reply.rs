@@ -21,11 +21,17 @@ pub(super) const READ_ONLY: &str = "READONLY You can't write against a read only
 /// The error for options that make no sense.
 pub(super) const SYNTAX: &str = "ERR syntax error";
 /// What a script returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ScriptValue {
     /// As a bulk string.
     Fence(u64),
     Integer(i64),
+    /// The place of a fair lock was left, and this call is the next, if the lock is free: a hint is for it.
+    Left(Option<Vec<u8>>),
+    /// As a bulk string.
+    Queued(String),
+    /// A fair lock was released, and this call is the first.
+    Released(Option<Vec<u8>>),
     /// As an integer, and no hint is published.
     Unpublished(i64),
 }

@@ -8,6 +8,7 @@ use super::expire;
 use super::failure::ScriptFailure;
 use super::fencing;
 use super::keyspace::{Keyspace, Millis};
+use super::queueing;
 use super::read_write;
 use super::reply::{NO_ARGUMENT, READ_ONLY, ScriptValue};
 use crate::protocol::script;
@@ -17,6 +18,7 @@ const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own s
 /// Which of the scripts were run here, and can be called by their hashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
+    fair: bool,
     fence: bool,
     read_write: bool,
     release: bool,
@@ -25,6 +27,7 @@ pub(super) struct Known {
 impl Known {
     /// The script of this text was run.
     pub(super) fn learn(&mut self, text: &[u8]) {
+        self.fair |= text == script::FAIR.as_bytes();
         self.fence |= text == script::FENCE.as_bytes();
         self.read_write |= text == script::READ_WRITE.as_bytes();
         self.release |= text == script::RELEASE.as_bytes();
@@ -35,6 +38,8 @@ impl Known {
         let is = |known: bool, sha1: &str| known && hash.eq_ignore_ascii_case(sha1.as_bytes());
         if is(self.release, script::RELEASE_SHA1) {
             Some(script::RELEASE.as_bytes())
+        } else if is(self.fair, script::FAIR_SHA1) {
+            Some(script::FAIR.as_bytes())
         } else if is(self.read_write, script::READ_WRITE_SHA1) {
             Some(script::READ_WRITE.as_bytes())
         } else {
@@ -47,6 +52,8 @@ impl Known {
 pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&'v [u8]]> {
     let rest = if text == script::RELEASE.as_bytes() {
         values.get(1..)
+    } else if text == script::FAIR.as_bytes() && values.first() != Some(&&b"take"[..]) {
+        values.get(2..)
     } else if text == script::FENCE.as_bytes() && values.first() == Some(&&b"release"[..]) {
         values.get(3..)
     } else if text == script::READ_WRITE.as_bytes() && values.first() == Some(&&b"release"[..]) {
@@ -74,6 +81,10 @@ pub(super) fn run(
     }
     if text == script::READ_WRITE.as_bytes() {
         return read_write::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
+    }
+    if text == script::FAIR.as_bytes() {
+        let [key, queue] = keys else { return Err(NO_ARGUMENT.into()) };
+        return queueing::run(database, (key, queue), values, condition, now);
     }
     let run = if text == script::EXTEND.as_bytes() {
         extend

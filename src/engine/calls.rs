@@ -20,6 +20,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
+use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
@@ -126,7 +127,7 @@ impl Engine {
     pub(crate) fn acquire(
         &self,
         key: &LockKey,
-        (token, ttl_millis, kind): (OwnerToken, u64, LockKind),
+        (token, ttl_millis, kind, place): (OwnerToken, u64, LockKind, Option<PlaceRequest>),
         listener: Option<&Listener<'_>>,
         mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {
@@ -135,7 +136,7 @@ impl Engine {
         let result = match listener {
             None => {
                 let key = key.clone();
-                let submission = Submission::Acquire { key, token, ttl_millis, kind };
+                let submission = Submission::Acquire { key, token, ttl_millis, kind, place };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
             Some(listener) => {
@@ -143,8 +144,9 @@ impl Engine {
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
                     nodes.wait_registry().look_into(&listener.key);
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
-                    let asks_for_holder = listener.asks_for_holder.then_some(&*listener.key);
-                    let attempt = Attempt { asks_for_holder, leaves_mark: true };
+                    // A node that grants no fair lock says in any case for how long it is held.
+                    let asks_for_holder = (listener.asks_for_holder && place.is_none()).then_some(&*listener.key);
+                    let attempt = Attempt { asks_for_holder, leaves_mark: true, place };
                     let ticket = nodes.acquire(&request, attempt, now, notify);
                     until = deadline(nodes.has_to_connect(now));
                     (ticket, until)
@@ -164,6 +166,11 @@ impl Engine {
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
         let kind = result.agreement.as_ref().map_or(kind, |agreement| LockKind::Fenced(agreement.fence()));
         (AttemptRecord { token, t0, reached, origin, has_waited, kind, stands_for: None }, result)
+    }
+
+    /// Deletes the place of a call in the queue of a fair lock on these nodes, and does not wait for that.
+    pub(crate) fn leave(&self, key: &LockKey, place: (PlaceId, u32), nodes: NodeSet) {
+        self.driver.enter(|all, now, _| all.leave(key.as_bytes(), place, nodes, now));
     }
 
     /// Registers a waiter for releases of a lock. `subscribes`: it waits for long enough to be notified of them.

@@ -4,6 +4,7 @@ use super::driver::Driver;
 use super::interrupt::Interrupt;
 use super::nodes::Nodes;
 use super::wait_registry::WakeReason;
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::protocol::subscription::Key;
 use std::sync::Arc;
@@ -64,6 +65,12 @@ impl Listener<'_> {
     /// The lock has changed hands, and no release was announced.
     pub(crate) fn missed_release(&self) {
         self.driver.enter(|nodes, now, _| nodes.wait_registry().note_missed(&self.key, now));
+    }
+
+    /// The place of the call for a fair lock, and whether it is the first: from now on the waiter is woken when it is
+    /// its turn.
+    pub(crate) fn note_place(&self, id: PlaceId, is_first: bool) {
+        self.driver.enter(|nodes, _, _| nodes.wait_registry().set_place(&self.key, (id, is_first)));
     }
 
     /// The waiter has acquired the lock.

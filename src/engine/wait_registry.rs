@@ -10,6 +10,7 @@
 
 use super::interrupt::Interrupt;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::turns::{AnnouncedReleases, Contention, WakeOrder};
 use crate::protocol::publish::Hint;
@@ -68,6 +69,8 @@ pub(crate) struct KeyWaiters {
     /// The nodes that were lost since, and whose announcements may have been missed.
     missed: NodeSet,
     releases: AnnouncedReleases,
+    /// Of a fair lock: the place of the call that waits, and whether it was the first when it last asked.
+    place: Option<(PlaceId, bool)>,
     /// A reason to wake that no waiter has taken.
     reason: Option<WakeReason>,
 }
@@ -173,8 +176,35 @@ impl WaitRegistry {
         let quorum = self.quorum();
         self.contention.note_release(key);
         let waiters = self.waiters_by_key.get_mut(key)?;
-        let order = waiters.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?;
+        let order = match waiters.place {
+            None => waiters.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?,
+            // It does not say whose turn it is: a plain client has released the lock, or the queue is lost there.
+            Some((_, true)) => waiters.releases.due(node, quorum, now)?,
+            Some((_, false)) => return None,
+        };
         Some(waiters.note(WakeReason::Released(order)))
+    }
+
+    /// A node has announced a release of a fair lock, and which call is the first there. Gives the waiters to wake, if
+    /// any.
+    pub(crate) fn passed(
+        &mut self,
+        key: &Key,
+        node: NodeId,
+        (hint, first): (Hint, PlaceId),
+        now: Timestamp,
+    ) -> Option<&KeyWaiters> {
+        match self.waiters_by_key.get_mut(key)?.place.as_mut() {
+            Some((own, is_first)) if *own == first => *is_first = true,
+            Some(_) => return None,
+            None => {}
+        }
+        self.announced(key, node, hint, now)
+    }
+
+    /// Notes the place of a call that waits for a fair lock, and whether it is the first.
+    pub(crate) fn set_place(&mut self, key: &Key, place: (PlaceId, bool)) {
+        self.waiters_by_key.get_mut(key).into_iter().for_each(|waiters| waiters.place = Some(place));
     }
 
     /// A node has passed on how many wait for the key.
@@ -304,6 +334,28 @@ mod tests {
         let mut registry = of(5);
         let reasons = [3, 1, 0, 2].map(|node| reason(&mut registry, &[node]));
         assert_eq!(reasons, [RELEASED, None, RELEASED, None]);
+    }
+
+    #[test]
+    fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
+        let [own, other] = [1, 2].map(PlaceId::new);
+        let mut registry = of(3);
+        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+        let mut passed = |is_first, node, first: Option<PlaceId>, millis| {
+            registry.set_place(&key(), (own, is_first));
+            let node = NodeId::new(node);
+            match first {
+                Some(first) => _ = registry.passed(&key(), node, (HINT, first), at(millis)),
+                None => _ = registry.announced(&key(), node, HINT, at(millis)),
+            }
+            registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
+        };
+        let early = Some(WakeReason::Released(WakeOrder::Early));
+        assert_eq!(passed(true, 0, Some(other), 1), None, "it is the turn of another one, whatever was known");
+        assert_eq!(passed(false, 0, Some(own), 100), early);
+        assert_eq!(passed(false, 1, Some(own), 101), RELEASED, "a quorum has announced it");
+        assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
+        assert_eq!(passed(true, 0, None, 300), early);
     }
 
     #[test]

@@ -152,18 +152,19 @@ impl Reporter {
         self.report_alone(|to| to.call(&Event::Waiting(Waiting { resource: to.resource(key) })));
     }
 
-    /// After this many attempts, the last of which took this many round trips.
+    /// After this many attempts, the last of which took this many round trips, and from this position in the queue of a
+    /// fair lock.
     pub(crate) fn acquired(
         &self,
         key: &Arc<str>,
         waited: Duration,
-        (attempts, round_trips): (u32, u32),
+        ((attempts, round_trips), position): ((u32, u32), Option<u32>),
         has_waited: bool,
     ) {
         self.count(key, |counters, class| counters.acquired(class, waited, has_waited));
         self.report(|to| {
             let resource = to.resource(key);
-            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited }));
+            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position }));
         });
     }
 

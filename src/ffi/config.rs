@@ -219,6 +219,11 @@ extern "C" fn quorumlock_config_set_fence_retention_ms(config: Borrowed<ConfigHa
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn quorumlock_config_set_place_lease_ms(config: Borrowed<ConfigHandle>, time_ms: u64) -> Code {
+    change(&config, |builder| builder.place_lease(Duration::from_millis(time_ms)))
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn quorumlock_config_set_spin_us(config: Borrowed<ConfigHandle>, time_us: u64) -> Code {
     change(&config, |builder| builder.spin(Duration::from_micros(time_us)))
 }

@@ -93,6 +93,7 @@ struct Parts<'e> {
     remaining: Duration,
     attempts: u32,
     round_trips: u32,
+    position: u32,
     granted: usize,
     refused: usize,
     dropped: u64,
@@ -131,6 +132,7 @@ impl<'e> Parts<'e> {
                 attempts: event.attempts(),
                 has_waited: event.has_waited(),
                 round_trips: event.round_trips(),
+                position: event.position().unwrap_or(0),
                 ..Parts::default()
             },
             Event::AttemptLost(event) => Parts {
@@ -328,6 +330,11 @@ extern "C" fn quorumlock_event_attempts(event: View<EventObject<'_>>) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_event_round_trips(event: View<EventObject<'_>>) -> u32 {
     call_or(0, || Some(event.get()?.parts.round_trips))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_event_position(event: View<EventObject<'_>>) -> u32 {
+    call_or(0, || Some(event.get()?.parts.position))
 }
 
 #[unsafe(no_mangle)]

@@ -31,6 +31,7 @@ struct Settings {
     /// Without the others, so that they can be taken away.
     plain: crate::Mutex,
     is_fenced: bool,
+    is_fair: bool,
     watchdog: Option<Watchdog>,
     /// Of a reentrant mutex.
     owner: Option<LockOwner>,
@@ -38,16 +39,17 @@ struct Settings {
 
 impl MutexHandle {
     pub(super) fn new(name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
-        let settings = Settings { plain, is_fenced: false, watchdog: None, owner: None };
+        let settings = Settings { plain, is_fenced: false, is_fair: false, watchdog: None, owner: None };
         Ok(MutexHandle { name: name.into(), settings: ForkSafeMutex::new(settings)? })
     }
 
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
-        let Settings { plain, is_fenced, watchdog, owner } = self.settings.lock()?.clone();
+        let Settings { plain, is_fenced, is_fair, watchdog, owner } = self.settings.lock()?.clone();
         if plain.is_set() && owner.is_some() {
             return Err(Failure::new(Code::Config, "a set of resources cannot be reentrant"));
         }
+        let plain = if is_fair { plain.fair() } else { plain };
         let mutex = if is_fenced { plain.fenced().into() } else { plain };
         Ok(match watchdog {
             Some(watchdog) => (mutex.watchdog(watchdog), owner),
@@ -146,6 +148,11 @@ extern "C" fn quorumlock_mutex_set_at_least_ms(mutex: Borrowed<MutexHandle>, tim
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     change(&mutex, |settings| Settings { is_fenced: enabled != 0, ..settings })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_mutex_set_fair(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
+    change(&mutex, |settings| Settings { is_fair: enabled != 0, ..settings })
 }
 
 #[unsafe(no_mangle)]

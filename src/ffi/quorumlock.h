@@ -403,6 +403,11 @@ quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config 
  * never less than the longest time to live and two minutes more. Must be the same in all clients. */
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
+/* How long a place in the queue of a fair lock counts, unless it is renewed, which a program that waits does within a
+ * third of it: what a program costs that has ended while it was the next. Default: 1000, and never less than four times
+ * the longest retry delay. At most 3600000. */
+quorumlock_result quorumlock_config_set_place_lease_ms(quorumlock_config *config, uint64_t time_ms);
+
 /* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0
  * turns it off, which is right where all processors are busy. Default: 100. At most 10000. */
 quorumlock_result quorumlock_config_set_spin_us(quorumlock_config *config, uint64_t time_us);
@@ -546,6 +551,11 @@ quorumlock_result quorumlock_mutex_set_at_least_ms(quorumlock_mutex *mutex, uint
  * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs
  * must agree. Nodes need scripts for it. */
 quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
+
+/* Whether programs get the lock in the order in which they came to wait; not if `enabled` is 0. Default: 0. It excludes
+ * plain locks of the same name, which do not queue up. Nodes need scripts for it. A lock cannot be fenced and fair. See
+ * quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
+quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
 
 /* Lets an owner take the lock again that it holds: an owner that is given, or the calling thread if `owner` is NULL.
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
@@ -875,7 +885,8 @@ uint64_t quorumlock_nodes_fault_count(const quorumlock_nodes *nodes, size_t inde
  * message; functions that belong to other kinds give 0 or an empty text. */
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
-    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips, has_waited. */
+    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips, has_waited,
+     * position. */
     QUORUMLOCK_EVENT_ACQUIRED = 1,
     /* An attempt was lost, and undone: name, attempts (which it was), granted, refused, faults. */
     QUORUMLOCK_EVENT_ATTEMPT_LOST = 2,
@@ -995,6 +1006,10 @@ uint32_t quorumlock_event_attempts(const quorumlock_event *event);
 /* How many round trips the winning attempt took: 1, or 2 where the nodes of a fenced lock had to agree on one
  * number. */
 uint32_t quorumlock_event_round_trips(const quorumlock_event *event);
+
+/* The position among the programs that waited for a fair lock, when the call took its place: 1 was the next. 0 for a
+ * lock that is not fair, or that was free. */
+uint32_t quorumlock_event_position(const quorumlock_event *event);
 
 /* How many nodes granted the lock. */
 size_t quorumlock_event_granted(const quorumlock_event *event);

@@ -11,6 +11,7 @@
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fence::FencingToken;
+use crate::algorithm::place::QueueReply;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub enum Answer {
     Held(Duration),
     /// Of a set: other tokens hold these of its keys, a bit for each.
     RefusedFor(Vote, u64),
+    /// It is not granted, and the place in the queue of a fair lock is this.
+    Queued(QueueReply),
     /// Yes, no, or an error that another dialect would meet as well.
     Vote(Vote),
     /// The node does not know this dialect, or does not permit it to the user: worth another one.

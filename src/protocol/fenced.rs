@@ -62,8 +62,8 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
         Operation::Acquire { ttl_millis, .. } => send(b"acquire", &[resp::decimal(ttl_millis, &mut first), least]),
         Operation::Extend { ttl_millis, .. } => send(b"extend", &[resp::decimal(ttl_millis, &mut first)]),
         Operation::Raise(_) => send(b"raise", &[least]),
-        // It is written by `read_write`.
-        Operation::ReadWrite(_) => {}
+        // They are written by `fair` and `read_write`.
+        Operation::Fair(_) | Operation::ReadWrite(_) => {}
         Operation::Release { hint: None, .. } => send(b"release", &[]),
         Operation::Release { hint: Some(hint), .. } => send(b"release", &[CHANNEL, hint.text(&mut first)]),
     }

@@ -5,10 +5,10 @@
 //! # The path of one command
 //!
 //! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): acquire, extend, raise
-//!    or release, with a fence if the lock has one.
+//!    or release, with a fence if the lock has one; or as a [`FairOperation`](fair_operation::FairOperation).
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Dialect`](dialect::Dialect) that this server is asked
 //!    in. A script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`] or [`fenced`] writes the command at the end of the connection's
+//! 3. [`command`], [`extension`], [`fair`] or [`fenced`] writes the command at the end of the connection's
 //!    [`Traffic`](traffic::Traffic). In front of it goes the question whether the server is still a master, if the last
 //!    answer to that is old. Behind a release goes its hint ([`publish`]).
 //! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
@@ -49,6 +49,8 @@ pub mod dialect;
 pub mod endpoint;
 pub mod error_reply;
 pub mod extension;
+pub mod fair;
+pub mod fair_operation;
 pub mod fenced;
 pub mod handshake;
 pub mod holder;

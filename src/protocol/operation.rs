@@ -1,6 +1,7 @@
 //! The operations on the key of a lock, plain, fenced or read-write, which every node of a round is asked alike.
 
 use super::dialect::Dialect;
+use super::fair_operation::FairOperation;
 use super::publish::Hint;
 use super::script::Script;
 use crate::algorithm::fence::FencingToken;
@@ -23,6 +24,8 @@ pub enum Operation {
         /// Of a fenced lock.
         fence: Option<FenceRequest>,
     },
+    /// What is asked about a fair lock.
+    Fair(FairOperation),
     /// Raises the fencing token to `least`, if the key holds our token.
     Raise(FenceRequest),
     /// One on the key of a read-write lock.
@@ -79,18 +82,28 @@ impl Operation {
                 fence
             }
             Operation::Raise(fence) => Some(fence),
-            Operation::ReadWrite(_) => None,
+            Operation::Fair(_) | Operation::ReadWrite(_) => None,
         }
     }
 
     /// Whether it begins a lock.
     pub fn acquires(self) -> bool {
-        matches!(self, Operation::Acquire { .. } | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }))
+        matches!(
+            self,
+            Operation::Acquire { .. }
+                | Operation::Fair(FairOperation::Take { .. })
+                | Operation::ReadWrite(ReadWriteOperation::Acquire { .. })
+        )
     }
 
     /// Whether it ends a lock.
     pub fn is_release(self) -> bool {
-        matches!(self, Operation::Release { .. } | Operation::ReadWrite(ReadWriteOperation::Release { .. }))
+        matches!(
+            self,
+            Operation::Release { .. }
+                | Operation::Fair(FairOperation::Release { .. })
+                | Operation::ReadWrite(ReadWriteOperation::Release { .. })
+        )
     }
 
     /// Whether the node is to publish a hint.
@@ -98,6 +111,7 @@ impl Operation {
         matches!(
             self,
             Operation::Release { hint: Some(_), .. }
+                | Operation::Fair(FairOperation::Release { hint: Some(_), .. })
                 | Operation::ReadWrite(ReadWriteOperation::Release { hint: Some(_) })
         )
     }
@@ -107,6 +121,7 @@ impl Operation {
     pub(super) fn unpublished(self) -> Operation {
         match self {
             Operation::Release { fence, .. } => Operation::Release { hint: None, fence },
+            Operation::Fair(fair) => Operation::Fair(fair.unpublished()),
             Operation::ReadWrite(ReadWriteOperation::Release { .. }) => {
                 Operation::ReadWrite(ReadWriteOperation::Release { hint: None })
             }
@@ -130,6 +145,7 @@ impl Operation {
             Operation::Acquire { fence: None, .. } => "SET",
             Operation::Extend { fence: None, .. } => "EVAL with GET and PEXPIRE, or SET",
             Operation::Release { fence: None, .. } => "EVAL with GET and DEL, DELIFEQ or DELEX",
+            Operation::Fair(_) => "EVAL with GET, SET, DEL, PTTL and TIME",
             Operation::ReadWrite(_) => "EVAL with GET, SET, DEL, PEXPIRE and TIME",
             _ => "EVAL with GET, SET and TIME",
         }
@@ -139,6 +155,7 @@ impl Operation {
     pub(super) fn cached_script(self) -> Option<Script> {
         match self {
             Operation::Release { fence: None, .. } => Some(Script::Release),
+            Operation::Fair(_) => Some(Script::Fair),
             Operation::ReadWrite(_) => Some(Script::ReadWrite),
             _ => self.fence().map(|_| Script::Fence),
         }

@@ -8,6 +8,7 @@ use super::error_reply;
 use super::resp::{self, Reply};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::protocol_error::ProtocolError;
 
 /// What the name of a key's channel begins with. The key is the rest.
@@ -48,6 +49,8 @@ impl Hint {
 pub enum Message {
     /// The lock was released, at one node at least.
     Released(Hint),
+    /// The same, of a fair lock: this call is the first.
+    Passed(Hint, PlaceId),
     /// So many wait: the release before this message has said much less.
     Waiting(u8),
 }
@@ -56,7 +59,15 @@ impl Message {
     /// Reads what was published. What other programs publish there counts as a hint.
     pub(super) fn parse(text: &[u8]) -> Message {
         let number = text.strip_prefix(b"=").and_then(|number| std::str::from_utf8(number).ok()?.parse().ok());
-        number.map_or_else(|| Message::Released(Hint::parse(text)), Message::Waiting)
+        if let Some(number) = number {
+            return Message::Waiting(number);
+        }
+        let place = text.len().checked_sub(PlaceId::LENGTH + 1).and_then(|at| Some((at, text.get(at..)?)));
+        let first = place.and_then(|(at, id)| Some((at, PlaceId::parse(id.strip_prefix(b"@")?)?)));
+        match first {
+            Some((at, first)) => Message::Passed(Hint::parse(&text[..at]), first),
+            None => Message::Released(Hint::parse(text)),
+        }
     }
 }
 

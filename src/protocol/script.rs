@@ -10,6 +10,8 @@ use super::dialect::Dialect;
 
 /// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
 pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
+/// All of a fair lock: `EVAL FAIR 2 key queue what …`, see [`fair`](super::fair).
+pub const FAIR: &str = body(include_str!("lua/fair.lua"));
 /// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
 pub const FENCE: &str = body(include_str!("lua/fence.lua"));
 /// All of a read-write lock: `EVAL READ_WRITE 1 key what token …`, see [`read_write`](super::read_write).
@@ -18,6 +20,8 @@ pub const READ_WRITE: &str = body(include_str!("lua/read_write.lua"));
 /// `:0`; `:2` when it was done and publishing is not permitted, `:2` and the number of subscribers otherwise.
 pub const RELEASE: &str = body(include_str!("lua/release.lua"));
 
+/// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
+pub const FAIR_SHA1: &str = "8fe2a835bb28fa86049f7cf1f24c5d17aa98267f";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "2f5082f530ce81fb3f705768e2c60813209e9194";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
@@ -33,6 +37,8 @@ const HASH_REFUSALS: u8 = 3;
 /// A script that is run often enough to go by its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
+    /// [`FAIR`].
+    Fair,
     /// [`FENCE`].
     Fence,
     /// [`READ_WRITE`].
@@ -45,6 +51,7 @@ impl Script {
     /// The command and the script in it: by the text, unless the dialect is [`Dialect::Evalsha`].
     pub(super) fn call(self, dialect: Dialect) -> [&'static [u8]; 2] {
         let (text, hash) = match self {
+            Script::Fair => (FAIR, FAIR_SHA1),
             Script::Fence => (FENCE, FENCE_SHA1),
             Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
             Script::Release => (RELEASE, RELEASE_SHA1),
@@ -56,7 +63,7 @@ impl Script {
 /// Which scripts a server knows by their hashes, on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptCache {
-    scripts: [CacheEntry; 3],
+    scripts: [CacheEntry; 4],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 //! whether votes count.
 
 use super::dialect::{Answer, Dialect, TriedDialects};
+use super::fair_operation::FairOperation;
 use super::operation::{Operation, ReadWriteOperation};
 use super::resp::Reply;
-use super::{command, extension, fenced, lock_key, read_write};
+use super::{command, extension, fair, fenced, lock_key, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::protocol_error::ProtocolError;
@@ -56,6 +57,7 @@ impl SentOperation {
             Operation::Acquire { ttl_millis, fence: None } => command::acquire(out, key, token, ttl_millis),
             Operation::Extend { ttl_millis, fence: None } => extension::extend(out, dialect, key, token, ttl_millis),
             Operation::Release { hint, fence: None } => command::release(out, dialect, key, token, hint),
+            Operation::Fair(operation) => fair::ask(out, dialect, key, token, operation),
             Operation::ReadWrite(operation) => read_write::ask(out, dialect, key, token, operation),
             fenced => fenced::ask(out, dialect, key, token, fenced),
         }
@@ -73,6 +75,7 @@ impl SentOperation {
             Operation::Acquire { fence: None, .. } => command::acquire_vote(reply).map(Answer::Vote),
             Operation::Extend { fence: None, .. } => extension::extend_reply(dialect, reply),
             Operation::Release { fence: None, .. } => command::release_reply(reply),
+            Operation::Fair(operation) => fair::reply(dialect, operation, reply),
             Operation::ReadWrite(operation) => read_write::reply(dialect, operation, reply),
             fenced => fenced::reply(dialect, fenced, reply),
         }
@@ -117,7 +120,7 @@ pub enum Abandoned {
     /// It was only a question.
     Check,
     /// It may make our key live longer or raise its fence, now or later. Nothing is owed: the release of the lock ends
-    /// it wherever it is.
+    /// it wherever it is. Or it may not have deleted a place in a queue, which ends by itself.
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
@@ -126,11 +129,16 @@ pub enum Abandoned {
 impl From<Operation> for Abandoned {
     fn from(operation: Operation) -> Abandoned {
         match operation {
-            Operation::Acquire { .. } | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }) => Abandoned::Acquire,
+            Operation::Acquire { .. }
+            | Operation::Fair(FairOperation::Take { .. })
+            | Operation::ReadWrite(ReadWriteOperation::Acquire { .. }) => Abandoned::Acquire,
             Operation::Extend { .. }
+            | Operation::Fair(FairOperation::Leave { .. })
             | Operation::Raise(_)
             | Operation::ReadWrite(ReadWriteOperation::Extend { .. }) => Abandoned::Extend,
-            Operation::Release { .. } | Operation::ReadWrite(ReadWriteOperation::Release { .. }) => Abandoned::Release,
+            Operation::Release { .. }
+            | Operation::Fair(FairOperation::Release { .. })
+            | Operation::ReadWrite(ReadWriteOperation::Release { .. }) => Abandoned::Release,
         }
     }
 }

@@ -5,9 +5,12 @@
 use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
+use quorumlock::algorithm::place::{PlaceId, PlaceRequest};
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::dialect::{Answer, Dialect};
+use quorumlock::protocol::fair;
+use quorumlock::protocol::fair_operation::FairOperation;
 use quorumlock::protocol::operation::{FenceRequest, Operation};
 use quorumlock::protocol::publish::{self, Hint};
 use quorumlock::protocol::resp::{self, Decoder};
@@ -70,6 +73,61 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
     } else {
         text.into_owned()
     }
+}
+
+/// What is random in a test, and the same each time.
+struct Choice(u64);
+
+impl Choice {
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        choices[(self.0 >> 33) as usize % choices.len()]
+    }
+}
+
+/// The embedded node has the rules of a queue written out in Rust: so this compares the script with them, too.
+#[test]
+fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
+    let (server, node) = (Server::start().unwrap(), EmbeddedNode::start().unwrap());
+    let mut both = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
+    let queue = String::from_utf8(fair::queue_key(b"locks/k", 6)).unwrap();
+    let mut choice = Choice(7);
+    let (mut granted, mut queued, mut most) = (0, 0, 0);
+    for step in 0..4000 {
+        let id = PlaceId::new(choice.of(&[1, 2, 3, 4, 5, 6]));
+        let owner = OwnerToken::from_entropy([choice.of(&[1, 2, 3]); OwnerToken::ENTROPY]);
+        let hint = choice.of(&[None, Some(HINT)]);
+        let ticket = choice.of(&[None, None, Some(3), Some(9), Some(step / 20)]).filter(|ticket| *ticket > 0);
+        let lasts_millis = choice.of(&[None, Some(1), Some(600_000), Some(600_000), Some(600_000)]);
+        let place = PlaceRequest { id, ticket, lasts_millis };
+        let operation = match choice.of(&[0, 0, 0, 0, 1, 2]) {
+            0 => FairOperation::Take { ttl_millis: TTL, place, prefix: 6 },
+            1 => FairOperation::Leave { id, hint, prefix: 6 },
+            _ => FairOperation::Release { hint, prefix: 6 },
+        };
+        let [real, ours] = both.each_mut().map(|raw| {
+            let mut request = Vec::new();
+            fair::ask(&mut request, Dialect::Eval, b"locks/k", &owner, operation);
+            let reply = String::from_utf8(raw.ask(&request)).unwrap();
+            let (held, rest) = reply.split_once(' ').unwrap_or((&reply, ""));
+            let is_held = held.lines().last() != Some("0");
+            let answer = match rest.split(' ').collect::<Vec<_>>()[..] {
+                [ticket, position, lasts, first] => format!("{is_held} {ticket} {position} {} {first}", lasts != "0"),
+                _ => reply.clone(),
+            };
+            let places = raw.say(&[b"GET", queue.as_bytes()]);
+            let fields = places.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
+            (answer, fields.map(str::to_owned).collect::<Vec<_>>())
+        });
+        assert_eq!(real, ours, "step {step}: {operation:?}");
+        granted += u32::from(matches!(operation, FairOperation::Take { .. }) && real.0 == ":1\r\n");
+        queued += u32::from(real.0.contains(' '));
+        most = most.max(real.1.len() / 2);
+        if matches!(operation, FairOperation::Take { .. }) && lasts_millis == Some(1) {
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+    assert!(granted > 100 && queued > 1000 && most >= 5, "{granted} {queued} {most}");
 }
 
 /// What the library asks in the life of a key, and around it.

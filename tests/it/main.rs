@@ -20,6 +20,7 @@ mod dialects;
 mod embedded_vs_real;
 mod export;
 mod extension;
+mod fair;
 mod faults;
 mod fenced_guard;
 mod fences_ahead;

@@ -68,6 +68,7 @@ pub(crate) fn open_client(client: usize) -> Client {
         max_ttl,
         ttl: max_ttl,
         label: crate::algorithm::label::HolderLabel::NONE,
+        place_lease: Duration::from_secs(1),
     };
     Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }

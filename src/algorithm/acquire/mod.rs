@@ -32,6 +32,7 @@
 //!    may also be called at any other time but during an attempt.
 //! 6. [`Output::Done`]: stop. A token belongs to one attempt; the winning one is the last that was drawn.
 
+mod access;
 mod config;
 mod listening;
 mod place;
@@ -110,6 +111,8 @@ pub struct Acquire {
     available_at: Timestamp,
     /// What may end the wait before its time.
     early_end: EarlyEnd,
+    /// Of a fair lock: the place in the queue.
+    keeper: Option<super::place::PlaceKeeper>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +149,7 @@ impl Acquire {
             place: None,
             available_at: now,
             early_end: EarlyEnd::default(),
+            keeper: None,
         }
     }
 
@@ -312,34 +316,9 @@ impl Acquire {
         };
     }
 
-    /// Whether the last attempt that had its full time found the lock held.
-    pub fn is_held(&self) -> bool {
-        self.held
-    }
-
-    /// Whether the attempt just counted was lost.
-    pub fn is_lost(&self) -> bool {
-        matches!(self.state, AcquireState::Lost { .. })
-    }
-
-    /// Whether the lock just counted as lost has changed hands, and no release was announced.
-    pub fn has_missed_release(&self) -> bool {
-        self.listening.has_missed()
-    }
-
     /// The wait goes on for another key of a set, and nothing is known of its holder.
     pub fn waits_for_another_key(&mut self) {
         self.listening = Listening::default();
-    }
-
-    /// What may end the wait before its time.
-    pub fn early_end(&mut self) -> &mut EarlyEnd {
-        &mut self.early_end
-    }
-
-    /// How many attempts were made.
-    pub fn attempts(&self) -> u32 {
-        self.attempts
     }
 
     /// Ends an attempt with this outcome. `is_split`: several attempts may share the nodes. A lost attempt is undone on
@@ -404,7 +383,7 @@ impl Acquire {
             WaitLimit::WhileAvailable(_) => Duration::MAX,
             limit => limit.longest_sleep(now),
         };
-        let mut delay = self.listening.delay(&mut self.config.backoff, longest, random);
+        let mut delay = self.delay(longest, now, random);
         if self.splits > 0 {
             // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
             delay = delay.min(short_delay(random) * self.splits.min(4));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// Longest that any setting may be: so long that it means "for ever", and still far from any overflow.
 const LONGEST_SETTING: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const LONGEST_PLACE: Duration = Duration::from_secs(60 * 60);
 const LONGEST_SPIN: Duration = Duration::from_millis(10);
 
 impl Builder {
@@ -47,6 +48,9 @@ impl Builder {
         }
         if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));
+        }
+        if self.place_lease > LONGEST_PLACE {
+            return Err(config("place_lease must be at most 1 h"));
         }
         if self.spin > LONGEST_SPIN {
             return Err(config("spin must be at most 10 ms"));

@@ -1,6 +1,7 @@
 //! The settings of a client, checked when it is built.
 
 mod checks;
+mod kept;
 mod label;
 #[cfg(feature = "cli")]
 pub(crate) mod targets;
@@ -43,6 +44,10 @@ const FENCE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much longer it is kept than any lock lasts: a fence may be a minute ahead of a server's clock, and clocks
 /// disagree.
 const FENCE_MARGIN: Duration = Duration::from_secs(120);
+/// How long a place in the queue of a fair lock counts, by default and in multiples of the longest retry delay at
+/// least.
+const PLACE_LEASE: Duration = Duration::from_secs(1);
+const PLACE_RETRIES: u32 = 4;
 const UNAVAILABLE_AFTER: Duration = Duration::from_secs(3);
 
 /// The settings of a [`Redlock`], with a default for everything but the nodes. Made by [`Redlock::builder`].
@@ -93,6 +98,7 @@ pub struct Builder {
     restart_policy: RestartPolicy,
     durable: bool,
     fence_retention: Duration,
+    place_lease: Duration,
     spin: Duration,
     release_notifications: bool,
     observers: Vec<Arc<dyn Observer>>,
@@ -124,6 +130,7 @@ impl Builder {
             restart_policy: RestartPolicy::default(),
             durable: false,
             fence_retention: FENCE_RETENTION,
+            place_lease: PLACE_LEASE,
             spin: SPIN,
             release_notifications: true,
             observers: Vec::new(),
@@ -272,20 +279,6 @@ impl Builder {
         self
     }
 
-    /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or
-    /// released. Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At
-    /// most 366 days. Give all clients the same: the last one that uses a key says how long it stays.
-    ///
-    /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
-    /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
-    /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
-    /// clients among themselves.
-    #[must_use]
-    pub fn fence_retention(mut self, time: Duration) -> Builder {
-        self.fence_retention = time;
-        self
-    }
-
     /// For how long a thread that is alone with its client polls for its answers without sleeping, before it sleeps.
     /// Zero is not at all, and 10 ms the most. Default: 100 µs.
     ///
@@ -420,6 +413,7 @@ impl Builder {
                 max_ttl: self.max_ttl,
                 ttl: self.ttl,
                 label,
+                place_lease: self.place_lease.max(self.retry_max.saturating_mul(PLACE_RETRIES)),
             },
             report,
             created_in,

@@ -31,6 +31,7 @@ fn unusable_settings_are_refused_by_name() {
         (one().label("two words"), "label must be"),
         (one().label("l".repeat(65)), "label must be"),
         (one().fence_retention(Duration::MAX), "fence_retention"),
+        (one().place_lease(Duration::MAX), "place_lease"),
     ];
     for (builder, words) in table {
         let message = refusal(builder);

@@ -35,6 +35,7 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
     }),
     ("MAX_TTL", DURATION, |builder, value| Some(builder.max_ttl(duration(value)?))),
     ("NODE_TIMEOUT", DURATION, |builder, value| Some(builder.node_timeout(duration(value)?))),
+    ("PLACE_LEASE", DURATION, |builder, value| Some(builder.place_lease(duration(value)?))),
     ("PREFIX", "", |builder, value| Some(builder.prefix(value))),
     ("RELEASE_NOTIFICATIONS", TRUTH, |builder, value| Some(builder.release_notifications(truth(value)?))),
     ("RESTART_POLICY", "must be observed, strict or off", |builder, value| {
@@ -67,6 +68,7 @@ impl Builder {
     /// | `LABEL` | `billing@host7/4711` | [`label`](Builder::label) |
     /// | `MAX_TTL` | `60s` | [`max_ttl`](Builder::max_ttl) |
     /// | `NODE_TIMEOUT` | `100ms` | [`node_timeout`](Builder::node_timeout) |
+    /// | `PLACE_LEASE` | `1s` | [`place_lease`](Builder::place_lease) |
     /// | `PREFIX` | any text | [`prefix`](Builder::prefix) |
     /// | `RELEASE_NOTIFICATIONS` | `true` or `false` | [`release_notifications`](Builder::release_notifications) |
     /// | `RESTART_POLICY` | `observed`, `strict` or `off` | [`restart_policy`](Builder::restart_policy) |
@@ -244,6 +246,7 @@ mod tests {
             ("Q_LABEL", "billing@host7"),
             ("Q_MAX_TTL", "2m"),
             ("Q_NODE_TIMEOUT", "30ms"),
+            ("Q_PLACE_LEASE", "2s"),
             ("Q_PREFIX", "jobs/"),
             ("Q_RELEASE_NOTIFICATIONS", "false"),
             ("Q_RESTART_POLICY", "strict"),

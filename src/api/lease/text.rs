@@ -84,12 +84,13 @@ impl LeaseContent {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
         let version = match (self.kind, is_set, label.is_some()) {
-            (LockKind::Plain, false, false) => PLAIN,
+            // Its key is that of a plain lock, and its holder has no place any more.
+            (LockKind::Plain | LockKind::Fair(_), false, false) => PLAIN,
             (LockKind::Fenced(_), _, false) => FENCED,
-            (LockKind::Plain, false, true) => PLAIN_LABELLED,
+            (LockKind::Plain | LockKind::Fair(_), false, true) => PLAIN_LABELLED,
             (LockKind::Fenced(_), _, true) => FENCED_LABELLED,
-            (LockKind::Plain, true, false) => SET,
-            (LockKind::Plain, true, true) => SET_LABELLED,
+            (LockKind::Plain | LockKind::Fair(_), true, false) => SET,
+            (LockKind::Plain | LockKind::Fair(_), true, true) => SET_LABELLED,
             (LockKind::ReadWrite(Access::Read), ..) => READ,
             (LockKind::ReadWrite(Access::Write), ..) => WRITE,
         };

@@ -4,6 +4,7 @@
 
 use super::account::CallAccount;
 use super::call::LockCall;
+use super::place::HeldPlace;
 use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use crate::algorithm::fence::Agreement;
@@ -46,6 +47,8 @@ pub(super) struct Attempts<'a, 'm> {
     is_loss_unreported: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
     waiter: Option<ReleaseWaiter<'a>>,
+    /// Of a fair lock.
+    held_place: Option<HeldPlace<'a>>,
     ticket: Option<QueueTicket<'a>>,
     /// Of a set: which of its keys the ticket and the waiter are for.
     place: usize,
@@ -82,12 +85,20 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
-            let others = if machine.may_defer(started) { client.engine().defers_to(key, call.is_handed_on) } else { 0 };
+            let others = match machine.may_defer(started) && !call.is_fair {
+                true => client.engine().defers_to(key, call.is_handed_on),
+                false => 0,
+            };
             if others > 0 {
                 machine.defer_first_attempt(others, started, random());
                 // Nor do the threads behind take the nodes for unavailable meanwhile.
                 ticket.note_answered(started);
             }
+        }
+        let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
+        let held_place = call.is_fair.then(|| HeldPlace::new(call, random()));
+        if let Some(place) = &held_place {
+            machine.keep_place(place.keeper(waits));
         }
         Attempts {
             call,
@@ -99,6 +110,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             now: called_at,
             is_loss_unreported: false,
             waiter: None,
+            held_place,
             ticket,
             place: place.unwrap_or_default(),
         }
@@ -133,9 +145,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn attempt(&mut self) -> Result<()> {
         let engine = self.call.client.engine();
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
+        let place = self.machine.keeper().map(|keeper| keeper.request());
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = draw()?.labelled(self.call.label());
-        let lease = (token, self.call.ttl.millis(), self.call.kind());
+        let lease = (token, self.call.ttl.millis(), self.call.kind(), place);
         let (record, result) = engine.acquire(self.call.key, lease, listener, deadline);
         let random = random_unless_won(&result);
         self.now = engine.readings();
@@ -143,6 +156,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
             self.machine.set_wait_bounds(waiter.bounds(&result, is_for_this_key));
         }
+        self.count_place(&record, &result);
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
         match result.agreement {
             Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
@@ -153,6 +167,23 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         self.counted(record, result, 1);
         Ok(())
+    }
+
+    /// Notes what an attempt for a fair lock has found out about the place, and where it may have left it.
+    fn count_place(&mut self, record: &AttemptRecord, result: &RoundResult) {
+        let (Some(place), attempts) = (&mut self.held_place, self.machine.attempts()) else { return };
+        let Some(keeper) = self.machine.keeper() else { return };
+        let (tally, is_stored) = (&result.tally, keeper.request().lasts_millis.is_some());
+        // Of a first attempt that has won, a node that has not answered yet may have it: that is rare, and it lapses.
+        let may_have = if result.is_won() && attempts == 0 { tally.refused() } else { record.reached };
+        if is_stored {
+            place.note_stored(may_have);
+        }
+        let has_quorum = tally.granted().len() + tally.refused().len() >= tally.quorum();
+        keeper.answered(has_quorum, result.place, result.free_at);
+        if let (Some(waiter), Some(answer)) = (&self.waiter, result.place) {
+            waiter.listener().note_place(place.id(), answer.position <= 1);
+        }
     }
 
     /// Raises the fence on the nodes that are behind, and counts their answers.
@@ -214,7 +245,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
         let subscribes = machine.has_time_to_listen(self.now.steady);
         let key = &self.call.key.each()[self.place];
-        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (key, subscribes));
+        let place = self.held_place.as_ref().map(HeldPlace::id);
+        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (key, subscribes, place));
         let waiter = self.waiter.get_or_insert_with(begin);
         let mut end = waiter.wait(until);
         // A set that was refused for another key than before has joined the end of that one's queue.
@@ -232,6 +264,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             WaitEnd::Woken(WakeReason::Released(order)) => machine.released(order, now, random()),
             // Before the first attempt there was no release to miss.
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) if machine.attempts() == 0 => {}
+            WaitEnd::Woken(WakeReason::Subscribed) if machine.keeper().is_some_and(|keeper| keeper.is_behind()) => {}
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) | WaitEnd::TimedOut => machine.woken(now),
             WaitEnd::Woken(WakeReason::Interrupted) => machine.retry_now(now),
         }
@@ -274,7 +307,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         });
         let waited = self.now.steady.since(called_at.steady);
         let tries = (self.machine.attempts(), self.round_trips);
-        client.report().acquired(key.title(), waited, tries, self.account.has_waited());
+        let position = self.machine.keeper().and_then(|keeper| keeper.position());
+        client.report().acquired(key.title(), waited, (tries, position), self.account.has_waited());
         guard.map(|guard| Won { guard, ticket })
     }
 

@@ -21,6 +21,7 @@ pub(super) struct LockCall<'m> {
     pub(super) ttl: Ttl,
     pub(super) watchdog: Option<&'m Watchdog>,
     pub(super) is_fenced: bool,
+    pub(super) is_fair: bool,
     /// What is asked for of a read-write lock, if it is one.
     pub(super) access: Option<Access>,
     pub(super) at_least: Duration,
@@ -42,6 +43,7 @@ impl LockCall<'_> {
     pub(super) fn kind(&self) -> LockKind {
         match self.access {
             Some(access) => LockKind::ReadWrite(access),
+            None if self.is_fair => LockKind::Fair(self.client.settings().prefix.len() as u32),
             None if self.is_fenced => LockKind::Fenced(wall_clock()),
             None => LockKind::Plain,
         }

@@ -7,7 +7,7 @@ use super::Mutex;
 use super::fenced_mutex::FencedMutex;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::protocol::lock_key::LockKey;
-use crate::protocol::{fenced, read_write};
+use crate::protocol::{fair, fenced, read_write};
 
 impl Mutex {
     /// Gives every acquisition a number, greater than that of every acquisition before it:
@@ -74,7 +74,11 @@ impl Mutex {
             return Err(Error::new(ErrorKind::Config, "a set of resources cannot be fenced"));
         }
         let prefix = self.client.settings().prefix.len();
+        if self.is_fair {
+            self.check_fairness()?;
+        }
         let others = [
+            (fair::QUEUE_KEY_PREFIX, "queues of fair", false),
             (fenced::FENCED_KEY_PREFIX, "fenced", self.is_fenced),
             (read_write::READ_WRITE_KEY_PREFIX, "read-write", self.access.is_some()),
         ];

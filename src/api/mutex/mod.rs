@@ -5,9 +5,11 @@ mod attach;
 mod attempts;
 mod call;
 mod cancellable;
+mod fair;
 mod fenced;
 pub(crate) mod fenced_mutex;
 pub(crate) mod holder;
+mod place;
 mod queueing;
 pub(crate) mod read_write;
 mod waiter;
@@ -50,6 +52,7 @@ pub struct Mutex {
     ttl: Duration,
     watchdog: Option<Watchdog>,
     is_fenced: bool,
+    is_fair: bool,
     /// What it locks of a read-write lock, if it is one.
     access: Option<Access>,
     at_least: Duration,
@@ -63,7 +66,16 @@ impl Mutex {
 
     pub(crate) fn of_key(client: Client, key: LockKey) -> Mutex {
         let ttl = client.settings().ttl;
-        Mutex { client, key, ttl, watchdog: None, is_fenced: false, access: None, at_least: Duration::ZERO }
+        Mutex {
+            client,
+            key,
+            ttl,
+            watchdog: None,
+            is_fenced: false,
+            is_fair: false,
+            access: None,
+            at_least: Duration::ZERO,
+        }
     }
 
     /// Sets how long the lock lasts unless it is released or extended: the servers free it then, also when its holder
@@ -321,7 +333,7 @@ impl Mutex {
 
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
-        let &Mutex { ref client, ref key, ref watchdog, is_fenced, access, at_least, .. } = self;
+        let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, at_least, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
         let is_handed_on = false;
         Ok(LockCall {
@@ -330,6 +342,7 @@ impl Mutex {
             ttl,
             watchdog,
             is_fenced,
+            is_fair,
             access,
             at_least,
             limit,

@@ -5,6 +5,7 @@
 //! release is missed between a lost attempt and the sleep.
 
 use crate::algorithm::acquire::WaitBounds;
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Outcome;
 use crate::api::wait::{InterruptRegistration, Wait};
@@ -35,9 +36,12 @@ impl<'w> ReleaseWaiter<'w> {
         engine: &'w Engine,
         ticket: &QueueTicket<'_>,
         wait: &'w Wait,
-        (key, subscribes): (&str, bool),
+        (key, subscribes, place): (&str, bool, Option<PlaceId>),
     ) -> ReleaseWaiter<'w> {
         let listener = engine.listen(key, subscribes);
+        if let Some(place) = place {
+            listener.note_place(place, true);
+        }
         ticket.notify_by_interrupt(listener.interrupt());
         ReleaseWaiter { engine, wait, _registration: wait.register(listener.interrupt()), listener }
     }

@@ -267,18 +267,27 @@ impl Store {
             return reply::error(out, "ERR Number of keys can't be greater than number of args");
         };
         let condition = self.condition;
+        let publish = |first: Option<Vec<u8>>, exchange: &mut Exchange| {
+            let (Some([channel, message @ ..]), [key, ..]) = (scripts::hint(text, values), keys) else { return 1 };
+            let first = first.map_or_else(Vec::new, |first| [b"@".as_slice(), &first].concat());
+            let message = [message.first().copied().unwrap_or_default(), &first].concat();
+            match exchange.publish([*channel, *key].concat(), &message) {
+                0 => 1,
+                heard => 2 + heard,
+            }
+        };
         match scripts::run(text, self.database(session), keys, values, condition, now) {
             Ok(ScriptValue::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
-            Ok(ScriptValue::Integer(mut number)) => {
-                if let (Some([channel, message @ ..]), 1, [key, ..]) = (scripts::hint(text, values), number, keys) {
-                    let message = message.first().copied().unwrap_or_default();
-                    match self.exchange.publish([*channel, *key].concat(), message) {
-                        0 => {}
-                        heard => number = 2 + heard,
-                    }
+            Ok(ScriptValue::Queued(place)) => reply::bulk(out, place.as_bytes()),
+            Ok(ScriptValue::Released(first)) => reply::integer(out, publish(first, &mut self.exchange)),
+            Ok(ScriptValue::Left(next)) => {
+                if next.is_some() {
+                    publish(next, &mut self.exchange);
                 }
-                reply::integer(out, number);
+                reply::integer(out, 1);
             }
+            Ok(ScriptValue::Integer(1)) if !keys.is_empty() => reply::integer(out, publish(None, &mut self.exchange)),
+            Ok(ScriptValue::Integer(number)) => reply::integer(out, number),
             Ok(ScriptValue::Unpublished(number)) => reply::integer(out, number),
             Err(failure) => reply::error(out, &failure.text(self.kind)),
         }

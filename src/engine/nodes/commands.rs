@@ -4,10 +4,12 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
+use crate::algorithm::place::PlaceRequest;
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::nodes::submission::LeaseRequest;
 use crate::engine::rounds::Round;
+use crate::protocol::fair_operation::FairOperation;
 use crate::protocol::operation::{FenceRequest, Operation, ReadWriteOperation};
 use crate::protocol::publish::Hint;
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
@@ -24,11 +26,14 @@ pub(in crate::engine) struct Attempt<'a> {
     pub(in crate::engine) asks_for_holder: Option<&'a [u8]>,
     /// Whether a writer keeps new readers out until its next attempt: one that waits does.
     pub(in crate::engine) leaves_mark: bool,
+    /// Of a fair lock: the place that it takes.
+    pub(in crate::engine) place: Option<PlaceRequest>,
 }
 
 impl Attempt<'_> {
     /// One that does nothing.
-    pub(in crate::engine) const FIRST: Attempt<'static> = Attempt { asks_for_holder: None, leaves_mark: false };
+    pub(in crate::engine) const FIRST: Attempt<'static> =
+        Attempt { asks_for_holder: None, leaves_mark: false, place: None };
 }
 
 /// An operation on one key, or on those of a set, for one round.
@@ -111,6 +116,9 @@ impl Commands {
     pub(super) fn acquire(&self, request: &LeaseRequest<'_>, attempt: Attempt<'_>) -> Operation {
         let &LeaseRequest { kind, ttl_millis, .. } = request;
         let mark_millis = if attempt.leaves_mark { self.mark_millis } else { 0 };
+        if let (LockKind::Fair(prefix), Some(place)) = (kind, attempt.place) {
+            return Operation::Fair(FairOperation::Take { ttl_millis, place, prefix });
+        }
         match kind {
             LockKind::ReadWrite(access) => {
                 Operation::ReadWrite(ReadWriteOperation::Acquire { access, ttl_millis, mark_millis })
@@ -130,6 +138,8 @@ impl Commands {
     /// The operation that ends a lock.
     pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>) -> Operation {
         match kind {
+            // Without a hint, the queue need not be looked at.
+            LockKind::Fair(prefix) if hint.is_some() => Operation::Fair(FairOperation::Release { hint, prefix }),
             LockKind::ReadWrite(_) => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
             _ => Operation::Release { hint, fence: self.fence(kind) },
         }

@@ -91,6 +91,15 @@ impl Nodes {
                 self.rounds.note_refused(*ticket, node, *keys);
                 return is_usable;
             }
+            SessionEvent::Queued(ticket, reply) => {
+                self.rounds.record_place(*ticket, node, reply.place);
+                let is_usable = self.count_vote((*ticket, node), (&mut Vote::Refused, None), now, notify);
+                match reply.held {
+                    Some(left) => self.rounds.note_end(*ticket, node, now.after(left.max(reply.first_lasts))),
+                    None => self.rounds.note_endless(*ticket, node),
+                }
+                return is_usable;
+            }
             SessionEvent::Fenced(ticket, fence) => {
                 return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
             }

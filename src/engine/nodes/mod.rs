@@ -11,6 +11,7 @@
 mod background;
 pub(super) mod commands;
 mod dispatch;
+mod fair;
 mod inspect;
 mod pending;
 mod poll_list;

@@ -30,9 +30,9 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         match submission {
-            Submission::Acquire { key, token, ttl_millis, kind } => {
+            Submission::Acquire { key, token, ttl_millis, kind, place } => {
                 let request = LeaseRequest { key: key.as_bytes(), token, ttl_millis: *ttl_millis, kind: *kind };
-                let ticket = self.acquire(&request, Attempt::FIRST, now, notify);
+                let ticket = self.acquire(&request, Attempt { place: *place, ..Attempt::FIRST }, now, notify);
                 (ticket, self.has_to_connect(now))
             }
             Submission::Release { key, attempt, key_lasts } => {
@@ -247,7 +247,7 @@ impl Nodes {
     }
 
     /// Queues a command for these nodes, and lets its round wait for their replies.
-    fn queue(&mut self, command: Command<'_>, nodes: NodeSet, now: Timestamp) {
+    pub(super) fn queue(&mut self, command: Command<'_>, nodes: NodeSet, now: Timestamp) {
         self.commands.queue(command, &mut self.connections, nodes, now);
         self.rounds.refer(command.ticket, nodes);
     }

@@ -5,6 +5,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
+use crate::algorithm::place::PlaceRequest;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::protocol::lock_key::LockKey;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
     /// An attempt of a call that has not waited.
-    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, kind: LockKind },
+    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, kind: LockKind, place: Option<PlaceRequest> },
     /// The release of a lock whose key lives for so long at most.
     Release { key: LockKey, attempt: AttemptRecord, key_lasts: Duration },
 }

@@ -211,6 +211,9 @@ impl Subscribers {
             SubscriptionEvent::Received(key, Message::Released(hint)) => {
                 end_waits(rounds, registry.announced(&key, node, hint, now), notify)
             }
+            SubscriptionEvent::Received(key, Message::Passed(hint, first)) => {
+                end_waits(rounds, registry.passed(&key, node, (hint, first), now), notify)
+            }
             SubscriptionEvent::Received(key, Message::Waiting(number)) => registry.counted(&key, number),
             SubscriptionEvent::Refused(fault) => refusal = Some(fault),
         });

@@ -5,6 +5,7 @@
 //! straggler's reply, however late, finds its own round and no other. A background release is a round without an owner.
 //! If its outcome is to be reported, the round refers to itself until it has a verdict.
 
+mod places;
 mod purpose;
 mod refusals;
 mod result;
@@ -19,6 +20,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::ReleaseConditions;
+use crate::algorithm::place::PlaceAnswer;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
@@ -56,6 +58,8 @@ pub(crate) struct Round {
     refusals: Vec<u64>,
     /// The nodes that refused for a key without expiry.
     endless: NodeSet,
+    /// Of an attempt for a fair lock: what the nodes have answered about the place.
+    place: Option<PlaceAnswer>,
     reached: NodeSet,
     decided: bool,
     /// Whether its owner's deadline leaves the nodes without a vote: the owner only checks something, or has its
@@ -106,7 +110,7 @@ impl Round {
         match self.purpose {
             // The owner has its verdict already, and waits for the other nodes.
             Purpose::Acquire if self.soft_deadline => self.tally.undecided().is_empty(),
-            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending,
+            Purpose::Acquire => self.tally.acquisition() != Outcome::Pending && !self.lacks_places(),
             Purpose::Extend(straggler) => match self.tally.extension() {
                 ExtensionVerdict::Pending => false,
                 ExtensionVerdict::Extended => straggler == Straggler::LeftBehind || self.tally.undecided().is_empty(),
@@ -152,6 +156,7 @@ impl Rounds {
                     holders: Vec::new(),
                     refusals: Vec::new(),
                     endless: NodeSet::EMPTY,
+                    place: None,
                     reached: NodeSet::EMPTY,
                     decided: false,
                     soft_deadline: false,
@@ -176,6 +181,7 @@ impl Rounds {
         round.holders.clear();
         round.refusals.clear();
         (round.reached, round.endless, round.resent) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
+        round.place = None;
         (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
         round.owner = Owner::Absent;
         round.inspection = (purpose == Purpose::Inspect).then(Box::default);
@@ -396,12 +402,12 @@ impl Rounds {
         let inspection = round.inspection.take();
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
         round.decided = true;
-        let Round { tally, reached, endless, .. } = *round;
+        let Round { tally, reached, endless, place, .. } = *round;
         let agreement = round.kind.is_fenced().then(|| round.fences.agreement()).flatten();
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
         let refused_key = round.refused_key();
         let result =
-            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, inspection };
+            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, place, inspection };
         self.unrefer(ticket);
         result
     }

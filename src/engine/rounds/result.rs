@@ -5,6 +5,7 @@ use crate::algorithm::fence::Agreement;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::inspection::Inspection;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::place::PlaceAnswer;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally};
 
@@ -28,6 +29,8 @@ pub(crate) struct RoundResult {
     pub(crate) endless: NodeSet,
     /// What the fences of a fenced attempt come to. None without a grant.
     pub(crate) agreement: Option<Agreement>,
+    /// What the nodes that did not grant a fair lock have answered about the place.
+    pub(crate) place: Option<PlaceAnswer>,
     /// What the nodes have under the key, if they were asked.
     pub(crate) inspection: Option<Box<Inspection>>,
 }

@@ -17,6 +17,7 @@ pub struct Acquired {
     pub(crate) attempts: u32,
     pub(crate) round_trips: u32,
     pub(crate) has_waited: bool,
+    pub(crate) position: Option<u32>,
 }
 
 impl Acquired {
@@ -38,6 +39,12 @@ impl Acquired {
     /// Whether the call waited, so that [`Waiting`](super::Waiting) was reported of it.
     pub fn has_waited(&self) -> bool {
         self.has_waited
+    }
+
+    /// The position of the call among the programs that waited for a [fair](crate::Mutex::fair) lock, when it took its
+    /// place: 1 was the next. None for a lock that is not fair, or that was free. Where nodes differ, the greatest.
+    pub fn position(&self) -> Option<u32> {
+        self.position
     }
 
     /// How many round trips the successful attempt took: 1, or 2 where the nodes had given a

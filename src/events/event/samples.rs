@@ -48,6 +48,7 @@ pub(crate) fn all() -> Vec<Event> {
             attempts: 3,
             round_trips: 1,
             has_waited: true,
+            position: None,
         }),
         Event::AttemptLost(AttemptLost { resource: resource(), attempt: 2, granted: 1, refused: 1, causes: causes() }),
         Event::EventsDropped(EventsDropped { count: 7 }),

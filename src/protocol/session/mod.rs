@@ -41,6 +41,7 @@ use crate::algorithm::fault::{Fault, Phase};
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::holder::HolderTag;
 use crate::algorithm::latency::Histogram;
+use crate::algorithm::place::QueueReply;
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::Vote;
@@ -69,6 +70,8 @@ pub enum SessionEvent {
     RefusedFor(Ticket, Vote, u64),
     /// Which keys of the set are there that an attempt was refused for, a bit for each.
     HeldKeys(Ticket, u64),
+    /// A node's vote in a round about a fair lock: it grants nothing now, and has noted the place.
+    Queued(Ticket, QueueReply),
     /// The hint of a round's release reached this many subscribers. Of a set: for this of its keys.
     Published(Ticket, u8, u8),
     /// A node's vote in a round: the key is ours, with this fence.

@@ -111,6 +111,7 @@ impl Session {
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
             (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
             (&Answer::Held(left), _) => SessionEvent::Held(ticket, left),
+            (&Answer::Queued(reply), _) => SessionEvent::Queued(ticket, reply),
             (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
             (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
             (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(sent),
@@ -125,7 +126,10 @@ impl Session {
             // An error does not say whether the script was run.
             (
                 Dialect::Eval,
-                Answer::Fence(_) | Answer::Held(_) | Answer::Vote(Vote::Granted | Vote::Refused | Vote::Absent),
+                Answer::Fence(_)
+                | Answer::Held(_)
+                | Answer::Queued(_)
+                | Answer::Vote(Vote::Granted | Vote::Refused | Vote::Absent),
             ) => {
                 self.scripts.note_run(script);
             }

@@ -60,7 +60,7 @@ fn weight(answer: &Answer) -> u8 {
     match answer {
         Answer::WrongDialect(_) => 5,
         Answer::Vote(Vote::Fault(fault)) => 3 + u8::from(fault.cause.is_not_run()),
-        Answer::Vote(Vote::Refused | Vote::Partial) | Answer::Held(_) | Answer::RefusedFor(..) => 2,
+        Answer::Vote(Vote::Refused | Vote::Partial) | Answer::Held(_) | Answer::Queued(_) | Answer::RefusedFor(..) => 2,
         Answer::Vote(Vote::Absent) => 1,
         Answer::Vote(Vote::Granted) | Answer::Fence(_) => 0,
     }

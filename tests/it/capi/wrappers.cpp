@@ -51,6 +51,7 @@ struct log {
         CHECK(event.kind() != QUORUMLOCK_EVENT_ACQUIRED || (event.attempts() >= 1 && event.round_trips() >= 1));
         CHECK(event.kind() != QUORUMLOCK_EVENT_ACQUIRED || event.waited() > 0us);
         CHECK(event.kind() != QUORUMLOCK_EVENT_ATTEMPT_LOST || event.granted() + event.refused() > 0);
+        CHECK(event.kind() == QUORUMLOCK_EVENT_ACQUIRED || event.position() == 0);
         CHECK(event.kind() != QUORUMLOCK_EVENT_EXTENDED || event.ttl() > 0ms);
         CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_UP || (event.addresses().size() == 1 && event.name().empty()));
         CHECK(event.kind() != QUORUMLOCK_EVENT_NODE_DOWN || event.faults().size() == 1);
@@ -217,7 +218,7 @@ static void holding(const quorumlock::client &client)
     std::this_thread::sleep_for(2500ms);
     watched.ensure(1ms);
     CHECK(watched.unlock());
-    mutex.watchdog(false).fenced(false);
+    mutex.watchdog(false).fenced(false).fair();
     CHECK(mutex.lock().fencing_token() == 0);
 }
 
@@ -254,7 +255,7 @@ int main(int count, char **arguments)
         }
         config.add_durable_node(arguments[count - 1]).prefix("w:").node_timeout(1s).drift_factor(0.02);
         config.label("wrappers@here");
-        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).ttl(10s).durable(false).release_notifications(true).fence_retention(25h).spin(0us);
+        config.retry_delay(1ms, 50ms).unavailable_after(2s).max_ttl(60s).ttl(10s).durable(false).release_notifications(true).fence_retention(25h).place_lease(2s).spin(0us);
         config.restart_policy(QUORUMLOCK_RESTART_POLICY_OBSERVED);
         quorumlock::counters counters('/');
         config.count(counters);

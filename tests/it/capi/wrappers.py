@@ -193,6 +193,7 @@ def main(path, *urls):
         restart_policy=RestartPolicy.OBSERVED,
         release_notifications=True,
         fence_retention=25 * 3600,
+        place_lease=2,
         spin=0,
         observers=[observe, seconds.append],
         counters=counters,
@@ -216,6 +217,7 @@ def main(path, *urls):
     for event in events:
         assert event.message and (event.kind != NODE_UP or len(event.addresses) == 1)
         assert event.kind != ACQUIRED or (event.attempts >= 1 and event.round_trips >= 1 and event.waited > 0)
+        assert not event.position or event.kind == ACQUIRED
         assert event.kind != ATTEMPT_LOST or event.granted + event.refused > 0
         assert event.kind != EXTENDED or event.ttl > 0
         assert not event.is_automatic or event.kind == EXTENDED

@@ -148,6 +148,7 @@ impl Scene {
             max_ttl: MAX_TTL,
             ttl: TTL,
             label: crate::algorithm::label::HolderLabel::NONE,
+            place_lease: TTL,
         };
         let client = Client::new(
             Engine::new(&network),

@@ -135,7 +135,7 @@ impl Engine {
     pub(crate) fn acquire(
         &self,
         _: &LockKey,
-        _: (OwnerToken, u64, LockKind),
+        _: (OwnerToken, u64, LockKind, Option<std::convert::Infallible>),
         _: Option<&()>,
         _: impl FnMut(Timestamp, bool) -> Timestamp,
     ) -> (AttemptRecord, RoundResult) {

@@ -1,0 +1,168 @@
+//! The queue of a fair lock as the script [`FAIR`](crate::protocol::script::FAIR) leaves it, written out in Rust.
+//!
+//! Step for step what the script does, in its order, so that the two can be read side by side.
+
+use super::config::Condition;
+use super::failure::ScriptFailure;
+use super::keyspace::{Keyspace, Millis};
+use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
+use crate::protocol::script::FAIR;
+
+/// Digits of the greatest ticket at the front of a queue.
+const HEAD: usize = 15;
+/// Bytes of a place, with the space before it.
+const LENGTH: usize = 47;
+/// So many newcomers later, places in the middle that have ended are taken out.
+const NEWCOMERS: usize = 32;
+
+/// A place.
+#[derive(Clone, PartialEq, Eq)]
+struct Place {
+    ticket: u64,
+    deadline: Millis,
+    id: Vec<u8>,
+}
+
+/// What stands under a queue's key.
+#[derive(Default)]
+struct Queue {
+    seen: u64,
+    places: Vec<Place>,
+}
+
+impl Queue {
+    fn read(text: &[u8]) -> Option<Queue> {
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.trim().parse().ok();
+        let (head, places) = text.split_at_checked(HEAD)?;
+        let place = |place: &[u8]| {
+            let (ticket, deadline) = (number(place.get(1..16)?)?, number(place.get(17..30)?)?);
+            Some(Place { ticket, deadline, id: place.get(31..LENGTH)?.to_vec() })
+        };
+        let places = places.chunks(LENGTH).map(place).collect::<Option<Vec<Place>>>()?;
+        Some(Queue { seen: number(head)?, places })
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let mut text = format!("{:015}", self.seen).into_bytes();
+        for place in &self.places {
+            text.extend_from_slice(format!(" {:015}:{:013}:", place.ticket, place.deadline).as_bytes());
+            text.extend_from_slice(&place.id);
+        }
+        text
+    }
+
+    /// The first place from this one on that counts.
+    fn next(&self, from: usize, now: Millis) -> usize {
+        let counts = |place: &&Place| place.deadline >= now;
+        from + self.places[from.min(self.places.len())..].iter().take_while(|place| !counts(place)).count()
+    }
+}
+
+/// Runs the script.
+///
+/// # Errors
+/// What keeps it from an answer.
+pub(super) fn run(
+    database: &mut Keyspace,
+    (key, queue_key): (&[u8], &[u8]),
+    values: &[&[u8]],
+    condition: Condition,
+    now: Millis,
+) -> Result<ScriptValue, ScriptFailure> {
+    let [what, argument, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
+    let written = |first: &str| match condition {
+        Condition::OutOfMemory if first.contains("SET") => Err(ScriptFailure::of_call(OUT_OF_MEMORY, FAIR, first)),
+        Condition::Replica => Err(ScriptFailure::of_call(READ_ONLY, FAIR, first)),
+        Condition::Loading | Condition::OutOfMemory | Condition::Serving => Ok(()),
+    };
+    let owner = database.value(key, now).map(<[u8]>::to_vec);
+    let is_ours = owner.as_deref() == Some(*argument);
+    match *what {
+        b"take" if is_ours => return Ok(ScriptValue::Integer(1)),
+        b"release" if !is_ours => return Ok(ScriptValue::Integer(0)),
+        b"release" => {
+            written("redis.pcall('DEL', KEYS[1]")?;
+            database.remove(key, now);
+        }
+        _ => {}
+    }
+    let read = database.value(queue_key, now).map_or_else(|| Some(Queue::default()), Queue::read);
+    let Some(mut queue) = read.or_else(|| (*what == b"release").then(Queue::default)) else {
+        return Ok(ScriptValue::Integer(-2));
+    };
+    let first = queue.next(0, now);
+    let id_at = |queue: &Queue, place: usize| queue.places.get(place).map(|place| place.id.clone());
+    if *what == b"release" {
+        return Ok(ScriptValue::Released(id_at(&queue, first)));
+    }
+    let is_of = |id: &[u8]| queue.places.iter().position(|place| place.id == id);
+    if *what == b"leave" {
+        let Some(own) = is_of(argument) else { return Ok(ScriptValue::Integer(0)) };
+        let next = id_at(&queue, queue.next(own + 1, now)).filter(|_| own == first && owner.is_none());
+        queue.places.remove(own);
+        let end = database.deadline(queue_key, now).flatten().filter(|_| !queue.places.is_empty());
+        match end {
+            None => {
+                written("redis.pcall('DEL', KEYS[2]")?;
+                database.remove(queue_key, now);
+            }
+            Some(end) => {
+                written("redis.pcall('SET', KEYS[2], rest")?;
+                database.set(queue_key, &queue.text(), Some(end), now);
+            }
+        }
+        return Ok(ScriptValue::Left(next));
+    }
+    let [ttl, id, sent, keeps] = rest else { return Err(NO_ARGUMENT.into()) };
+    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
+    let (sent, keeps) = (number(sent).ok_or(NO_ARGUMENT)?, number(keeps).ok_or(NO_ARGUMENT)?);
+    let own = is_of(id);
+    let counts = |place: &&Place| place.deadline >= now;
+    let stored = own.and_then(|own| queue.places.get(own)).filter(counts).map(|place| place.ticket);
+    let mine = if sent > 0 { sent } else { stored.unwrap_or(queue.seen + 1) };
+    let is_alone = |own: usize| queue.next(own + 1, now) >= queue.places.len();
+    let is_first =
+        first >= queue.places.len() || own.is_some_and(|own| own == first && (stored == Some(mine) || is_alone(own)));
+    if owner.is_none() && is_first {
+        let ttl = number(ttl).filter(|ttl| *ttl > 0).ok_or(NO_ARGUMENT)?;
+        written("redis.pcall('SET', KEYS[1]")?;
+        database.set(key, argument, Some(now + ttl), now);
+        return Ok(ScriptValue::Integer(1));
+    }
+    let held = match database.deadline(key, now) {
+        None => 0,
+        Some(None) => -1,
+        Some(Some(end)) => i64::try_from(end - now + 1).unwrap_or(i64::MAX),
+    };
+    let mut position = own.map_or(queue.places.len() + 1, |own| own + 1) as i64 - first as i64;
+    if keeps > 0 {
+        let place = Place { ticket: mine, deadline: now + keeps, id: id.to_vec() };
+        queue.seen = queue.seen.max(mine);
+        let is_last = queue.places.last().is_some_and(|last| last.ticket < mine);
+        match own {
+            Some(own) if stored == Some(mine) => {
+                queue.places[own] = place;
+                queue.places.drain(..first);
+            }
+            None if is_last && queue.places.len() % NEWCOMERS > 0 => {
+                queue.places.push(place);
+                queue.places.drain(..first);
+            }
+            _ => {
+                queue.places.retain(|other| other.id != place.id && other.deadline >= now);
+                let is_behind = |other: &Place| (other.ticket, &other.id) > (mine, &place.id);
+                let at = queue.places.iter().position(is_behind).unwrap_or(queue.places.len());
+                position = at as i64 + 1;
+                queue.places.insert(at, place);
+            }
+        }
+        written("redis.pcall('SET', KEYS[2], queue")?;
+        let end = database.deadline(queue_key, now).flatten().unwrap_or(0).max(now + keeps);
+        database.set(queue_key, &queue.text(), Some(end), now);
+    }
+    let first = queue.places.get(queue.next(0, now)).map_or((id.to_vec(), 0), |place| {
+        (place.id.clone(), if place.id == *id { 0 } else { place.deadline - now + 1 })
+    });
+    let (first, lasts) = (String::from_utf8_lossy(&first.0).into_owned(), first.1);
+    Ok(ScriptValue::Queued(format!("{held} {mine:015} {position} {lasts} {first}")))
+}

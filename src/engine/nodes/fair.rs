@@ -1,0 +1,34 @@
+//! Places in the queues of fair locks that are left.
+
+use super::Nodes;
+use super::commands::Command;
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::lock_kind::LockKind;
+use crate::algorithm::node::NodeSet;
+use crate::algorithm::place::PlaceId;
+use crate::algorithm::time::Timestamp;
+use crate::engine::rounds::Purpose;
+use crate::protocol::fair_operation::FairOperation;
+use crate::protocol::operation::Operation;
+use crate::protocol::publish::Hint;
+
+impl Nodes {
+    /// Queues a leave for the nodes that may have a place of a call, and are connected: a place elsewhere ends by
+    /// itself. No thread waits for it.
+    pub(in crate::engine) fn leave(
+        &mut self,
+        key: &[u8],
+        (id, prefix): (PlaceId, u32),
+        nodes: NodeSet,
+        now: Timestamp,
+    ) {
+        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let ticket = self.rounds.open_command(Purpose::Acquire, (key, &token), LockKind::Plain);
+        let hint = self.subscribers.is_on().then(Hint::default);
+        let operation = Operation::Fair(FairOperation::Leave { id, hint, prefix });
+        let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
+        self.queue(Command::new(ticket, key, &token, operation), ready, now);
+        self.rounds.mark_decided(ticket);
+        self.rounds.unrefer(ticket);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a node is asked about a fair lock, and what its reply means: [`place`](crate::algorithm::place) has the rules.
+//!
+//! ```text
+//!    the key is                take     its reply is                             release
+//!    free, the call is first   Granted  :1                                       Refused
+//!    ours                      Granted  :1                                       Granted, :1 or more
+//!    held, or others wait      Queued   held for, ticket, position, wait, first  Refused
+//!    beside what is no queue   UnexpectedValue  :-2                              as if no other one waited
+//! ```
+//!
+//! All is one script, [`FAIR`](super::script::FAIR). The lock's key is that of a plain lock, and the name of the
+//! queue's key is made of it.
+
+use super::command;
+use super::dialect::{Answer, Dialect};
+use super::fair_operation::FairOperation;
+use super::fenced;
+use super::publish::CHANNEL;
+use super::resp::{self, Reply};
+use super::script::Script;
+use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::lease::OwnerToken;
+use crate::algorithm::place::{PlaceAnswer, PlaceId, QueueReply};
+use crate::algorithm::protocol_error::ProtocolError;
+use crate::algorithm::vote::Vote;
+use std::time::Duration;
+
+/// What stands between the prefix and the name of the lock in the key of a queue. No name of a plain lock begins with
+/// it.
+pub const QUEUE_KEY_PREFIX: &str = "quorumlock-queue:";
+
+/// The key of the queue of the lock with this key.
+pub fn queue_key(key: &[u8], prefix: u32) -> Vec<u8> {
+    let (prefix, name) = key.split_at(key.len().min(prefix as usize));
+    [prefix, QUEUE_KEY_PREFIX.as_bytes(), name].concat()
+}
+
+/// Writes an operation: by the script's text, or by its hash in [`Dialect::Evalsha`].
+pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: FairOperation) {
+    let [command, script] = Script::Fair.call(dialect);
+    let (FairOperation::Take { prefix, .. }
+    | FairOperation::Leave { prefix, .. }
+    | FairOperation::Release { prefix, .. }) = operation;
+    let queue = queue_key(key, prefix);
+    let [mut first, mut second, mut third] = [[0; 20]; 3];
+    let mut send = |words: &[&[u8]]| {
+        let mut all: Vec<&[u8]> = vec![command, script, b"2", key, &queue];
+        all.extend_from_slice(words);
+        resp::encode(out, &all);
+    };
+    match operation {
+        FairOperation::Take { ttl_millis, place, .. } => {
+            let ttl = resp::decimal(ttl_millis, &mut first);
+            let ticket = resp::decimal(place.ticket.unwrap_or(0), &mut second);
+            let lasts = resp::decimal(place.lasts_millis.unwrap_or(0).into(), &mut third);
+            send(&[b"take", &token.value(), ttl, place.id.text(), ticket, lasts]);
+        }
+        FairOperation::Leave { id, hint: None, .. } => send(&[b"leave", id.text()]),
+        FairOperation::Leave { id, hint: Some(hint), .. } => {
+            send(&[b"leave", id.text(), CHANNEL, hint.text(&mut first)]);
+        }
+        FairOperation::Release { hint: None, .. } => send(&[b"release", &token.value()]),
+        FairOperation::Release { hint: Some(hint), .. } => {
+            send(&[b"release", &token.value(), CHANNEL, hint.text(&mut first)]);
+        }
+    }
+}
+
+/// The meaning of a reply to [`ask`] in this dialect.
+///
+/// # Errors
+/// A reply that the script never gives.
+pub fn reply(dialect: Dialect, operation: FairOperation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+    match (operation, reply) {
+        (FairOperation::Release { .. }, reply) => command::release_reply(reply),
+        (_, Reply::Error(text)) => Ok(fenced::refusal(dialect, text, "EVAL with GET, SET, DEL, PTTL and TIME")),
+        (FairOperation::Take { .. }, Reply::Bulk(Some(text))) => {
+            queued(text).map(Answer::Queued).ok_or(ProtocolError::UnexpectedReply)
+        }
+        (FairOperation::Take { .. }, Reply::Integer(1)) | (FairOperation::Leave { .. }, Reply::Integer(0 | 1)) => {
+            Ok(Answer::Vote(Vote::Granted))
+        }
+        (_, Reply::Integer(-2)) => Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue)))),
+        _ => Err(ProtocolError::UnexpectedReply),
+    }
+}
+
+fn queued(text: &[u8]) -> Option<QueueReply> {
+    let mut fields = std::str::from_utf8(text).ok()?.split(' ');
+    let held = match fields.next()? {
+        "-1" => None,
+        millis => Some(Duration::from_millis(millis.parse().ok()?)),
+    };
+    let ticket = fields.next()?.parse().ok().filter(|&ticket: &u64| ticket > 0)?;
+    let position = fields.next()?.parse().ok().filter(|&position: &u32| position > 0)?;
+    let first_lasts = Duration::from_millis(fields.next()?.parse().ok()?);
+    PlaceId::parse(fields.next()?.as_bytes())?;
+    fields.next().is_none().then_some(QueueReply { held, first_lasts, place: PlaceAnswer::new(ticket, position) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::place::PlaceRequest;
+    use crate::protocol::publish::Hint;
+
+    const ID: PlaceId = PlaceId::new(255);
+    const PLACE: PlaceRequest = PlaceRequest { id: ID, ticket: Some(12), lasts_millis: Some(1000) };
+    const TAKE: FairOperation = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6 };
+
+    fn sent(operation: FairOperation) -> String {
+        let mut out = Vec::new();
+        ask(&mut out, Dialect::Evalsha, b"locks/orders", &OwnerToken::from_entropy([0xab; 20]), operation);
+        let text = String::from_utf8(out).unwrap();
+        let words: Vec<&str> = text.split("\r\n").filter(|word| !word.starts_with(['*', '$'])).collect();
+        words[3..].join(" ").replace(&"ab".repeat(20), "token").trim_end().to_owned()
+    }
+
+    #[test]
+    fn operations_name_both_keys() {
+        let keys = "locks/orders locks/quorumlock-queue:orders";
+        assert_eq!(sent(TAKE), format!("{keys} take token 30000 00000000000000ff 12 1000"));
+        let first = PlaceRequest { ticket: None, lasts_millis: None, ..PLACE };
+        let take = FairOperation::Take { ttl_millis: 5, place: first, prefix: 6 };
+        assert_eq!(sent(take), format!("{keys} take token 5 00000000000000ff 0 0"));
+        let hint = Some(Hint { crowd: 2, has_waited: true });
+        let leave = FairOperation::Leave { id: ID, hint, prefix: 6 };
+        assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
+        assert_eq!(sent(leave.unpublished()), format!("{keys} leave 00000000000000ff"));
+        let release = FairOperation::Release { hint, prefix: 6 };
+        assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w"));
+        assert_eq!(sent(release.unpublished()), format!("{keys} release token"));
+    }
+
+    #[test]
+    fn replies_are_places_grants_and_faults() {
+        let said = |text: &'static str| reply(Dialect::Eval, TAKE, Reply::Bulk(Some(text.as_bytes())));
+        let place = QueueReply {
+            held: Some(Duration::from_millis(250)),
+            first_lasts: Duration::from_millis(900),
+            place: PlaceAnswer::new(12, 2),
+        };
+        assert_eq!(said("250 000000000000012 2 900 00000000000000ff"), Ok(Answer::Queued(place)));
+        let endless = QueueReply { held: None, ..place };
+        assert_eq!(said("-1 000000000000012 2 900 00000000000000ff"), Ok(Answer::Queued(endless)));
+        for wrong in [
+            "",
+            "-2 000000000000012 2 900 00000000000000ff",
+            "250 000000000000000 2 900 00000000000000ff",
+            "250 000000000000012 0 900 00000000000000ff",
+            "250 000000000000012 2 900 ff",
+            "250 000000000000012 2 900 00000000000000ff 1",
+        ] {
+            assert_eq!(said(wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
+        }
+        let granted = Ok(Answer::Vote(Vote::Granted));
+        assert_eq!(reply(Dialect::Eval, TAKE, Reply::Integer(1)), granted);
+        let unexpected = Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue));
+        assert_eq!(reply(Dialect::Eval, TAKE, Reply::Integer(-2)), Ok(Answer::Vote(unexpected)));
+        let no_scripts = Vote::Fault(Fault::new(Phase::Reply, Cause::NoScripts));
+        let unknown = Reply::Error(b"ERR unknown command 'EVAL'");
+        assert_eq!(reply(Dialect::Eval, TAKE, unknown), Ok(Answer::Vote(no_scripts)));
+        let forgotten = Reply::Error(b"NOSCRIPT No matching script.");
+        let again = Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT")));
+        assert_eq!(reply(Dialect::Evalsha, TAKE, forgotten), again);
+        let release = FairOperation::Release { hint: None, prefix: 0 };
+        assert_eq!(reply(Dialect::Eval, release, Reply::Integer(4)), granted);
+        assert_eq!(reply(Dialect::Eval, release, Reply::Integer(0)), Ok(Answer::Vote(Vote::Refused)));
+        let leave = FairOperation::Leave { id: ID, hint: None, prefix: 0 };
+        assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(0)), granted);
+        assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(2)), Err(ProtocolError::UnexpectedReply));
+    }
+}

@@ -1,0 +1,46 @@
+//! The operations on a fair lock, which every node of a round is asked alike.
+
+use super::publish::Hint;
+use crate::algorithm::place::{PlaceId, PlaceRequest};
+
+/// One operation on a fair lock. `prefix` is how much of the lock's key is the prefix of all keys, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FairOperation {
+    /// Sets the key if it is the call's turn, or else notes its place.
+    Take {
+        /// Counted by the node's clock from when it runs the command.
+        ttl_millis: u64,
+        /// The place.
+        place: PlaceRequest,
+        /// See [`FairOperation`].
+        prefix: u32,
+    },
+    /// Deletes the call's place.
+    Leave {
+        /// The call.
+        id: PlaceId,
+        /// What to publish if the lock is free and another call is the first now.
+        hint: Option<Hint>,
+        /// See [`FairOperation`].
+        prefix: u32,
+    },
+    /// Deletes the key if it holds our token, and publishes which call is the first.
+    Release {
+        /// What to publish with that, if anything.
+        hint: Option<Hint>,
+        /// See [`FairOperation`].
+        prefix: u32,
+    },
+}
+
+impl FairOperation {
+    /// The same without a hint.
+    #[must_use]
+    pub(super) fn unpublished(self) -> FairOperation {
+        match self {
+            FairOperation::Leave { id, prefix, .. } => FairOperation::Leave { id, hint: None, prefix },
+            FairOperation::Release { prefix, .. } => FairOperation::Release { hint: None, prefix },
+            take @ FairOperation::Take { .. } => take,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Fair locks: the order among programs.
+
+#![allow(clippy::print_stdout, reason = "the figures of a run")]
+
+mod faults;
+mod game;
+
+use crate::clients::{SOON, builder, calls, client, failure, long_lock, take, value};
+use crate::support::process::{alone, eventually};
+use crate::support::server::{Answer, Server};
+use game::{Game, Turn, overtakes, turns};
+use quorumlock::embedded::EmbeddedNode;
+use quorumlock::event::Event;
+use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, Observer, Redlock, Wait};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex as Guarded};
+use std::thread;
+use std::time::Duration;
+
+const QUEUE: &str = "quorumlock-queue:k";
+/// How long programs compete, unless the variable says otherwise.
+const SECONDS: u64 = 2;
+
+fn fair(client: &Redlock) -> Mutex {
+    long_lock(client, "k").fair()
+}
+
+/// How many places a server has.
+fn places(server: &Server) -> usize {
+    value(server, QUEUE).map_or(0, |queue| queue.split(' ').count() - 1)
+}
+
+/// Whether no server has a place.
+#[track_caller]
+fn no_place_stays(servers: &[Server]) {
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, QUEUE).is_none())), "a place stays");
+}
+
+/// Lets clients come to wait one after the other, each when the one before it has its place on all nodes that answer,
+/// and then releases the lock. Gives the order in which they had it.
+fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
+    let order = Guarded::new(Vec::new());
+    thread::scope(|scope| {
+        for (number, client) in clients.iter().enumerate() {
+            let order = &order;
+            scope.spawn(move || {
+                let guard = fair(client).lock().unwrap();
+                order.lock().unwrap().push(number);
+                drop(guard.unlock());
+            });
+            let has_come = || servers.iter().all(|server| places(server) > number);
+            assert!(eventually(SOON, has_come), "{number} has no place");
+            // A second attempt stores the ticket where it differs.
+            thread::sleep(Duration::from_millis(20));
+        }
+        release();
+    });
+    order.into_inner().unwrap()
+}
+
+#[test]
+fn programs_are_served_in_the_order_in_which_they_came() {
+    for nodes in 1..=5 {
+        let servers = Server::several(nodes).unwrap();
+        let clients: Vec<Redlock> = (0..6).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+        // A plain client counts like any other that holds the lock.
+        let held = take(&long_lock(&client(&servers), "k"));
+        let all: Vec<&Server> = servers.iter().collect();
+        assert_eq!(order(&clients, &all, || drop(held.unlock())), [0, 1, 2, 3, 4, 5], "{nodes} nodes");
+        no_place_stays(&servers);
+    }
+}
+
+/// Lets programs compete. Gives their turns.
+fn play(servers: &[Server], programs: usize, game: Game, mutex: fn(&Redlock) -> Mutex) -> Vec<Turn> {
+    // No machine stands still for so long that a place ends.
+    let builder = builder(servers).place_lease(SOON);
+    let file = |number| servers[0].directory().join(format!("turns-{number}"));
+    let files: Vec<PathBuf> = (0..programs).map(file).collect();
+    let mut children: Vec<_> = files.iter().map(|file| game.fork(&builder, mutex, file)).collect();
+    children.iter_mut().for_each(|child| assert_eq!(child.receive(), '.'));
+    children.iter_mut().for_each(|child| child.let_continue());
+    children.into_iter().for_each(|child| _ = child.end(game.lasts + SOON * 2));
+    turns(&files)
+}
+
+#[test]
+fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
+    alone("fair::no_settled_waiter_is_overtaken_and_shares_are_equal", || {
+        const PROGRAMS: usize = 8;
+        let servers = Server::several(3).unwrap();
+        let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS").ok().and_then(|text| text.parse().ok());
+        let (held, lasts) = (Duration::from_millis(1), Duration::from_secs(seconds.unwrap_or(SECONDS)));
+        let game = Game { quorum: 2, threads: 4, held, lasts };
+        let mut found = Vec::new();
+        // The machine may stand still between an attempt and the next one, and nothing shows that outside.
+        for _ in 0..3 {
+            let all = play(&servers, PROGRAMS, game, fair);
+            let settled = all.iter().filter(|turn| turn.settled.is_some()).count();
+            let overtakes = overtakes(&all);
+            let mut shares = [0; PROGRAMS];
+            all.iter().for_each(|turn| shares[turn.program] += 1);
+            let mut gaps: Vec<u64> = all.windows(2).map(|two| two[1].had.saturating_sub(two[0].released)).collect();
+            gaps.sort_unstable();
+            let longest = all.iter().map(|turn| turn.had - turn.begun).max().unwrap() as f64 / 1e6;
+            println!(
+                "{} acquisitions, {settled} of them settled, {} overtakes, shares {shares:?}, longest wait {longest} \
+                 ms, gap of {} µs (median)",
+                all.len(),
+                overtakes.len(),
+                gaps[gaps.len() / 2] / 1000
+            );
+            let [least, most] = [shares.iter().min(), shares.iter().max()].map(|share| *share.unwrap());
+            let is_equal = most - least <= 2 + all.len() / PROGRAMS / 50;
+            assert!(settled * 2 > all.len(), "nothing is judged");
+            if overtakes.is_empty() && is_equal {
+                break;
+            }
+            found.push((overtakes, shares));
+        }
+        assert!(found.len() < 3, "{found:?}");
+        // The judge sees overtakes where there are some.
+        let unfair =
+            play(&servers, PROGRAMS, Game { lasts: Duration::from_secs(1), ..game }, |client| long_lock(client, "k"));
+        println!("plain: {} acquisitions, {} overtakes", unfair.len(), overtakes(&unfair).len());
+        assert!(!overtakes(&unfair).is_empty());
+    });
+}
+
+/// Where every node counts, those that come at once come to each node in another order.
+#[test]
+fn programs_that_come_at_once_agree_on_an_order() {
+    alone("fair::programs_that_come_at_once_agree_on_an_order", || {
+        for nodes in [2, 4] {
+            let servers = Server::several(nodes).unwrap();
+            let (held, lasts) = (Duration::ZERO, Duration::from_millis(500));
+            // It ends: each program that waits has the lock at last.
+            let all = play(&servers, 6, Game { quorum: nodes / 2 + 1, threads: 1, held, lasts }, fair);
+            println!("{nodes} nodes: {} acquisitions", all.len());
+            assert!(all.len() >= 6);
+        }
+    });
+}
+
+#[test]
+fn a_lock_that_is_free_takes_one_round_and_no_place() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let mutex = fair(&client);
+    drop(mutex.lock().unwrap().unlock());
+    let scripts = || servers.iter().map(|server| calls(server, "evalsha") + calls(server, "eval")).sum::<u64>();
+    let before = scripts();
+    for _ in 0..10 {
+        assert!(take(&mutex).unlock().is_ok());
+        assert!(mutex.lock().unwrap().unlock().is_ok());
+    }
+    assert!(eventually(SOON, || scripts() - before == 2 * 2 * 10 * 3), "{} scripts", scripts() - before);
+    no_place_stays(&servers);
+}
+
+#[test]
+fn plain_and_fair_clients_exclude_each_other() {
+    let servers = Server::several(3).unwrap();
+    let [mine, theirs] = [client(&servers), client(&servers)];
+    let held = take(&long_lock(&mine, "k"));
+    assert!(fair(&theirs).try_lock().unwrap().is_none());
+    drop(held.unlock());
+    let held = take(&fair(&mine));
+    assert!(long_lock(&theirs, "k").try_lock().unwrap().is_none());
+    assert!(fair(&theirs).try_lock().unwrap().is_none());
+    drop(held.unlock());
+    assert!(long_lock(&theirs, "k").try_lock().unwrap().is_some());
+    no_place_stays(&servers);
+}
+
+/// Puts the place of another call into the queues, which lasts for so long.
+fn another_waits(servers: &[Server], lasts: Duration) {
+    for server in servers {
+        let Answer::List(time) = server.command(&["TIME"]).unwrap() else { panic!() };
+        let [Answer::Text(seconds), _] = &time[..] else { panic!() };
+        let deadline = (seconds.parse::<u64>().unwrap() + lasts.as_secs()) * 1000;
+        let queue = format!("{:015} {:015}:{deadline:013}:{:016x}", 7, 7, 0xab);
+        server.command(&["SET", QUEUE, &queue, "PX", &lasts.as_millis().to_string()]).unwrap();
+    }
+}
+
+#[test]
+fn a_free_lock_goes_to_the_one_that_waits_until_its_place_ends() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    another_waits(&servers, Duration::from_secs(60));
+    assert!(fair(&client).try_lock().unwrap().is_none(), "another one is first");
+    let has_new_ticket = |server| !value(server, QUEUE).is_some_and(|queue| queue.starts_with("000000000000007 "));
+    assert!(!servers.iter().any(has_new_ticket), "a call that does not wait takes no place");
+    assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "a plain client does not queue up");
+    another_waits(&servers, Duration::from_secs(2));
+    assert!(fair(&client).lock_timeout(SOON).unwrap().is_some());
+    no_place_stays(&servers);
+}
+
+#[test]
+fn waits_that_end_without_the_lock_leave_no_place() {
+    let servers = Server::several(3).unwrap();
+    let [mine, theirs] = [client(&servers), client(&servers)];
+    let held = take(&long_lock(&theirs, "k"));
+    let all_have = |count: usize| eventually(SOON, || servers.iter().all(|server| places(server) == count));
+    let cancel = CancelHandle::new();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| fair(&mine).lock_with(&Wait::forever().cancelled_by(&cancel)));
+        assert!(all_have(1), "it has its place");
+        cancel.cancel();
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+    });
+    no_place_stays(&servers);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| fair(&mine).lock_timeout(Duration::from_secs(1)));
+        assert!(all_have(1), "it has its place");
+        assert!(waiting.join().unwrap().unwrap().is_none());
+    });
+    no_place_stays(&servers);
+    drop(held);
+}
+
+/// The positions of acquisitions.
+#[derive(Default)]
+struct Positions(Guarded<Vec<Option<u32>>>);
+
+impl Observer for Positions {
+    fn event(&self, event: &Event) {
+        if let Event::Acquired(acquired) = event {
+            self.0.lock().unwrap().push(acquired.position());
+        }
+    }
+}
+
+#[test]
+fn the_event_of_an_acquisition_has_the_position() {
+    let servers = Server::several(3).unwrap();
+    let seen = Arc::new(Positions::default());
+    let build = |_| builder(&servers).observer(Arc::clone(&seen)).build().unwrap();
+    let clients: Vec<Redlock> = (0..2).map(build).collect();
+    let held = take(&fair(&client(&servers)));
+    let all: Vec<&Server> = servers.iter().collect();
+    order(&clients, &all, || drop(held.unlock()));
+    assert!(take(&fair(&clients[0])).unlock().is_ok());
+    assert_eq!(*seen.0.lock().unwrap(), [Some(1), Some(2), None]);
+}
+
+#[test]
+fn nodes_without_scripts_and_queues_that_are_none_are_faults() {
+    let node = EmbeddedNode::builder().without_scripts().start().unwrap();
+    let error = failure(&fair(&Redlock::builder().node(node.url()).build().unwrap()));
+    assert_eq!(error.causes()[0].cause(), Cause::NoScripts);
+    let server = Server::start().unwrap();
+    let client = client([&server]);
+    for words in [&["SET", QUEUE, "something else"][..], &["LPUSH", QUEUE, "x"]] {
+        server.command(&["DEL", QUEUE]).unwrap();
+        server.command(words).unwrap();
+        assert_eq!(failure(&fair(&client)).causes()[0].cause(), Cause::UnexpectedValue);
+        assert!(take(&long_lock(&client, "k")).unlock().is_ok(), "a plain lock does not look at it");
+    }
+}
+
+#[test]
+fn names_of_queues_are_no_names_of_locks() {
+    let client = Redlock::builder().node("redis://127.0.0.1:1").build().unwrap();
+    let kind = |mutex: Mutex| mutex.try_lock().unwrap_err().kind();
+    assert_eq!(kind(client.mutex("quorumlock-queue:k")), ErrorKind::Config);
+    assert_eq!(kind(client.mutex("k").fair().fenced().into()), ErrorKind::Config);
+    assert_eq!(kind(client.mutex("k").fair()), ErrorKind::Unavailable);
+}

@@ -1,0 +1,171 @@
+//! Fair locks when programs and nodes fail.
+
+use super::{QUEUE, fair, no_place_stays, order, places};
+use crate::clients::{SOON, builder, client, long_lock, take};
+use crate::support::child::{Child, End};
+use crate::support::process::{alone, eventually};
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::{Answer, Server};
+use quorumlock::protocol::script;
+use quorumlock::{Mutex, Redlock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Runs something that must be done in time, up to three times: the machine may stand still.
+#[track_caller]
+fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
+    let mut taken = Vec::new();
+    while taken.len() < 3 {
+        taken.push(action());
+        if taken.last().is_some_and(|took| *took <= limit) {
+            println!("took {taken:?}");
+            return;
+        }
+    }
+    panic!("not within {limit:?}: {taken:?}");
+}
+
+/// Releases what is held, and gives how long it takes until another client, which waits already, has the lock.
+fn time_to_pass(waiter: &Redlock, servers: &[&Server], before: usize, release: impl FnOnce() -> Instant) -> Duration {
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let guard = fair(waiter).lock().unwrap();
+            let at = Instant::now();
+            drop(guard.unlock());
+            at
+        });
+        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == before + 1)), "it has no place");
+        thread::sleep(Duration::from_millis(50));
+        let released = release();
+        waiting.join().unwrap().saturating_duration_since(released)
+    })
+}
+
+#[test]
+fn dead_programs_in_front_cost_the_lease_of_a_place_once() {
+    alone("fair::faults::dead_programs_in_front_cost_the_lease_of_a_place_once", || {
+        in_time(Duration::from_millis(1200), || {
+            let servers = Server::several(3).unwrap();
+            let all: Vec<&Server> = servers.iter().collect();
+            let held = take(&fair(&client(&servers)));
+            let builder = builder(&servers);
+            let wait = || Child::fork(End::Vanish, |_| drop(fair(&builder.clone().build().unwrap()).lock()));
+            let children: Vec<Child> = (0..5).map(|_| wait()).collect();
+            assert!(eventually(SOON, || all.iter().all(|server| places(server) == 5)), "they have no places");
+            let took = time_to_pass(&client(&servers), &all, 5, || {
+                children.into_iter().for_each(Child::kill);
+                let released = Instant::now();
+                drop(held.unlock());
+                released
+            });
+            no_place_stays(&servers);
+            took
+        });
+    });
+}
+
+#[test]
+fn the_order_stays_with_a_hung_node_and_one_that_comes_back_empty() {
+    let mut servers = Server::several(5).unwrap();
+    let clients: Vec<Redlock> = (0..5).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+    let held = take(&long_lock(&client(&servers), "k"));
+    servers[3].pause().unwrap();
+    let (healthy, rest) = servers.split_at_mut(3);
+    let all: Vec<&Server> = healthy.iter().collect();
+    let order = order(&clients, &all, || {
+        rest[1].restart().unwrap();
+        drop(held.unlock());
+    });
+    assert_eq!(order, [0, 1, 2, 3, 4]);
+    servers[3].resume().unwrap();
+    no_place_stays(&servers);
+}
+
+#[test]
+fn without_notifications_the_order_is_the_same_and_the_next_one_notices_in_a_third_of_the_lease() {
+    let servers = Server::several(3).unwrap();
+    let all: Vec<&Server> = servers.iter().collect();
+    let deaf = || builder(&servers).release_notifications(false).build().unwrap();
+    let clients: Vec<Redlock> = (0..4).map(|_| deaf()).collect();
+    let held = take(&fair(&client(&servers)));
+    assert_eq!(order(&clients, &all, || drop(held.unlock())), [0, 1, 2, 3]);
+    in_time(Duration::from_millis(1000 / 3), || {
+        let held = take(&fair(&client(&servers)));
+        time_to_pass(&clients[0], &all, 0, || {
+            let released = Instant::now();
+            drop(held.unlock());
+            released
+        })
+    });
+}
+
+/// The key of a call that reaches too few nodes would be refreshed for ever where it can be, and no other call could
+/// win where one more node is gone.
+#[test]
+fn a_call_that_reaches_no_quorum_gives_up_its_place() {
+    let servers = Server::several(3).unwrap();
+    let proxy = Proxy::before(servers[1].port());
+    let (holder, next) = (client(&servers), client(&servers));
+    let urls = [servers[0].url(), proxy.url(), servers[2].url()];
+    // It does not give up, and knows soon that a node does not answer.
+    let cut_off = Redlock::builder().nodes(urls).node_timeout(Duration::from_millis(100)).unavailable_after(SOON * 6);
+    let cut_off = cut_off.build().unwrap();
+    let held = take(&fair(&holder));
+    let all: Vec<&Server> = servers.iter().collect();
+    thread::scope(|scope| {
+        scope.spawn(|| drop(fair(&cut_off).lock()));
+        assert!(eventually(SOON, || all.iter().all(|server| places(server) == 1)), "it has no place");
+        thread::sleep(Duration::from_millis(50));
+        let took = time_to_pass(&next, &all[..2], 1, || {
+            proxy.stall(Direction::ToServer);
+            servers[2].pause().unwrap();
+            let released = Instant::now();
+            drop(held.unlock());
+            released
+        });
+        println!("behind a call that reaches one node of three: {took:?}");
+        servers[2].resume().unwrap();
+        proxy.flow(Direction::ToServer);
+        // Then it has its turn.
+    });
+}
+
+#[test]
+fn a_queue_of_256_is_small() {
+    let server = Server::start().unwrap();
+    server.command(&["SET", "k", "held"]).unwrap();
+    let take = |number: usize, ticket: &str| {
+        let id = format!("{number:016x}");
+        let words = ["EVAL", script::FAIR, "2", "k", QUEUE, "take", "token", "1000", &id, ticket, "600000"];
+        let Answer::Text(place) = server.command(&words).unwrap() else { panic!() };
+        place.split(' ').skip(1).take(2).map(|field| field.parse().unwrap()).collect::<Vec<usize>>()
+    };
+    for number in 1..=256 {
+        assert_eq!(take(number, "0"), [number, number]);
+    }
+    assert!(matches!(server.command(&["STRLEN", QUEUE]).unwrap(), Answer::Number(..=16_384)));
+    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+    for number in 1..=256 {
+        assert_eq!(take(number, &number.to_string()), [number, number]);
+    }
+    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+    let line = statistics.lines().find(|line| line.starts_with("cmdstat_eval:")).unwrap();
+    println!("takes in a queue of 256: {line}");
+}
+
+/// A lock that nothing else uses, for as long as a test lasts.
+#[test]
+fn a_holder_that_dies_is_followed_when_its_lock_ends() {
+    let servers = Server::several(3).unwrap();
+    let short = |client: &Redlock| -> Mutex { client.mutex("k").ttl(Duration::from_secs(1)).fair() };
+    in_time(Duration::from_millis(1300), || {
+        let held = take(&short(&client(&servers)));
+        let begun = Instant::now();
+        // Detached, it is never released.
+        drop(held.detach());
+        let guard = short(&client(&servers)).lock().unwrap();
+        drop(guard.unlock());
+        begun.elapsed()
+    });
+    no_place_stays(&servers);
+}
