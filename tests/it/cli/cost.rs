@@ -32,8 +32,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Debug builds say little of what users run.
-const MOST: f64 = if cfg!(debug_assertions) { 10.0 } else { 4.0 };
+/// Where the machine is busy, the processes of a run wait for each other. Debug builds say little of what users run.
+const MOST: f64 = if cfg!(debug_assertions) { 20.0 } else { 8.0 };
 
 #[test]
 #[allow(clippy::print_stdout)]
