@@ -31,6 +31,8 @@ pub(crate) struct Hold {
     /// The end of its validity by its client's clock, as it was said last; none when it may have been shortened since.
     pub(crate) ends: Option<LeaseTime>,
     pub(crate) is_over: bool,
+    /// Whether it also has the [`SHARED_KEY`](crate::plan::SHARED_KEY).
+    pub(crate) is_set: bool,
 }
 
 /// An extension by hand that is under way, of a lock without a watchdog.
@@ -76,7 +78,7 @@ pub(crate) fn about_to_write() {
 }
 
 /// A call has returned a guard that says it is valid for so long. Gives the hold.
-pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
+pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
     let clock = machine::lease_time(kernel::current_client());
     let (hold, others) = kernel::with(|world| {
         let (task, client, now) = (world.current_task(), world.current_client(), world.now);
@@ -104,6 +106,7 @@ pub(crate) fn took(resource: usize, remaining: Duration, (begun, pauses): (u64, 
             valid_at,
             ends,
             is_over: false,
+            is_set,
         });
         let present = &world.clients[client];
         // What a slow observer takes, the lease has less.
@@ -204,11 +207,12 @@ fn check_exclusion(hold: usize, remaining: Duration, others: &[usize]) {
 }
 
 impl World {
-    /// Other guards of the same resource that matter still.
+    /// Other guards of the same resource, or of sets that share one, that matter still.
     fn others_of(&self, hold: usize) -> Vec<usize> {
         let present = &self.judge.holds[hold];
         let matters = |other: &Hold| {
-            other.resource == present.resource && (!other.is_over || other.valid_at > Some(present.since))
+            let is_shared = other.resource == present.resource || other.is_set && present.is_set;
+            is_shared && (!other.is_over || other.valid_at > Some(present.since))
         };
         (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
     }

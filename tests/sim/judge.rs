@@ -32,7 +32,7 @@
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 
 use crate::holds::{Extending, Hold};
-use crate::plan::{self, Plan, SETTLED_AFTER};
+use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
 use crate::protocol::{fenced, script};
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -56,6 +56,8 @@ pub(crate) struct Token {
     pub(crate) extended_at: [Option<u64>; NODES],
     /// By node: when it last said of an extension or a release that it has not the key.
     pub(crate) denied_at: [Option<u64>; NODES],
+    /// Of a set, by node: when its second key was deleted last.
+    pub(crate) shared_deleted_at: [Option<u64>; NODES],
     pub(crate) refused: bool,
     /// When its client was first seen to write something after its lease had ended.
     pub(crate) ended_at: Option<u64>,
@@ -130,6 +132,7 @@ impl Judge {
             deleted_at: [None; NODES],
             extended_at: [None; NODES],
             denied_at: [None; NODES],
+            shared_deleted_at: [None; NODES],
             refused: false,
             ended_at: None,
             is_excused: false,
@@ -190,6 +193,8 @@ impl World {
         let (now, node) = (self.now, command.node);
         let (key, token, action) = match *command.words {
             [b"SET", key, token, b"NX", b"PX", _] => (key, token, Action::Set),
+            // The second key goes with the first.
+            [b"MSETEX", b"2", key, token, _, _, b"NX", b"PX", _] => (key, token, Action::Set),
             [b"SET", key, token, b"IFEQ", _, b"PX", _] => (key, token, Action::Extend),
             [b"DELEX", key, b"IFEQ", token] | [b"DELIFEQ", key, token] => (key, token, Action::Release),
             [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, _, ..]
@@ -242,6 +247,9 @@ impl World {
         });
         let (majority, written_at) = (self.judge.majority, connection.command_written_at);
         self.saw(sight(command.words, reply, is_stale));
+        if key == SHARED_KEY.as_bytes() {
+            return self.executed_on_shared_key((number, node), action, reply);
+        }
         let present = &mut self.judge.tokens[number];
         present.resource =
             std::str::from_utf8(key).ok().and_then(|key| fenced::resource(key).strip_prefix('r')?.parse().ok());
@@ -268,13 +276,13 @@ impl World {
                     *self.seen.entry("a repair").or_default() += 1;
                 }
                 match reply {
-                    b"+OK\r\n" | [b'$', b'1', ..] => {
+                    b"+OK\r\n" | b":1\r\n" | [b'$', b'1', ..] => {
                         present.set_at[node] = Some(now);
                         self.check_deadline(command, key);
                     }
                     // Held by another client, for so long; `:-2` is no answer to that.
                     b":-2\r\n" => {}
-                    b"$-1\r\n" | [b':', b'-', ..] => present.refused = true,
+                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] => present.refused = true,
                     _ => {}
                 }
                 if is_too_late {
@@ -309,6 +317,23 @@ impl World {
                     // With many listeners the number is a long one.
                     [b':', b'0'..=b'9', ..] | b":-1\r\n" => present.deleted_at[node] = Some(now),
                     _ => {}
+                }
+            }
+        }
+    }
+
+    /// A node has run a command about the second key of a set. By the rules the set goes by its first one, and a node
+    /// that has not the second denies the set.
+    fn executed_on_shared_key(&mut self, (number, node): (usize, usize), action: Action, reply: &[u8]) {
+        let (now, token) = (self.now, &mut self.judge.tokens[number]);
+        match action {
+            Action::Set => token.refused |= reply == b"$-1\r\n",
+            Action::Extend | Action::Raise | Action::Release => {
+                if is_denial(reply) && token.shared_deleted_at[node].is_none() {
+                    token.denied_at[node] = Some(now);
+                }
+                if let (Action::Release, [b':', ..]) = (action, reply) {
+                    token.shared_deleted_at[node] = Some(now);
                 }
             }
         }
@@ -370,6 +395,9 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
             (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
             _ => "something else of a fenced lock",
         },
+        (b"MSETEX", b":1\r\n") => "an MSETEX that is granted",
+        (b"MSETEX", b":0\r\n") => "an MSETEX that is refused",
+        (b"MSETEX", _) => "an MSETEX that is answered with an error",
         (b"SET", b"+OK\r\n") if is_stale => "a SET that runs after its connection was closed",
         (b"SET", _) if words[3] == b"IFEQ" => "an extension by SET IFEQ",
         (b"SET", b"+OK\r\n") => "a SET that is granted",

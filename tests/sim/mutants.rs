@@ -59,6 +59,16 @@ const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "a set is not undone where a node has refused",
+        file: "algorithm/acquire/mod.rs",
+        edits: &[("let undo = reached.without(tally.untouched());", "let undo = reached.without(tally.refused());")],
+    },
+    Mutant {
+        name: "a set goes by its last key",
+        file: "protocol/session/mod.rs",
+        edits: &[("if sent.part > 0 {", "if sent.part > 200 {")],
+    },
+    Mutant {
         name: "the greatest fence, and no raise",
         file: "algorithm/fence.rs",
         edits: &[("self.settled.len() >= quorum", "quorum > 0")],

@@ -19,6 +19,10 @@ pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
 /// How long after the end of an attempt, and of all faults, its keys must be gone.
 pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
 
+/// What every lock of two resources has besides its own: so two of them exclude each other, and a node may have set the
+/// one key and refuse the other.
+pub(crate) const SHARED_KEY: &str = "x";
+
 /// Which faults there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
@@ -55,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) resources: u64,
     /// Whether the locks have fences. Then all nodes have scripts.
     pub(crate) is_fenced: bool,
+    /// Whether some locks are those of two resources: one of their own, and the [`SHARED_KEY`].
+    pub(crate) has_sets: bool,
     /// The one rule that matters, where others are broken as well.
     pub(crate) only: Option<&'static str>,
     /// Times to live, in milliseconds.
@@ -237,6 +243,8 @@ impl Plan {
             paths,
             resources: random.pick(&[1, 1, 1, 2, 3]),
             is_fenced,
+            // Drawn apart, as above.
+            has_sets: Random::new(seed ^ 0x7365_7473).once_in(4),
             only: None,
             ttls,
             node_timeout,
@@ -381,6 +389,11 @@ impl Plan {
     /// A time to live, in milliseconds, with which a lock can be had in good times.
     pub(crate) fn settling_ttl(&self) -> u64 {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
+    }
+
+    /// Whether some locks are sets. Those that are fenced are not.
+    pub(crate) fn takes_sets(&self) -> bool {
+        self.has_sets && !self.is_fenced
     }
 
     /// The key of a resource.

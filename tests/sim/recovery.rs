@@ -101,7 +101,7 @@ fn two_attempts() {
         let mutex = clients::open(0).mutex("r0").ttl(Duration::from_secs(5));
         for (what, begun) in [("a cold attempt that wins", (0, 0)), ("a warm attempt that wins", (0, 0))] {
             if let Ok(Some(guard)) = mutex.try_lock() {
-                let hold = holds::took(0, guard.remaining(), begun);
+                let hold = holds::took((0, false), guard.remaining(), begun);
                 kernel::with(|world| {
                     world.saw(what);
                     world.gives_back(hold, true);

@@ -52,7 +52,11 @@ fn size(plan: &Plan) -> u64 {
     let knobs = [plan.loss, plan.straggling, plan.skew, plan.piece, plan.preemption_rarity, plan.pause_rarity];
     let knobs = knobs.iter().chain(&hints);
     let knobs = knobs.filter(|&&knob| knob != 0).count() as u64 + plan.watchdog_rarity + plan.extension_rarity;
-    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64 + knobs + plan.resources + plan.fault_time
+    (plan.faults.len() + plan.nodes.len() + threads + plan.ttls.len()) as u64
+        + knobs
+        + plan.resources
+        + u64::from(plan.has_sets)
+        + plan.fault_time
 }
 
 type Simpler = Box<dyn Fn(&Plan) -> Option<Plan>>;
@@ -74,6 +78,7 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         changed(|plan| plan.watchdog_rarity = 0),
         changed(|plan| plan.extension_rarity = 0),
         changed(|plan| plan.resources = 1),
+        changed(|plan| plan.has_sets = false),
         changed(|plan| plan.lateness = 0),
         changed(|plan| plan.ttls.truncate(1)),
         changed(|plan| plan.fault_time /= 2),

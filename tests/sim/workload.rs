@@ -9,13 +9,14 @@ use crate::api::wait::CancelHandle;
 use crate::api::watchdog::Watchdog;
 use crate::clients::open_client;
 use crate::endings::{self, Ending};
-use crate::events::error::ErrorKind;
+use crate::events::error::{ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crate::fences;
 use crate::holds;
 use crate::kernel::{self, sleep_until, with};
-use crate::plan::{MILLISECOND, SECOND};
+use crate::plan::{MILLISECOND, SECOND, SHARED_KEY};
+use crate::protocol::lock_key::LockKey;
 use crate::random::Random;
 use crate::world::World;
 use std::time::Duration;
@@ -84,7 +85,9 @@ impl Worker {
         }
         let resource = self.flooding.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
         let ttl = self.random.pick(&ttls);
-        let mut mutex = fenced(self.redlock.mutex(format!("r{resource}")).ttl(Duration::from_millis(ttl)));
+        let is_set = with(|world| world.plan.takes_sets()) && self.flooding.is_none() && self.random.once_in(2);
+        let mut mutex = if is_set { self.set(resource) } else { fenced(self.redlock.mutex(format!("r{resource}"))) };
+        mutex = mutex.ttl(Duration::from_millis(ttl));
         let is_watched = self.random.once_in(watchdog_rarity);
         if is_watched {
             mutex = mutex.watchdog(Watchdog::new());
@@ -96,10 +99,15 @@ impl Worker {
         let has_time = |patience: Option<u64>| is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout);
         let delivered = with(|world| world.delivered());
         let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
+        // A set waits for whichever key it lacks, which the rules of waits do not follow.
+        let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<MutexGuard>>| match is_set {
+            true => call(),
+            false => waiting(resource, patience, call),
+        };
         let (what, allowed, result) = match way {
             // Connections may have to be made first, and a fence may take a second round trip.
             0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
-            1 if is_long_enough => ("lock", None, waiting(resource, None, || mutex.lock().map(Some))),
+            1 if is_long_enough => ("lock", None, waiting(None, &mut || mutex.lock().map(Some))),
             2 => {
                 let (cancel, time) = (CancelHandle::new(), self.random.magnitude(10_000, SECOND));
                 let handle = cancel.clone();
@@ -107,14 +115,14 @@ impl Worker {
                     sleep_until(with(|world| world.now) + time);
                     handle.cancel();
                 });
-                let lock = || mutex.lock_cancellable(&cancel).map(Some);
-                ("a wait that is cancelled", None, waiting(resource, None, lock))
+                let mut lock = || mutex.lock_cancellable(&cancel).map(Some);
+                ("a wait that is cancelled", None, waiting(None, &mut lock))
             }
             _ => {
                 let time = self.random.magnitude(MILLISECOND, 5 * SECOND);
                 patience = Some(time);
-                let lock = || mutex.lock_timeout(Duration::from_nanos(time));
-                ("lock_timeout", Some(time), waiting(resource, patience, lock))
+                let mut lock = || mutex.lock_timeout(Duration::from_nanos(time));
+                ("lock_timeout", Some(time), waiting(patience, &mut lock))
             }
         };
         with(|world| world.reported_call(what, &result));
@@ -127,7 +135,7 @@ impl Worker {
             });
         }
         match result {
-            Ok(Some(guard)) => self.hold(resource, guard, ttl, is_watched, (begun, pauses)),
+            Ok(Some(guard)) => self.hold((resource, is_set), guard, ttl, is_watched, (begun, pauses)),
             Ok(None) => with(|world| {
                 world.saw("a call that finds the lock held");
                 if let Some(patience) = patience {
@@ -155,9 +163,14 @@ impl Worker {
         }
     }
 
-    fn hold(&mut self, resource: usize, mut guard: MutexGuard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
+    /// The lock of a resource and the one that all sets share.
+    fn set(&self, resource: usize) -> Mutex {
+        Mutex::of_key(self.handle.clone(), LockKey::of("", [format!("r{resource}").as_str(), SHARED_KEY]))
+    }
+
+    fn hold(&mut self, what: (usize, bool), mut guard: MutexGuard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
         let at_first = remaining(&guard);
-        let hold = holds::took(resource, at_first, begun);
+        let hold = holds::took(what, at_first, begun);
         fences::given(hold, guard.fencing_token());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
@@ -356,7 +369,7 @@ impl Worker {
             with(|world| world.reported_call("lock_timeout", &outcome));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took(0, remaining(&guard), begun);
+                    let hold = holds::took((0, false), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
@@ -394,7 +407,7 @@ impl Worker {
             with(|world| world.reported_call("lock_timeout", &outcome));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took(0, remaining(&guard), begun);
+                    let hold = holds::took((0, false), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
