@@ -92,6 +92,7 @@
 //! 7. [`Mutex::reentrant`] makes a [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or
 //!    an [`Owner`]. Its guards are [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
 //! 8. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
+//!    [`Redlock::semaphore`] makes a [`Semaphore`], of which at most k [`Permit`]s are held at once.
 //! 9. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
 //!    and its [`Cause`].
 //! 10. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
@@ -179,6 +180,8 @@ pub use api::redlock::Redlock;
 pub use api::reentrant::ReentrantMutex;
 pub use api::reentrant::guard::{ByOwner, ByThread, ReentrantGuard, ReentrantOutcome};
 pub use api::reentrant::owner::Owner;
+pub use api::semaphore::Semaphore;
+pub use api::semaphore::permit::Permit;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use api::tls::Tls;

@@ -1,7 +1,7 @@
 //! The library as a contender: as a user has it, with its default settings.
 
 use crate::comparison::{Pair, timed};
-use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock};
+use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock, Result, Semaphore};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,7 +28,11 @@ pub(crate) fn mutex(client: &Redlock, resource: &str) -> Mutex {
 /// Takes a lock. `None` is counted as a failure: on a busy machine a quorum may be too slow. Any other error is one of
 /// the benches themselves.
 pub(crate) fn lock(mutex: &Mutex) -> Option<MutexGuard> {
-    match mutex.lock() {
+    taken(mutex.lock())
+}
+
+fn taken<G>(result: Result<G>) -> Option<G> {
+    match result {
         Ok(guard) => Some(guard),
         Err(error) if error.kind() == ErrorKind::Unavailable => {
             FAILURES.fetch_add(1, Ordering::Relaxed);
@@ -48,6 +52,18 @@ pub(crate) fn unlock(guard: Option<MutexGuard>) {
 /// Takes and releases a lock.
 pub(crate) fn pair(mutex: &Mutex) -> Pair {
     timed(|| lock(mutex), unlock)
+}
+
+/// Acquires and releases a permit.
+pub(crate) fn permit_pair(semaphore: &Semaphore) -> Pair {
+    timed(
+        || taken(semaphore.acquire()),
+        |permit| {
+            if permit.is_some_and(|permit| permit.release().is_err()) {
+                FAILURES.fetch_add(1, Ordering::Relaxed);
+            }
+        },
+    )
 }
 
 /// Takes a lock and drops the guard, which waits for no answer.

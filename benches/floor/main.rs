@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fenced, reentry, rivals, observed
+//!                                   cost, scaling, fenced, reentry, permits, rivals, observed
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -40,6 +40,7 @@ mod library;
 mod limit;
 mod machine;
 mod observed;
+mod permits;
 mod polling;
 mod probe;
 mod programs;
@@ -68,7 +69,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -81,6 +82,7 @@ const SECTIONS: [Section; 14] = [
     ("fair", fair::measure),
     ("fenced", fenced::measure),
     ("reentry", reentry::measure),
+    ("permits", permits::measure),
     ("rivals", rivals::measure),
     ("observed", observed::measure),
 ];

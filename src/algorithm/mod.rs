@@ -125,6 +125,7 @@
 pub mod acquire;
 pub mod backoff;
 pub mod detail;
+mod distrust;
 pub mod early_end;
 pub mod fault;
 pub mod fault_counts;
@@ -143,6 +144,7 @@ pub mod protocol_error;
 pub mod quarantine;
 pub mod renewal;
 pub mod run_id;
+pub mod slot_survey;
 pub mod time;
 pub mod tls_error;
 pub mod turns;

@@ -24,6 +24,7 @@
 //!
 //! Turns only decide which program tries first, and for how long. They never decide which one gets the lock.
 
+use super::distrust::Distrust;
 use super::node::{NodeId, NodeSet};
 use super::time::Timestamp;
 use std::collections::HashMap;
@@ -47,28 +48,8 @@ const CONTENDED_LOCKS: usize = 1024;
 const TIME_TO_TAKE: Duration = Duration::from_millis(3);
 /// How long after the first node the other nodes may announce a release.
 const STRAGGLERS: Duration = Duration::from_millis(10);
-/// What a single node has announced in vain is distrusted: where there are other nodes, and where not. The waiter of a
-/// single node has no other sign, and loses to quicker ones.
-const DISTRUST: [Distrust; 2] = [
-    Distrust { most_vain: 2, growth: 3, longest: Duration::from_secs(10) },
-    Distrust { most_vain: 4, growth: 1, longest: Duration::from_millis(250) },
-];
 /// How often the threads of a program pass a contended lock on, before they defer to other programs.
 const LONGEST_RUN: u32 = 8;
-
-struct Distrust {
-    /// How many announcements may be in vain before.
-    most_vain: u32,
-    /// By which power of two the time grows, for which they are ignored, and how long it is at most.
-    growth: u32,
-    longest: Duration,
-}
-
-impl Distrust {
-    fn with_quorum(quorum: usize) -> &'static Distrust {
-        &DISTRUST[usize::from(quorum == 1)]
-    }
-}
 
 /// The turn of a waiter when a lock was released, as far as it is known which others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,13 +105,24 @@ pub struct AnnouncedReleases {
     /// distrusted.
     vain: u32,
     distrusted_until: Timestamp,
-    /// How many holders that had waited have released the lock, by node.
+    line: Line,
+}
+
+/// The programs that wait for a lock, or for any of several, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// How many holders that had waited have released a lock, by node.
     departed: Vec<u8>,
     /// How many programs waited, by the last announcement.
     waiting: u8,
 }
 
 impl AnnouncedReleases {
+    /// Takes another line for its own: that of several locks which the same programs wait for.
+    pub fn swap_line(&mut self, line: &mut Line) {
+        std::mem::swap(&mut self.line, line);
+    }
+
     /// Takes a node's announcement: how many waited, and whether the holder had waited. Gives this waiter's turn, if
     /// the announcement is a reason to try.
     pub fn announced(
@@ -142,8 +134,9 @@ impl AnnouncedReleases {
     ) -> Option<WakeOrder> {
         if had_waited {
             // A holder that had not waited was not among those in front.
-            self.departed.resize(self.departed.len().max(node.index() + 1), 0);
-            self.departed[node.index()] = self.departed[node.index()].saturating_add(1);
+            let departed = &mut self.line.departed;
+            departed.resize(departed.len().max(node.index() + 1), 0);
+            departed[node.index()] = departed[node.index()].saturating_add(1);
         }
         let is_late = now.since(self.announced_at) > STRAGGLERS;
         let is_another = self.announced_by.is_empty() || is_late || !self.announced_by.insert(node);
@@ -151,16 +144,16 @@ impl AnnouncedReleases {
             self.announced_by = NodeSet::from_iter([node]);
             self.announced_at = now;
             // Other holders may know of more waiters, and known ones leave.
-            self.waiting = waiting.max(self.waiting.saturating_sub(1));
+            self.line.waiting = waiting.max(self.line.waiting.saturating_sub(1));
         }
-        let departed = self.departed.iter().copied().max().unwrap_or(0);
+        let departed = self.line.departed.iter().copied().max().unwrap_or(0);
         let order = WakeOrder::of(self.others(), departed);
         let is_complete = self.announced_by.len() == quorum && !order.is_after_others();
         if self.distrusts(quorum, now) {
             // Of the nodes that announce it, the second one confirms it.
             return (self.announced_by.len() == 2 && !is_another).then_some(order);
         }
-        let is_early = self.waiting >= MANY && self.announced_by.len() < quorum && !order.is_after_others();
+        let is_early = self.line.waiting >= MANY && self.announced_by.len() < quorum && !order.is_after_others();
         (is_another || is_complete).then_some(if is_early { WakeOrder::Early } else { order })
     }
 
@@ -179,12 +172,17 @@ impl AnnouncedReleases {
 
     /// How many others wait when this program has the lock, by the last announcement.
     pub fn others(&self) -> u8 {
-        self.waiting.saturating_sub(1)
+        self.line.waiting.saturating_sub(1)
+    }
+
+    /// This program has had its turn, and waits on: all others are in front.
+    pub fn had_turn(&mut self) {
+        self.line.departed.clear();
     }
 
     /// A holder has said behind its release how many wait.
     pub fn counted(&mut self, waiting: u8) {
-        self.waiting = self.waiting.max(waiting);
+        self.line.waiting = self.line.waiting.max(waiting);
     }
 
     /// An attempt has followed an announcement. `is_refused`: a quorum refused it. Gives whether the
@@ -330,7 +328,8 @@ mod tests {
         };
         let in_front = Some(WakeOrder::After(MANY - 1));
         assert_eq!(of_many(2, &[0, 1, 2]), [in_front, None, None]);
-        let mut releases = AnnouncedReleases { departed: vec![MANY + 1; 3], ..AnnouncedReleases::default() };
+        let mut releases = AnnouncedReleases::default();
+        releases.line.departed = vec![MANY + 1; 3];
         let order = |node| releases.announced(NodeId::new(node), (MANY, false), 2, at(1));
         assert_eq!([0, 1, 2].map(order), [Some(WakeOrder::Early), TRY, None]);
         assert_eq!(of_many(1, &[0]), [in_front]);

@@ -10,6 +10,7 @@ use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::time::Human;
 use crate::api::forked;
 use crate::engine::calls::{Engine, RoundResult};
+use crate::engine::local_queue::slots::Semaphores;
 use crate::engine::local_queue::{Queues, Unavailability};
 use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
@@ -29,6 +30,7 @@ struct SharedClient {
     created_in: ForkEpoch,
     engine: Arc<Engine>,
     queues: Arc<Queues>,
+    semaphores: Semaphores,
     watchdog_thread: WatchdogThread,
     report: Reporter,
     settings: Settings,
@@ -56,8 +58,10 @@ impl Client {
     pub(crate) fn new(engine: Engine, settings: Settings, report: Reporter, created_in: ForkEpoch) -> Client {
         let engine = Arc::new(engine);
         let queues = Arc::new(Queues::default());
+        let semaphores = Semaphores::new(Arc::clone(&queues), created_in);
         let watchdog_thread = WatchdogThread::new(Arc::clone(&engine), Arc::clone(&queues), report.clone());
-        Client { shared: Arc::new(SharedClient { created_in, engine, queues, watchdog_thread, report, settings }) }
+        let shared = SharedClient { created_in, engine, queues, semaphores, watchdog_thread, report, settings };
+        Client { shared: Arc::new(shared) }
     }
 
     /// Whether this process is a child of the one that built the client, and must not touch it.
@@ -81,6 +85,10 @@ impl Client {
 
     pub(crate) fn queues(&self) -> &Queues {
         &self.shared.queues
+    }
+
+    pub(crate) fn semaphores(&self) -> &Semaphores {
+        &self.shared.semaphores
     }
 
     pub(crate) fn watchdog_thread(&self) -> &WatchdogThread {

@@ -1,4 +1,4 @@
-//! What a program names: builder, client, mutex, guard, lease, wait, watchdog, and the status of nodes.
+//! What a program names: builder, client, mutex, guard, lease, semaphore, wait, watchdog, and the status of nodes.
 
 pub(crate) mod builder;
 pub(crate) mod client;
@@ -13,6 +13,7 @@ pub(crate) mod node;
 pub(crate) mod node_status;
 pub(crate) mod redlock;
 pub(crate) mod reentrant;
+pub(crate) mod semaphore;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod wait;

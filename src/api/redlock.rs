@@ -8,6 +8,7 @@ use crate::api::mutex::Mutex;
 use crate::api::mutex::read_write::RwMutex;
 use crate::api::mutex_set::MutexSet;
 use crate::api::node_status::NodeStatus;
+use crate::api::semaphore::Semaphore;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::metrics::nodes::NodeSample;
 use crate::protocol::fenced;
@@ -57,6 +58,15 @@ impl Redlock {
     /// well. See [`RwMutex`].
     pub fn rw_mutex(&self, resource: impl AsRef<str>) -> RwMutex {
         RwMutex::new(self.client.clone(), Arc::clone(&self.reads), resource.as_ref())
+    }
+
+    /// Permits of which at most `permits` are held at once, 1 to 256. Makes no connection; a name or a number that
+    /// cannot be used is reported when a permit is acquired.
+    ///
+    /// Semaphores of the same name share their permits, in this process and in every other one that uses the same nodes
+    /// and prefix. Their slots are the locks `name#0`, `name#1` and so on.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: usize) -> Semaphore {
+        Semaphore::new(self.client.clone(), name.as_ref(), permits)
     }
 
     /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks

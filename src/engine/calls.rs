@@ -142,10 +142,10 @@ impl Engine {
             Some(listener) => {
                 let mut until = t0.steady;
                 let begin = |nodes: &mut Nodes, now, notify: &mut WaitSlots| {
-                    nodes.wait_registry().look_into(&listener.key);
+                    nodes.wait_registry().look_into(listener.key_of(key.as_bytes()));
                     let request = LeaseRequest { key: key.as_bytes(), token: &token, ttl_millis, kind };
                     // A node that grants no fair lock says in any case for how long it is held.
-                    let asks_for_holder = (listener.asks_for_holder && place.is_none()).then_some(&*listener.key);
+                    let asks_for_holder = listener.asks_for_holder().filter(|_| place.is_none()).map(|key| &**key);
                     let attempt = Attempt { asks_for_holder, leaves_mark: true, place };
                     let ticket = nodes.acquire(&request, attempt, now, notify);
                     until = deadline(nodes.has_to_connect(now));
@@ -173,17 +173,46 @@ impl Engine {
         self.driver.enter(|all, now, _| all.leave(key.as_bytes(), place, nodes, now));
     }
 
-    /// Registers a waiter for releases of a lock. `subscribes`: it waits for long enough to be notified of them.
-    pub(crate) fn listen(&self, key: &str, subscribes: bool) -> Listener<'_> {
-        let key = Key::from(key.as_bytes());
-        self.driver.enter(|nodes, now, _| nodes.listen(&key, subscribes, now));
+    /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be
+    /// notified of them.
+    pub(crate) fn listen(&self, keys: &[Arc<str>], subscribes: bool) -> Listener<'_> {
+        let keys: Box<[Key]> = keys.iter().map(|key| Key::from(key.as_bytes())).collect();
+        self.driver.enter(|nodes, now, _| nodes.listen(&keys, subscribes, now));
         Listener {
             driver: &self.driver,
-            key,
+            keys,
             interrupt: Arc::new(Interrupt::new(&self.waker)),
-            asks_for_holder: true,
+            released: None,
             has_won: false,
         }
+    }
+
+    /// Asks every node how long each of these keys lives, and waits until it is known whether one of them is free on a
+    /// quorum, as long as an attempt waits. It has reached no node with a key.
+    pub(crate) fn survey(
+        &self,
+        keys: &[Arc<str>],
+        mut deadline: impl FnMut(Timestamp, bool) -> Timestamp,
+    ) -> (AttemptRecord, RoundResult) {
+        let t0 = self.readings();
+        let result = self.driver.run(
+            |nodes, now, notify| {
+                let ticket = nodes.survey(keys, now, notify);
+                (ticket, deadline(t0.steady, nodes.has_to_connect(now)))
+            },
+            |nodes, ticket| nodes.rounds().conclude(ticket),
+        );
+        let (token, reached, origin) =
+            (OwnerToken::from_entropy([0; OwnerToken::ENTROPY]), NodeSet::EMPTY, KeyOrigin::Here);
+        (
+            AttemptRecord { token, t0, reached, origin, has_waited: false, kind: LockKind::Plain, stands_for: None },
+            result,
+        )
+    }
+
+    /// Whether a thread of this client waits for the key, and is notified of releases.
+    pub(crate) fn listens_to(&self, key: &str) -> bool {
+        self.driver.enter(|nodes, _, _| nodes.wait_registry().is_subscribed(key.as_bytes()))
     }
 
     /// How many other programs a caller that has not waited for a lock should let go first that have.

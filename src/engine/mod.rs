@@ -32,6 +32,9 @@
 //! | 22 | Validity is checked, in `conclude`, and the nodes that an undo is for are noted | `Acquire::attempted` | `algorithm/acquire/mod.rs` |
 //! | 23 | The caller gets a guard, or the lost attempt is undone | `Attempts::acquired`, or `Attempts::undo` | `api/mutex/attempts.rs` |
 //!
+//! A call for a permit makes steps 4 to 21 for one slot, then asks which slots are free, and makes them for one of
+//! those (`api/mutex/search.rs`).
+//!
 //! An undo, and the release of a lock, take the same path from step 5 on, by `Engine::undo` and `Engine::release`.
 //!
 //! # The path of a release that a node has not run

@@ -7,12 +7,13 @@
 //!    rules.
 //! 3. A waiter is woken when so many nodes have confirmed its subscription that no release by a quorum can escape it.
 //!    It is woken again when a node confirms that was lost before: what that node announced meanwhile did not arrive.
+//! 4. A thread that waits for any of several keys sleeps for each. The releases of each of them count towards its turn.
 
 use super::interrupt::Interrupt;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::turns::{AnnouncedReleases, Contention, WakeOrder};
+use crate::algorithm::turns::{AnnouncedReleases, Contention, Line, WakeOrder};
 use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
@@ -71,6 +72,8 @@ pub(crate) struct KeyWaiters {
     releases: AnnouncedReleases,
     /// Of a fair lock: the place of the call that waits, and whether it was the first when it last asked.
     place: Option<(PlaceId, bool)>,
+    /// The key whose line of programs is that of this key as well, if it is another one.
+    group: Option<Key>,
     /// A reason to wake that no waiter has taken.
     reason: Option<WakeReason>,
 }
@@ -114,14 +117,27 @@ impl WaitRegistry {
         subscribes && !std::mem::replace(&mut waiters.is_subscribed, true)
     }
 
+    /// Gives these keys one line of programs: each waits for any of them.
+    pub(crate) fn group(&mut self, keys: &[Key]) {
+        let Some((first, others)) = keys.split_first() else { return };
+        for key in others {
+            if let Some(waiters) = self.waiters_by_key.get_mut(key) {
+                waiters.group = Some(Arc::clone(first));
+            }
+        }
+    }
+
     /// Unregisters a thread, which `has_won` the lock or not. If it was the last for the key, gives whether that was
     /// subscribed to.
     pub(crate) fn leave(&mut self, key: &Key, has_won: bool, now: Timestamp) -> Option<bool> {
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        let others = waiters.releases.others();
-        if has_won && others > 0 {
-            self.contention.note_others(key, others, now);
+        let others = self.releases(key, |releases| releases.others())?;
+        if has_won {
+            if others > 0 {
+                self.contention.note_others(key, others, now);
+            }
+            self.releases(key, AnnouncedReleases::had_turn);
         }
+        let waiters = self.waiters_by_key.get_mut(key)?;
         waiters.listeners -= 1;
         if waiters.listeners > 0 {
             return None;
@@ -154,8 +170,34 @@ impl WaitRegistry {
         waiter.reason.or(was_interrupted.then_some(WakeReason::Interrupted))
     }
 
+    /// A thread is awake that slept for each of these keys. Gives the reason, and the place of its key. Of several, a
+    /// release counts. Another one that was announced meanwhile ends the next wait.
+    pub(crate) fn wake_of(&mut self, keys: &[Key], ticket: Ticket) -> Option<(WakeReason, usize)> {
+        let mut found = None;
+        for (place, key) in keys.iter().enumerate() {
+            let Some(reason) = self.wake(key, ticket) else { continue };
+            match (found, reason) {
+                (Some((WakeReason::Released(_), _)), WakeReason::Released(_)) => {
+                    if let Some(waiters) =
+                        self.waiters_by_key.get_mut(key).filter(|waiters| waiters.sleepers.is_empty())
+                    {
+                        waiters.reason = Some(reason);
+                    }
+                }
+                (Some((WakeReason::Released(_), _)), _) => {}
+                _ => found = Some((reason, place)),
+            }
+        }
+        found
+    }
+
+    /// Whether a thread waits for a key, and its releases are subscribed to.
+    pub(crate) fn is_subscribed(&self, key: &[u8]) -> bool {
+        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.is_subscribed)
+    }
+
     /// A registered thread begins an attempt: it finds out about all that was announced so far.
-    pub(crate) fn look_into(&mut self, key: &Key) {
+    pub(crate) fn look_into(&mut self, key: &[u8]) {
         if let Some(waiters) = self.waiters_by_key.get_mut(key) {
             waiters.reason = None;
         }
@@ -175,13 +217,14 @@ impl WaitRegistry {
     pub(crate) fn announced(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
         self.contention.note_release(key);
-        let waiters = self.waiters_by_key.get_mut(key)?;
-        let order = match waiters.place {
-            None => waiters.releases.announced(node, (hint.crowd, hint.has_waited), quorum, now)?,
+        let hint = (hint.crowd, hint.has_waited);
+        let order = match self.waiters_by_key.get(key)?.place {
+            None => self.releases(key, |releases| releases.announced(node, hint, quorum, now))??,
             // It does not say whose turn it is: a plain client has released the lock, or the queue is lost there.
-            Some((_, true)) => waiters.releases.due(node, quorum, now)?,
+            Some((_, true)) => self.waiters_by_key.get_mut(key)?.releases.due(node, quorum, now)?,
             Some((_, false)) => return None,
         };
+        let waiters = self.waiters_by_key.get_mut(key)?;
         Some(waiters.note(WakeReason::Released(order)))
     }
 
@@ -209,15 +252,13 @@ impl WaitRegistry {
 
     /// A node has passed on how many wait for the key.
     pub(crate) fn counted(&mut self, key: &Key, waiting: u8) {
-        if let Some(waiters) = self.waiters_by_key.get_mut(key) {
-            waiters.releases.counted(waiting);
-        }
+        self.releases(key, |releases| releases.counted(waiting));
     }
 
     /// As [`AnnouncedReleases::followed`].
     pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
         let quorum = self.quorum();
-        self.waiters_by_key.get_mut(key).is_some_and(|waiters| waiters.releases.followed(is_refused, quorum, now))
+        self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
     }
 
     /// The subscriptions at a node are lost. Gives the waiters to wake: those that a release can escape now.
@@ -278,6 +319,26 @@ impl WaitRegistry {
         others
     }
 
+    /// Does something with the announced releases of a key, and the line of all keys that it is grouped with.
+    fn releases<R>(&mut self, key: &Key, act: impl FnOnce(&mut AnnouncedReleases) -> R) -> Option<R> {
+        let group = self.waiters_by_key.get(key)?.group.clone();
+        let mut line = Line::default();
+        let mut swap_line = |waiters: Option<&mut KeyWaiters>| {
+            waiters.into_iter().for_each(|waiters| waiters.releases.swap_line(&mut line));
+        };
+        // Another waiter for this key alone may be left, without the group.
+        let group = group.filter(|group| self.waiters_by_key.contains_key(group));
+        let Some(group) = group else {
+            return self.waiters_by_key.get_mut(key).map(|waiters| act(&mut waiters.releases));
+        };
+        swap_line(self.waiters_by_key.get_mut(&group));
+        swap_line(self.waiters_by_key.get_mut(key));
+        let result = self.waiters_by_key.get_mut(key).map(|waiters| act(&mut waiters.releases));
+        swap_line(self.waiters_by_key.get_mut(key));
+        swap_line(self.waiters_by_key.get_mut(&group));
+        result
+    }
+
     fn quorum(&self) -> usize {
         self.nodes / 2 + 1
     }
@@ -305,113 +366,4 @@ impl KeyWaiters {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HINT: Hint = Hint { crowd: 1, has_waited: false };
-    const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));
-
-    fn key() -> Key {
-        Key::from(b"k".as_slice())
-    }
-
-    /// The reason to wake after a release that these nodes announce.
-    fn reason(registry: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
-        for &node in nodes {
-            registry.announced(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
-        }
-        registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
-    }
-
-    fn of(nodes: usize) -> WaitRegistry {
-        let mut registry = WaitRegistry::new(nodes, true);
-        assert!(registry.enter(&key(), true));
-        registry
-    }
-
-    #[test]
-    fn a_release_wakes_when_it_is_announced_first_and_by_a_quorum() {
-        let mut registry = of(5);
-        let reasons = [3, 1, 0, 2].map(|node| reason(&mut registry, &[node]));
-        assert_eq!(reasons, [RELEASED, None, RELEASED, None]);
-    }
-
-    #[test]
-    fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
-        let [own, other] = [1, 2].map(PlaceId::new);
-        let mut registry = of(3);
-        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
-        let mut passed = |is_first, node, first: Option<PlaceId>, millis| {
-            registry.set_place(&key(), (own, is_first));
-            let node = NodeId::new(node);
-            match first {
-                Some(first) => _ = registry.passed(&key(), node, (HINT, first), at(millis)),
-                None => _ = registry.announced(&key(), node, HINT, at(millis)),
-            }
-            registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
-        };
-        let early = Some(WakeReason::Released(WakeOrder::Early));
-        assert_eq!(passed(true, 0, Some(other), 1), None, "it is the turn of another one, whatever was known");
-        assert_eq!(passed(false, 0, Some(own), 100), early);
-        assert_eq!(passed(false, 1, Some(own), 101), RELEASED, "a quorum has announced it");
-        assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
-        assert_eq!(passed(true, 0, None, 300), early);
-    }
-
-    #[test]
-    fn an_attempt_finds_out_about_what_was_announced_before_it() {
-        let mut registry = of(3);
-        registry.announced(&key(), NodeId::new(0), HINT, Timestamp::ORIGIN);
-        registry.look_into(&key());
-        assert_eq!(reason(&mut registry, &[]), None);
-        assert_eq!(reason(&mut registry, &[0]), RELEASED);
-    }
-
-    #[test]
-    fn a_waiter_that_enough_nodes_have_confirmed_to_or_one_that_was_lost_is_woken() {
-        for (nodes, enough) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
-            let mut registry = of(nodes);
-            for node in 0..nodes {
-                let is_woken = registry.confirmed(&key(), NodeId::new(node)).is_some();
-                assert_eq!(is_woken, node + 1 == enough, "node {node} of {nodes}");
-                assert_eq!(registry.is_attentive(&key()), node + 1 >= enough);
-            }
-            for node in (0..nodes).rev() {
-                let is_woken = !registry.lost(NodeId::new(node)).is_empty();
-                assert_eq!(is_woken, node + 1 == enough, "{node} of {nodes} are left");
-            }
-            assert!(registry.confirmed(&key(), NodeId::new(0)).is_some());
-        }
-    }
-
-    #[test]
-    fn a_release_may_be_ignored_where_a_single_node_that_is_distrusted_would_announce_it() {
-        for (nodes, live, may_ignore) in [(1, 1, true), (3, 2, true), (3, 3, false), (2, 1, true), (2, 2, false)] {
-            let mut registry = of(nodes);
-            for node in 0..live {
-                let _ = registry.confirmed(&key(), NodeId::new(node));
-            }
-            let now = Timestamp::ORIGIN.after(Duration::from_secs(1));
-            for _ in 0..4 {
-                assert!(!registry.may_ignore(&key(), now));
-                registry.announced(&key(), NodeId::new(0), HINT, now);
-                registry.followed(&key(), true, now);
-                if nodes > 1 && registry.may_ignore(&key(), now) {
-                    break;
-                }
-            }
-            assert_eq!(registry.may_ignore(&key(), now), may_ignore, "{live} of {nodes}");
-            assert!(!registry.may_ignore(&key(), now.after(Duration::from_secs(11))));
-        }
-    }
-
-    #[test]
-    fn the_flag_says_whether_any_lock_is_contended() {
-        let mut registry = of(3);
-        let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
-        let is_crowded = Arc::clone(&registry.is_crowded);
-        registry.note_crowd(b"k", 1, at(10));
-        assert!(registry.defers_to(b"k", false, at(11)) == 1 && is_crowded.load(Ordering::Relaxed));
-        assert!(registry.defers_to(b"k", false, at(3000)) == 0 && !is_crowded.load(Ordering::Relaxed));
-    }
-}
+mod tests;

@@ -7,6 +7,8 @@
 //!
 //! The expiry of a fenced lock's key is that of its fence: the lock ends at the deadline, by the node's clock. Nothing
 //! of a token leaves this file but its hash.
+//!
+//! Of several locks at once, the slots of a semaphore, it is only asked how long each key lives: `PTTL` for each.
 
 use super::command::{self, Lifetime};
 use super::error_reply;
@@ -30,11 +32,14 @@ pub(super) enum Stored {
     Fault(Fault),
 }
 
-/// What the replies have brought so far. The two stand next to each other, and the occupant is taken with its event.
+/// What the replies have brought so far. Those of one question stand next to each other, and what they come to is taken
+/// with its event.
 #[derive(Default)]
 pub(super) struct Inspected {
     stored: Option<Stored>,
     occupant: Option<Occupant>,
+    slots: Vec<Lifetime>,
+    slot_fault: Option<Fault>,
 }
 
 impl Inspected {
@@ -51,6 +56,26 @@ impl Inspected {
 
     pub(super) fn take_occupant(&mut self) -> Option<Occupant> {
         self.occupant.take()
+    }
+
+    /// Takes the reply for one slot. Gives the node's vote with the last one.
+    pub(super) fn note_slot(&mut self, reply: Reply<'_>, is_last: bool) -> Result<Option<Vote>, ProtocolError> {
+        match reply {
+            Reply::Error(text) => self.slot_fault = Some(error_reply::fault(text, "PTTL")),
+            reply => self.slots.push(command::remaining_reply(reply)?),
+        }
+        if !is_last {
+            return Ok(None);
+        }
+        let fault = self.slot_fault.take();
+        if fault.is_some() {
+            self.slots.clear();
+        }
+        Ok(Some(fault.map_or(Vote::Granted, Vote::Fault)))
+    }
+
+    pub(super) fn take_slots(&mut self) -> Vec<Lifetime> {
+        std::mem::take(&mut self.slots)
     }
 }
 

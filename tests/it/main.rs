@@ -61,6 +61,7 @@ mod rejecting_nodes;
 mod repeated_run_id;
 mod restarts;
 mod script_errors;
+mod semaphore;
 mod sets;
 mod standing;
 mod support;

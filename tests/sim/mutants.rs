@@ -45,8 +45,8 @@ const MUTANTS: &[Mutant] = &[
                 "let _ = (nodes, engine, key, record);",
             ),
             (
-                "        let (record, result) = engine.acquire(",
-                "        engine.undo(self.call.key, &engine.adopt(lease.0, floor), self.call.ttl.duration());\n        let (record, result) = engine.acquire(",
+                "        let asked = engine.acquire(",
+                "        engine.undo(self.call.key, &engine.adopt(lease.0, lease.2), self.call.ttl.duration());\n        let asked = engine.acquire(",
             ),
         ],
     },

@@ -5,6 +5,7 @@ mod ensure;
 mod resources;
 pub(crate) mod shared;
 mod standing;
+mod unlocking;
 mod watching;
 
 use crate::algorithm::fence::FencingToken;
@@ -18,7 +19,6 @@ use crate::engine::local_queue::HoldId;
 use crate::engine::watchdog_thread::{Unregistered, WatchedLock};
 use crate::events::error::{NodeFault, Result};
 use crate::events::event::LossReason;
-use crate::events::event_queue::ReleaseContext;
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crate::protocol::lock_key::LockKey;
@@ -132,24 +132,8 @@ impl MutexGuard {
     /// freed the lock, or none can have held it any more. The release has been sent to every node that can be reached,
     /// and nodes that hang run it when they go on; at the latest, the lock ends with its time to live.
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
-    pub fn unlock(mut self) -> Result<ReleaseOutcome> {
-        self.client.check_process()?;
-        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
-        let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
-        let now = client.engine().readings();
-        let was_valid = lease.is_valid(now.lease);
-        let claim = self.released_at(claim, now.lease);
-        let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
-            self.held_for = None;
-            client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
-        });
-        let held = self.held_at(now);
-        let (key, class) = (Arc::clone(self.key.title()), None);
-        let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
-        self.client.report().unlocked(&context, &count.tally, &count.faults);
-        ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
-            self.client.unavailable("confirm the release of", self.resource(), self.client.unavailability(&count))
-        })
+    pub fn unlock(self) -> Result<ReleaseOutcome> {
+        self.unlock_and(|| ())
     }
 
     /// Makes the lock last for `ttl` from now on, and says what holds now. Waits for a quorum of answers, and for those

@@ -1,10 +1,13 @@
 //! The attempts of one call, and what happens between them.
 //!
-//! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step.
+//! [`Attempts::run`] drives the [`Acquire`] machine by the numbered steps of its module: one method for each step. A
+//! call for a permit makes its attempts in [`search`](super::search).
 
 use super::account::CallAccount;
 use super::call::LockCall;
 use super::place::HeldPlace;
+use super::queueing::{self, Queued};
+use super::slots::Search;
 use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use crate::algorithm::fence::Agreement;
@@ -33,23 +36,25 @@ pub(super) struct Won<'a> {
 
 /// The attempts of one call: the only one of its client for this lock, but for calls of `try_lock`.
 pub(super) struct Attempts<'a, 'm> {
-    call: LockCall<'a>,
-    account: &'a mut CallAccount<'m>,
-    wait: &'a Wait,
-    machine: Acquire,
+    pub(super) call: LockCall<'a>,
+    pub(super) account: &'a mut CallAccount<'m>,
+    pub(super) wait: &'a Wait,
+    pub(super) machine: Acquire,
+    /// Of a call for a permit: where to try next.
+    pub(super) search: Search,
     /// The last attempt, with the result of its last round.
     last: Option<(AttemptRecord, RoundResult)>,
     /// How many round trips the last attempt took.
     round_trips: u32,
     /// Both clocks, read after the last reply of the last round was.
-    now: Readings,
+    pub(super) now: Readings,
     /// Whether a lost attempt is still to be reported.
     is_loss_unreported: bool,
     // Fields are dropped in this order: a waiter is unregistered before its thread leaves the queue.
-    waiter: Option<ReleaseWaiter<'a>>,
+    pub(super) waiter: Option<ReleaseWaiter<'a>>,
     /// Of a fair lock.
     held_place: Option<HeldPlace<'a>>,
-    ticket: Option<QueueTicket<'a>>,
+    pub(super) ticket: Option<QueueTicket<'a>>,
     /// Of a set: which of its keys the ticket and the waiter are for.
     place: usize,
 }
@@ -62,7 +67,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         wait: &'a Wait,
         account: &'a mut CallAccount<'m>,
     ) -> Attempts<'a, 'm> {
-        let LockCall { client, key, ttl, called_at, started, .. } = call;
+        let LockCall { client, ttl, called_at, started, .. } = call;
         let settings = client.settings();
         let config = AcquireConfig {
             ttl,
@@ -85,10 +90,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
-            let others = match machine.may_defer(started) && !call.is_fair {
-                true => client.engine().defers_to(key, call.is_handed_on),
-                false => 0,
-            };
+            let others = if machine.may_defer(started) && !call.is_fair { call.defers_to() } else { 0 };
             if others > 0 {
                 machine.defer_first_attempt(others, started, random());
                 // Nor do the threads behind take the nodes for unavailable meanwhile.
@@ -105,6 +107,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             account,
             wait,
             machine,
+            search: Search::default(),
             last: None,
             round_trips: 1,
             now: called_at,
@@ -118,6 +121,11 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Does what the machine asks for until it is done. `None`: the lock is held by another client.
     pub(super) fn run(mut self) -> Result<Option<Won<'a>>> {
+        self.drive()
+    }
+
+    /// [`run`](Attempts::run), for a call that keeps what else it has found.
+    pub(super) fn drive(&mut self) -> Result<Option<Won<'a>>> {
         loop {
             let output = self.machine.poll();
             // An observer that gets the event of a lost attempt can rely on its undo having been queued.
@@ -126,9 +134,15 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
             match output {
                 Output::Attempt if self.wait.is_cancelled() => self.machine.cancelled(),
+                Output::Attempt if self.call.permits.is_some() => self.search()?,
                 Output::Attempt => self.attempt()?,
                 Output::Raise(agreement) => self.raise(&agreement),
                 Output::Undo(nodes) => self.undo(nodes),
+                Output::Wait(_) if self.is_behind() => {
+                    if !self.wait_in_queue()? {
+                        return Ok(self.held());
+                    }
+                }
                 Output::Wait(until) => {
                     if !self.wait_for_release(until) {
                         return Ok(self.held());
@@ -143,15 +157,27 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Makes one attempt on all nodes, and counts it.
     fn attempt(&mut self) -> Result<()> {
+        let (record, result) = self.ask()?;
+        self.attempted(record, result, 1);
+        Ok(())
+    }
+
+    /// Asks all nodes for the lock of the key.
+    pub(super) fn ask(&mut self) -> Result<(AttemptRecord, RoundResult)> {
         let engine = self.call.client.engine();
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let place = self.machine.keeper().map(|keeper| keeper.request());
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let token = draw()?.labelled(self.call.label());
         let lease = (token, self.call.ttl.millis(), self.call.kind(), place);
-        let (record, result) = engine.acquire(self.call.key, lease, listener, deadline);
-        let random = random_unless_won(&result);
+        let asked = engine.acquire(self.call.key, lease, listener, deadline);
         self.now = engine.readings();
+        Ok(asked)
+    }
+
+    /// Counts an attempt that took so many round trips.
+    pub(super) fn attempted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+        let random = random_unless_won(&result);
         if let Some(waiter) = &mut self.waiter {
             let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
             self.machine.set_wait_bounds(waiter.bounds(&result, is_for_this_key));
@@ -165,8 +191,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if let (true, Some(waiter)) = (self.machine.has_missed_release(), &self.waiter) {
             waiter.listener().missed_release();
         }
-        self.counted(record, result, 1);
-        Ok(())
+        self.counted(record, result, round_trips);
     }
 
     /// Notes what an attempt for a fair lock has found out about the place, and where it may have left it.
@@ -219,6 +244,30 @@ impl<'a, 'm> Attempts<'a, 'm> {
         (self.last, self.round_trips) = (Some((record, result)), round_trips);
     }
 
+    /// Whether other threads of this client are in front in the queue of a semaphore, or have all of its slots.
+    fn is_behind(&self) -> bool {
+        let position = |ticket| self.call.position(ticket, self.now.lease);
+        let is_head = |position| matches!(position, QueuePosition::Head(_));
+        self.call.permits.is_some() && self.ticket.as_ref().map(position).is_some_and(|position| !is_head(position))
+    }
+
+    /// Waits to be the head of the queue again, as before the first attempt. False when the time is up.
+    fn wait_in_queue(&mut self) -> Result<bool> {
+        self.waiter = None;
+        let Some(ticket) = &self.ticket else { return Ok(false) };
+        let position = self.call.position(ticket, self.now.lease);
+        let queued = queueing::wait_in_queue(&mut self.call, (ticket, position, self.now), self.wait, self.account)?;
+        self.now = self.call.client.engine().readings();
+        match queued {
+            Queued::Head => self.machine.retry_now(self.now.steady),
+            Queued::OutOfTime(None) => return Ok(false),
+            Queued::OutOfTime(Some(cause)) => {
+                return Err(self.call.client.unavailable("lock", self.call.resource(), cause));
+            }
+        }
+        Ok(true)
+    }
+
     /// Queues the release of what a lost attempt may have set on these nodes.
     fn undo(&self, nodes: NodeSet) {
         if let Some((record, _)) = &self.last {
@@ -244,9 +293,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         self.account.begin_to_wait();
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
         let subscribes = machine.has_time_to_listen(self.now.steady);
-        let key = &self.call.key.each()[self.place];
+        let keys = self.call.awaited_keys(self.place);
         let place = self.held_place.as_ref().map(HeldPlace::id);
-        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (key, subscribes, place));
+        let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (keys, subscribes, place));
         let waiter = self.waiter.get_or_insert_with(begin);
         let mut end = waiter.wait(until);
         // A set that was refused for another key than before has joined the end of that one's queue.
@@ -261,12 +310,17 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let now = engine.now();
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
-            WaitEnd::Woken(WakeReason::Released(order)) => machine.released(order, now, random()),
+            WaitEnd::Woken(WakeReason::Released(order), place) => {
+                self.search.note_announced(place, order);
+                machine.released(order, now, random());
+            }
             // Before the first attempt there was no release to miss.
-            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) if machine.attempts() == 0 => {}
-            WaitEnd::Woken(WakeReason::Subscribed) if machine.keeper().is_some_and(|keeper| keeper.is_behind()) => {}
-            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed) | WaitEnd::TimedOut => machine.woken(now),
-            WaitEnd::Woken(WakeReason::Interrupted) => machine.retry_now(now),
+            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) if machine.attempts() == 0 => {}
+            WaitEnd::Woken(WakeReason::Subscribed, _) if machine.keeper().is_some_and(|keeper| keeper.is_behind()) => {}
+            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) | WaitEnd::TimedOut => {
+                machine.woken(now);
+            }
+            WaitEnd::Woken(WakeReason::Interrupted, _) => machine.retry_now(now),
         }
         true
     }
@@ -284,18 +338,18 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Makes the guard of a lock that was won.
-    fn acquired(mut self, validity: Validity) -> Option<Won<'a>> {
+    fn acquired(&mut self, validity: Validity) -> Option<Won<'a>> {
         let call = self.call;
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
         self.waiter.take().into_iter().for_each(ReleaseWaiter::won);
         let mut ticket = self.ticket.take();
-        let guard = self.last.map(|(record, _)| {
+        let guard = self.last.take().map(|(record, _)| {
             let hold = HoldId::of(&record.token);
             // A thread that waits to read shares the lease of one that reads.
             if call.access != Some(Access::Read) {
                 match ticket.take() {
-                    Some(ticket) => ticket.hold(key.each(), hold, validity, self.now),
-                    None => client.queues().hold(key.each(), hold, validity, self.now),
+                    Some(ticket) if call.permits.is_none() => ticket.hold(key.each(), hold, validity, self.now),
+                    _ => client.queues().hold(key.each(), hold, validity, self.now),
                 }
             }
             let watched = watchdog.map(|watchdog| {
@@ -313,16 +367,16 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// The lock is held by another client.
-    fn held(self) -> Option<Won<'a>> {
-        self.account.faults = self.last.map_or_else(Vec::new, |(_, result)| result.faults);
+    fn held(&mut self) -> Option<Won<'a>> {
+        self.account.faults = self.last.take().map_or_else(Vec::new, |(_, result)| result.faults);
         None
     }
 
     /// The error of a call that found neither that the lock is its own nor that it is held.
-    fn failed(self, verdict: Verdict) -> Error {
+    fn failed(&mut self, verdict: Verdict) -> Error {
         let LockCall { client, key, ttl, .. } = self.call;
         let resource = self.call.resource();
-        let result = self.last.map(|(_, result)| result);
+        let result = self.last.take().map(|(_, result)| result);
         match verdict {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
@@ -359,7 +413,7 @@ fn draw() -> Result<OwnerToken> {
 }
 
 /// A random number for a delay. Without entropy, the shortest delay is used.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     entropy::draw_jitter(&mut SysRng).unwrap_or_default()
 }
 

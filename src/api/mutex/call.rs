@@ -1,16 +1,19 @@
 //! What one call that wants a lock asks for.
 
+use super::slots::PermitSlots;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::fence::FencingToken;
 use crate::algorithm::label::HolderLabel;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::lock_kind::{Access, LockKind};
-use crate::algorithm::time::{Readings, Timestamp};
+use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
+use crate::engine::local_queue::{QueuePosition, QueueTicket};
 use crate::events::error::{Error, ErrorKind};
 use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One call that wants a lock.
@@ -31,9 +34,12 @@ pub(super) struct LockCall<'m> {
     pub(super) started: Timestamp,
     /// Whether another thread of this client held the lock before.
     pub(super) is_handed_on: bool,
+    /// The slots of a semaphore, if any of them will do. The key is that of the semaphore then, or of the slot that is
+    /// tried.
+    pub(super) permits: Option<&'m PermitSlots>,
 }
 
-impl LockCall<'_> {
+impl<'m> LockCall<'m> {
     /// The name of the resource, without the prefix.
     pub(super) fn resource(&self) -> &str {
         self.client.resource(self.key.title())
@@ -52,6 +58,28 @@ impl LockCall<'_> {
     /// The label of this client. Entries of read-write locks have none.
     pub(super) fn label(&self) -> HolderLabel {
         if self.access.is_some() { HolderLabel::NONE } else { self.client.settings().label }
+    }
+
+    /// The keys that a wait is for: of a set, the one at this place.
+    pub(super) fn awaited_keys(&self, place: usize) -> &'m [Arc<str>] {
+        self.permits.map_or(std::slice::from_ref(&self.key.each()[place]), PermitSlots::keys)
+    }
+
+    /// How many other programs to let go first that have waited for the lock, or for the slot that would be tried.
+    pub(super) fn defers_to(&self) -> u8 {
+        let Some(permits) = self.permits else {
+            return self.client.engine().defers_to(self.key, self.is_handed_on);
+        };
+        let others = permits.first_choice().map_or(0, |key| self.client.engine().defers_to(key, self.is_handed_on));
+        if others > 0 {
+            permits.forget_choice();
+        }
+        others
+    }
+
+    /// The position in the queue, with regard to the slots of a semaphore that are held here.
+    pub(super) fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
+        self.permits.map_or_else(|| ticket.position(now), |permits| permits.position(ticket.position(now), now))
     }
 
     /// The error of a wait that was cancelled.

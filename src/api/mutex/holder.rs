@@ -93,11 +93,10 @@ impl Mutex {
         }
         let result = self.client.engine().inspect(self.key.as_bytes(), self.is_fenced);
         self.client.report().deliver_queued();
-        let verdict = result.inspection.as_ref().map(|answers| answers.verdict(&result.tally));
-        match verdict {
-            Some(InspectionVerdict::Held(holding)) => Ok(Some(self.held(holding))),
-            Some(InspectionVerdict::Free) => Ok(None),
-            Some(InspectionVerdict::Pending | InspectionVerdict::Unknown) | None => {
+        match result.holding() {
+            InspectionVerdict::Held(holding) => Ok(Some(self.held(holding))),
+            InspectionVerdict::Free => Ok(None),
+            InspectionVerdict::Pending | InspectionVerdict::Unknown => {
                 let found = self.client.unavailability(&result);
                 Err(self.client.unavailable("find the holder of", self.resource(), found))
             }

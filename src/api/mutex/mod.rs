@@ -9,9 +9,12 @@ mod fair;
 mod fenced;
 pub(crate) mod fenced_mutex;
 pub(crate) mod holder;
+mod permits;
 mod place;
 mod queueing;
 pub(crate) mod read_write;
+mod search;
+pub(crate) mod slots;
 mod waiter;
 
 use crate::algorithm::acquire::WaitLimit;
@@ -280,16 +283,10 @@ impl Mutex {
         self.client.check_process()?;
         wait.check_process()?;
         let called_at = self.client.engine().readings();
-        let now = called_at.steady;
-        let limit = match wait.limit {
-            Limit::Never => WaitLimit::WhileAvailable(self.client.settings().unavailable_after),
-            Limit::Timeout(timeout) => WaitLimit::Until(now.after(timeout)),
-            Limit::Deadline(deadline) => {
-                WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
-            }
-        };
         let mut account = CallAccount::open(&self.client, self.key.title(), called_at);
-        let result = self.call(limit, called_at).and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
+        let result = self
+            .call(self.wait_limit(wait, called_at), called_at)
+            .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
         account.close(&result, GaveUpReason::TimedOut);
         result
     }
@@ -331,11 +328,22 @@ impl Mutex {
         }
     }
 
+    fn wait_limit(&self, wait: &Wait, called_at: Readings) -> WaitLimit {
+        let now = called_at.steady;
+        match wait.limit {
+            Limit::Never => WaitLimit::WhileAvailable(self.client.settings().unavailable_after),
+            Limit::Timeout(timeout) => WaitLimit::Until(now.after(timeout)),
+            Limit::Deadline(deadline) => {
+                WaitLimit::Until(now.after(deadline.saturating_duration_since(Instant::now())))
+            }
+        }
+    }
+
     fn call(&self, limit: WaitLimit, called_at: Readings) -> Result<LockCall<'_>> {
         let ttl = self.prepare()?;
         let &Mutex { ref client, ref key, ref watchdog, is_fenced, is_fair, access, at_least, .. } = self;
         let (watchdog, started) = (watchdog.as_ref(), called_at.steady);
-        let is_handed_on = false;
+        let (is_handed_on, permits) = (false, None);
         Ok(LockCall {
             client,
             key,
@@ -349,6 +357,7 @@ impl Mutex {
             called_at,
             started,
             is_handed_on,
+            permits,
         })
     }
 

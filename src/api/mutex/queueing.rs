@@ -64,7 +64,7 @@ pub(super) fn wait_in_queue(
             }
         }
         now = engine.readings();
-        position = ticket.position(now.lease);
+        position = call.position(ticket, now.lease);
     }
 }
 

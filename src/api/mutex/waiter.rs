@@ -1,4 +1,4 @@
-//! The wait of the queue's head for a lock that another program holds.
+//! The wait of the queue's head for a lock that another program holds, or for any of several.
 //!
 //! The wait ends with a message about a release, at the given time, by an interrupt from this process, or when it is
 //! cancelled. All sources are registered before the wait begins, and an attempt follows each registration. So no
@@ -13,6 +13,7 @@ use crate::engine::calls::{Engine, RoundResult};
 use crate::engine::listener::{Hearing, Listener};
 use crate::engine::local_queue::QueueTicket;
 use crate::engine::wait_registry::WakeReason;
+use std::sync::Arc;
 
 /// A registered wait. Dropping it ends the subscription.
 pub(super) struct ReleaseWaiter<'w> {
@@ -27,7 +28,8 @@ pub(super) struct ReleaseWaiter<'w> {
 pub(super) enum WaitEnd {
     Cancelled,
     TimedOut,
-    Woken(WakeReason),
+    /// And the place of the lock that was released, if one was.
+    Woken(WakeReason, usize),
 }
 
 impl<'w> ReleaseWaiter<'w> {
@@ -36,9 +38,9 @@ impl<'w> ReleaseWaiter<'w> {
         engine: &'w Engine,
         ticket: &QueueTicket<'_>,
         wait: &'w Wait,
-        (key, subscribes, place): (&str, bool, Option<PlaceId>),
+        (keys, subscribes, place): (&[Arc<str>], bool, Option<PlaceId>),
     ) -> ReleaseWaiter<'w> {
-        let listener = engine.listen(key, subscribes);
+        let listener = engine.listen(keys, subscribes);
         if let Some(place) = place {
             listener.note_place(place, true);
         }
@@ -75,7 +77,7 @@ impl<'w> ReleaseWaiter<'w> {
             if reason.is_some() || next_check >= until {
                 return match reason {
                     _ if self.wait.is_cancelled() => WaitEnd::Cancelled,
-                    Some(reason) => WaitEnd::Woken(reason),
+                    Some((reason, place)) => WaitEnd::Woken(reason, place),
                     None => WaitEnd::TimedOut,
                 };
             }

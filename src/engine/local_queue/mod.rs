@@ -9,6 +9,11 @@
 //! for that guard instead of asking. It is notified when the guard's release has been queued on every connection, so
 //! that its own `SET` goes behind that release (rule 3.4). A thread that leaves the queue, for whatever reason,
 //! notifies the new head.
+//!
+//! The threads that want one of several [`slots`] have a queue as well, in which no guard holds anything. A thread that
+//! has a slot to try is away from its place meanwhile, and the next one is the head.
+
+pub(crate) mod slots;
 
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lease::Validity;
@@ -71,6 +76,8 @@ struct Waiters {
 
 struct QueuedThread {
     id: u64,
+    /// It tries a slot, and another thread is the head.
+    is_away: bool,
     notifier: Option<Notifier>,
 }
 
@@ -132,7 +139,7 @@ impl Queues {
             (waiters.available_at, waiters.unavailability) = (now.steady, None);
             waiters
         });
-        waiters.waiting.push_back(QueuedThread { id, notifier: None });
+        waiters.waiting.push_back(QueuedThread { id, is_away: false, notifier: None });
         let ticket = QueueTicket { queues: self, key, id, joined_at: now.steady, has_left: false };
         let position = table.position(&ticket, now.lease);
         (ticket, position)
@@ -175,6 +182,23 @@ impl Queues {
         keys.iter().position(is_held)
     }
 
+    /// Until when a guard of this client holds a key, if its lease has not ended.
+    fn held_until(&self, key: &str, now: LeaseTime) -> Option<LeaseTime> {
+        let table = lock(&self.table);
+        let holder = table.queues.get(key)?.holder.as_ref()?;
+        Some(holder.until.lease).filter(|&until| now < until)
+    }
+
+    /// Notifies the head of a queue: something has changed that concerns it. `by_nodes`: also if it waits for messages
+    /// from the nodes.
+    fn notify(&self, key: &str, by_nodes: bool) {
+        let table = lock(&self.table);
+        let Some(waiters) = table.queues.get(key).and_then(|queue| queue.waiters.as_ref()) else { return };
+        if by_nodes || !waiters.head().is_some_and(QueuedThread::waits_for_nodes) {
+            waiters.notify_head();
+        }
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
         lock(&self.table).queues.len()
@@ -209,6 +233,18 @@ impl QueueTicket<'_> {
             queue.hold(id, validity, now);
             queue.leave(self.id, unused);
         }
+    }
+
+    /// Leaves the place for a while, or comes back to it. The new head is notified.
+    pub(crate) fn set_away(&self, is_away: bool) {
+        self.with_waiters(|waiters| {
+            if let Some(thread) = waiters.waiting.iter_mut().find(|thread| thread.id == self.id) {
+                thread.is_away = is_away;
+            }
+            if is_away {
+                waiters.notify_head();
+            }
+        });
     }
 
     /// A channel that brings a message when the position may have changed. To be asked for before
@@ -301,7 +337,7 @@ impl QueueTable {
             return QueuePosition::Head(joined_at);
         };
         match holder {
-            holder if waiters.waiting.front().is_some_and(|head| head.id != ticket.id) => {
+            holder if waiters.head().is_some_and(|head| head.id != ticket.id) => {
                 let held_until = holder.as_ref().map_or(joined_at, |holder| holder.until.steady);
                 QueuePosition::Behind(waiters.available_at.max(joined_at).max(held_until))
             }
@@ -322,7 +358,7 @@ impl Queue {
     /// Removes a thread, and notifies the new head if it was the head.
     fn leave(&mut self, id: u64, unused: &mut UnusedWaiters) {
         let Some(waiters) = &mut self.waiters else { return };
-        let was_head = waiters.waiting.front().is_some_and(|head| head.id == id);
+        let was_head = waiters.head().is_some_and(|head| head.id == id);
         waiters.waiting.retain(|thread| thread.id != id);
         if was_head {
             waiters.notify_head();
@@ -348,13 +384,24 @@ impl Waiters {
         self.was_held && self.unavailability.is_none()
     }
 
+    /// The first thread that is at its place.
+    fn head(&self) -> Option<&QueuedThread> {
+        self.waiting.iter().find(|thread| !thread.is_away)
+    }
+
     fn notify_head(&self) {
-        match self.waiting.front().and_then(|head| head.notifier.as_ref()) {
+        match self.head().and_then(|head| head.notifier.as_ref()) {
             Some(Notifier::Interrupt(interrupt)) => interrupt.set(),
             // A full channel holds a notification that is still to be taken.
             Some(Notifier::Channel(sender)) => drop(sender.try_send(())),
             None => {}
         }
+    }
+}
+
+impl QueuedThread {
+    fn waits_for_nodes(&self) -> bool {
+        matches!(self.notifier, Some(Notifier::Interrupt(_)))
     }
 }
 

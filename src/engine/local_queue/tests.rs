@@ -149,3 +149,29 @@ fn a_set_is_held_in_the_queue_of_each_of_its_keys() {
     drop(heads);
     assert_eq!(queues.len(), 0);
 }
+
+#[test]
+fn a_thread_that_is_away_leaves_the_head_to_the_next_and_comes_back_to_its_place() {
+    let (queues, key) = (Queues::default(), Arc::from("k"));
+    let tickets: Vec<_> = (0..3).map(|millis| queues.join(&key, clocks(millis)).0).collect();
+    let channels: Vec<_> = tickets.iter().map(QueueTicket::notifications).collect();
+    let heads = || {
+        let is_head = |ticket: &QueueTicket<'_>| matches!(ticket.position(lease_at(9)), QueuePosition::Head(_));
+        tickets.iter().map(is_head).collect::<Vec<_>>()
+    };
+    let notified = || channels.iter().map(|channel| channel.try_recv().is_ok()).collect::<Vec<_>>();
+    tickets[0].set_away(true);
+    assert_eq!((&heads()[1..], notified()), (&[true, false][..], vec![false, true, false]));
+    tickets[1].set_away(true);
+    assert_eq!((heads()[2], notified()), (true, vec![false, false, true]));
+    // What concerns the head is notified to the one that is at its place.
+    queues.notify("k", true);
+    assert_eq!(notified(), [false, false, true]);
+    tickets[0].set_away(false);
+    assert_eq!((heads(), notified()), (vec![true, false, false], vec![false; 3]));
+    queues.notify("k", false);
+    assert_eq!(notified(), [true, false, false]);
+    tickets[0].notify_by_interrupt(&Arc::new(Interrupt::new(&Arc::new(crate::os::waker::Waker::new().unwrap()))));
+    queues.notify("k", false);
+    assert_eq!(notified(), [false; 3]);
+}

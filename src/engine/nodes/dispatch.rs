@@ -104,9 +104,7 @@ impl Nodes {
                 return self.count_vote((*ticket, node), (&mut Vote::Granted, Some(*fence)), now, notify);
             }
             SessionEvent::Inspected(ticket, vote) => {
-                if let Some(occupant) = self.node_mut(node).session.take_occupant() {
-                    self.rounds.record_occupant(*ticket, node, occupant, now);
-                }
+                self.note_inspected(*ticket, node, now);
                 return self.count_vote((*ticket, node), (vote, None), now, notify);
             }
             SessionEvent::NotRun(ticket, fault) => {
@@ -182,7 +180,7 @@ impl Nodes {
             filter.note_released(ticket, vote, rounds);
         }
         rounds.vote(ticket, node, vote, notify);
-        if purpose == Some(Purpose::Inspect) {
+        if matches!(purpose, Some(Purpose::Inspect | Purpose::Survey)) {
             // That a user may not ask says nothing of locks.
             rounds.unrefer(ticket);
             return false;

@@ -13,6 +13,7 @@ pub(super) mod commands;
 mod dispatch;
 mod fair;
 mod inspect;
+mod listening;
 mod pending;
 mod poll_list;
 pub(crate) mod requests;
@@ -23,10 +24,8 @@ mod unsettled;
 mod vote_filter;
 
 use super::driver::{Reactor, WaitSlot, WaitSlots};
-use super::interrupt::Interrupt;
 use super::node_connection::{NodeConnection, Received};
 use super::rounds::{RoundResult, Rounds};
-use super::wait_registry::{WaitRegistry, WakeReason};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
@@ -37,12 +36,10 @@ use crate::events::node_states::NodeStates;
 use crate::os::waker::Waker;
 use crate::os::watch::Watch;
 use crate::protocol::session::{Abandoned, HandshakeState, Ticket};
-use crate::protocol::subscription::Key;
 use background::BackgroundReleases;
 use commands::Commands;
 use poll_list::PollList;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use submission::{Posting, Submission};
 use subscribers::Subscribers;
@@ -110,52 +107,6 @@ impl Nodes {
         self.poll.clear();
         self.connections.iter_mut().for_each(NodeConnection::close_inherited);
         self.subscribers.clear();
-    }
-
-    /// Registers a waiter for a key. `subscribes`: it waits for long enough.
-    pub(super) fn listen(&mut self, key: &Key, subscribes: bool, now: Timestamp) {
-        let is_changed = self.subscribers.listen(key, subscribes, &self.connections, now);
-        self.poll.note_change(is_changed);
-    }
-
-    /// Unregisters a waiter. `has_won`: it acquired the lock.
-    pub(super) fn unlisten(&mut self, key: &Key, has_won: bool, now: Timestamp) {
-        self.subscribers.unlisten(key, has_won, &mut self.poll, now);
-    }
-
-    /// Begins a wait for a release of the key. It ends at once when something has happened, or the interrupt was set,
-    /// before.
-    pub(super) fn sleep(
-        &mut self,
-        key: &Key,
-        interrupt: &Arc<Interrupt>,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> Ticket {
-        let waiter = (key, interrupt);
-        let (ticket, is_changed) = self.subscribers.sleep(waiter, &self.connections, &mut self.rounds, now, notify);
-        self.poll.note_change(is_changed);
-        ticket
-    }
-
-    /// Ends a wait, and gives what has ended it before its deadline.
-    pub(super) fn wake(&mut self, ticket: Ticket, key: &Key) -> Option<WakeReason> {
-        self.subscribers.wake(ticket, key, &mut self.rounds)
-    }
-
-    /// Which threads wait for which key, and what was announced of it.
-    pub(super) fn wait_registry(&mut self) -> &mut WaitRegistry {
-        &mut self.subscribers.registry
-    }
-
-    /// How many other programs a caller that wants the key, and has not waited for it, should let go first.
-    pub(super) fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
-        self.subscribers.registry.defers_to(key, is_handed_on, now)
-    }
-
-    /// Whether [`defers_to`](Nodes::defers_to) can be more than 0 for any key.
-    pub(super) fn is_crowded(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.subscribers.registry.is_crowded)
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {

@@ -69,30 +69,43 @@ impl Subscribers {
         self.registry.is_on
     }
 
-    /// Registers a waiter for a key. `subscribes`: it waits for long enough. True when there is something new to poll
-    /// for.
-    pub(super) fn listen(&mut self, key: &Key, subscribes: bool, nodes: &[NodeConnection], now: Timestamp) -> bool {
+    /// Registers a waiter for any of these keys. `subscribes`: it waits for long enough. True when there is something
+    /// new to poll for.
+    pub(super) fn listen(&mut self, keys: &[Key], subscribes: bool, nodes: &[NodeConnection], now: Timestamp) -> bool {
         if self.registry.waiters_by_key.is_empty() {
             self.follows_wait = now.since(self.last_wait_ended_at) < LINGER;
         }
-        if !self.registry.enter(key, subscribes && self.is_on()) {
-            return false;
+        let mut is_changed = false;
+        for key in keys {
+            if !self.registry.enter(key, subscribes && self.is_on()) {
+                continue;
+            }
+            if self.connections.is_empty() {
+                self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+            }
+            for subscriber in &mut self.connections {
+                subscriber.subscribe(key, now);
+            }
+            is_changed = true;
         }
-        if self.connections.is_empty() {
-            self.connections.extend((0..nodes.len()).map(|index| Subscriber::new(NodeId::new(index))));
+        self.registry.group(keys);
+        if is_changed {
+            self.connect(nodes, now);
         }
-        for subscriber in &mut self.connections {
-            subscriber.subscribe(key, now);
-        }
-        self.connect(nodes, now);
-        true
+        is_changed
     }
 
     /// Unregisters a waiter. `has_won`: it acquired the lock.
-    pub(super) fn unlisten(&mut self, key: &Key, has_won: bool, poll: &mut PollList, now: Timestamp) {
-        let Some(was_subscribed) = self.registry.leave(key, has_won, now) else { return };
-        for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
-            subscriber.unsubscribe(key, now);
+    pub(super) fn unlisten(&mut self, keys: &[Key], has_won: bool, poll: &mut PollList, now: Timestamp) {
+        // The first one counts for all, and goes last.
+        for key in keys.iter().rev() {
+            let was_subscribed = self.registry.leave(key, has_won, now).unwrap_or(false);
+            for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
+                subscriber.unsubscribe(key, now);
+            }
+        }
+        if keys.first().is_some_and(|key| self.registry.waiters_by_key.contains_key(key)) {
+            return;
         }
         self.last_wait_ended_at = now;
         self.idle_since = if has_won || self.follows_wait { now } else { Timestamp::ORIGIN };
@@ -103,28 +116,30 @@ impl Subscribers {
     /// and whether there is something new to poll for.
     pub(super) fn sleep(
         &mut self,
-        (key, interrupt): (&Key, &Arc<Interrupt>),
+        (keys, interrupt): (&[Key], &Arc<Interrupt>),
         nodes: &[NodeConnection],
         rounds: &mut Rounds,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> (Ticket, bool) {
         let no_token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = rounds.open(Purpose::Wait, key, &no_token);
+        let ticket = rounds.open(Purpose::Wait, b"", &no_token);
         rounds.set_soft_deadline(ticket, true);
         let is_opened = self.connect(nodes, now);
         // The driver polls the subscriber connections only while there are waiters.
         let is_changed = is_opened || !self.registry.has_sleepers();
-        if !self.registry.sleep(key, Waiter::new(ticket, interrupt)) {
-            rounds.end_wait(ticket, notify);
+        for key in keys {
+            if !self.registry.sleep(key, Waiter::new(ticket, interrupt)) {
+                rounds.end_wait(ticket, notify);
+            }
         }
         (ticket, is_changed)
     }
 
-    /// Ends a wait, and gives what has ended it before its deadline.
-    pub(super) fn wake(&mut self, ticket: Ticket, key: &Key, rounds: &mut Rounds) -> Option<WakeReason> {
+    /// Ends a wait, and gives what has ended it before its deadline, and the place of its key.
+    pub(super) fn wake(&mut self, ticket: Ticket, keys: &[Key], rounds: &mut Rounds) -> Option<(WakeReason, usize)> {
         rounds.unrefer(ticket);
-        self.registry.wake(key, ticket)
+        self.registry.wake_of(keys, ticket)
     }
 
     /// Closes connections that have had no subscription for a moment.

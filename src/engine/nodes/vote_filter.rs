@@ -114,7 +114,7 @@ impl VoteFilter<'_> {
             return;
         }
         *vote = match purpose {
-            Some(Purpose::Acquire | Purpose::Check) => quarantine::of_attempt(*vote),
+            Some(Purpose::Acquire | Purpose::Check | Purpose::Survey) => quarantine::of_attempt(*vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
             Some(Purpose::Inspect) => quarantine::of_inspection(*vote),
             Some(Purpose::Release | Purpose::Wait) | None => return,

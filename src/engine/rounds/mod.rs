@@ -15,7 +15,6 @@ use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::fault_counts::FaultCounts;
 use crate::algorithm::fence::{Fences, FencingToken};
 use crate::algorithm::holder::HolderTag;
-use crate::algorithm::inspection::{Inspection, Occupant};
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
@@ -25,7 +24,7 @@ use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, ReleaseVerdict, Tally, Vote};
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext};
 use crate::protocol::session::Ticket;
-pub(crate) use purpose::{Purpose, Straggler};
+pub(crate) use purpose::{Inquiry, Purpose, Straggler};
 pub(crate) use result::RoundResult;
 use std::sync::Arc;
 
@@ -75,8 +74,8 @@ pub(crate) struct Round {
     resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
     fences: Fences,
-    /// What nodes have under the key, if that is what they are asked.
-    inspection: Option<Box<Inspection>>,
+    /// What nodes have answered to a question that changes nothing.
+    inquiry: Option<Box<Inquiry>>,
 }
 
 impl Round {
@@ -117,7 +116,9 @@ impl Round {
                 ExtensionVerdict::Lost | ExtensionVerdict::Unavailable => true,
             },
             Purpose::Check => self.tally.undecided().is_empty(),
-            Purpose::Inspect => self.inspection.as_ref().is_some_and(|answers| answers.is_decided(&self.tally)),
+            Purpose::Inspect | Purpose::Survey => {
+                self.inquiry.as_ref().is_some_and(|answers| answers.is_decided(&self.tally))
+            }
             Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
             Purpose::Wait => false,
         }
@@ -166,7 +167,7 @@ impl Rounds {
                     conditions: ReleaseConditions::default(),
                     resent: NodeSet::EMPTY,
                     fences: Fences::default(),
-                    inspection: None,
+                    inquiry: None,
                 });
                 (self.slots.len() - 1) as u32
             }
@@ -184,7 +185,7 @@ impl Rounds {
         round.place = None;
         (round.decided, round.soft_deadline, round.kind) = (false, false, LockKind::Plain);
         round.owner = Owner::Absent;
-        round.inspection = (purpose == Purpose::Inspect).then(Box::default);
+        round.inquiry = Inquiry::of(purpose);
         Ticket { slot, generation: round.generation }
     }
 
@@ -234,11 +235,9 @@ impl Rounds {
         }
     }
 
-    /// Notes what a node has under the key.
-    pub(crate) fn record_occupant(&mut self, ticket: Ticket, node: NodeId, occupant: Occupant, now: Timestamp) {
-        if let Some(answers) = self.round_mut(ticket).and_then(|round| round.inspection.as_mut()) {
-            answers.record(node, occupant, now);
-        }
+    /// The answers to a question that changes nothing.
+    pub(crate) fn inquiry(&mut self, ticket: Ticket) -> Option<&mut Inquiry> {
+        self.round_mut(ticket)?.inquiry.as_deref_mut()
     }
 
     /// Decides a round that no thread waits for: nothing is asked again for it.
@@ -395,11 +394,11 @@ impl Rounds {
     pub(crate) fn conclude(&mut self, ticket: Ticket) -> RoundResult {
         let round = &mut self.slots[ticket.slot as usize];
         debug_assert_eq!(round.generation, ticket.generation, "the owner refers to its round until here");
-        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect)
+        let matters = matches!(round.purpose, Purpose::Check | Purpose::Inspect | Purpose::Survey)
             || round.tally.granted().len() < round.tally.quorum();
         let faulted = if matters { round.tally.faulted() } else { NodeSet::EMPTY };
         let faults = faulted.iter().map(|node| (node, round.faults[node.index()])).collect();
-        let inspection = round.inspection.take();
+        let inquiry = round.inquiry.take();
         // The owner goes on to undo the attempt: no node that it has not awaited is asked again.
         round.decided = true;
         let Round { tally, reached, endless, place, .. } = *round;
@@ -407,7 +406,7 @@ impl Rounds {
         let (free_at, holder) = (round.free_at(), HolderTag::of_most(&round.holders));
         let refused_key = round.refused_key();
         let result =
-            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, place, inspection };
+            RoundResult { tally, reached, faults, free_at, holder, refused_key, endless, agreement, place, inquiry };
         self.unrefer(ticket);
         result
     }

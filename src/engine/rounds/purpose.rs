@@ -1,5 +1,9 @@
 //! What a round is for, and what it waits for.
 
+use crate::algorithm::inspection::Inspection;
+use crate::algorithm::slot_survey::SlotSurvey;
+use crate::algorithm::vote::Tally;
+
 /// What a round asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -11,6 +15,8 @@ pub(crate) enum Purpose {
     /// Which holder has a lock.
     Inspect,
     Release,
+    /// Which of several locks is free.
+    Survey,
     /// Nothing: a thread waits until its wait is ended.
     Wait,
 }
@@ -20,4 +26,29 @@ pub(crate) enum Purpose {
 pub(crate) enum Straggler {
     Awaited,
     LeftBehind,
+}
+
+/// The answers to a question that changes nothing.
+#[derive(Debug)]
+pub(crate) enum Inquiry {
+    Holder(Inspection),
+    Slots(SlotSurvey),
+}
+
+impl Inquiry {
+    /// Of a round of this purpose, if it asks one.
+    pub(super) fn of(purpose: Purpose) -> Option<Box<Inquiry>> {
+        match purpose {
+            Purpose::Inspect => Some(Box::new(Inquiry::Holder(Inspection::default()))),
+            Purpose::Survey => Some(Box::new(Inquiry::Slots(SlotSurvey::default()))),
+            Purpose::Acquire | Purpose::Check | Purpose::Extend(_) | Purpose::Release | Purpose::Wait => None,
+        }
+    }
+
+    pub(super) fn is_decided(&self, tally: &Tally) -> bool {
+        match self {
+            Inquiry::Holder(inspection) => inspection.is_decided(tally),
+            Inquiry::Slots(survey) => survey.is_decided(tally),
+        }
+    }
 }

@@ -3,11 +3,14 @@
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::holder::HolderTag;
-use crate::algorithm::inspection::Inspection;
+use crate::algorithm::inspection::InspectionVerdict;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::place::PlaceAnswer;
+use crate::algorithm::slot_survey::SlotSurvey;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally};
+use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally, Vote};
+
+use super::purpose::Inquiry;
 
 /// What its owner takes out of a round.
 #[derive(Debug)]
@@ -31,8 +34,8 @@ pub(crate) struct RoundResult {
     pub(crate) agreement: Option<Agreement>,
     /// What the nodes that did not grant a fair lock have answered about the place.
     pub(crate) place: Option<PlaceAnswer>,
-    /// What the nodes have under the key, if they were asked.
-    pub(crate) inspection: Option<Box<Inspection>>,
+    /// What the nodes have answered to a question that changes nothing.
+    pub(crate) inquiry: Option<Box<Inquiry>>,
 }
 
 impl RoundResult {
@@ -44,6 +47,33 @@ impl RoundResult {
     /// Whether an extension found that a quorum cannot hold the key any more.
     pub(crate) fn is_lost(&self) -> bool {
         self.tally.extension() == ExtensionVerdict::Lost
+    }
+
+    /// Which holder has the lock that the nodes were asked about.
+    pub(crate) fn holding(&self) -> InspectionVerdict {
+        match self.inquiry.as_deref() {
+            Some(Inquiry::Holder(inspection)) => inspection.verdict(&self.tally),
+            Some(Inquiry::Slots(_)) | None => InspectionVerdict::Unknown,
+        }
+    }
+
+    /// Which of the locks that the nodes were asked about are free.
+    pub(crate) fn survey(&self) -> Option<&SlotSurvey> {
+        match self.inquiry.as_deref() {
+            Some(Inquiry::Slots(survey)) => Some(survey),
+            Some(Inquiry::Holder(_)) | None => None,
+        }
+    }
+
+    /// The result of a survey that has found no lock to try, as that of an attempt: the nodes that answered refuse.
+    pub(crate) fn into_refusal(self) -> RoundResult {
+        let (free_at, endless) = self.survey().map_or((Timestamp::NEVER, NodeSet::EMPTY), |survey| {
+            (survey.free_at(&self.tally), survey.endless(&self.tally))
+        });
+        let mut tally = Tally::new(self.tally.nodes());
+        self.tally.granted().iter().for_each(|node| _ = tally.record(node, Vote::Refused));
+        self.faults.iter().for_each(|&(node, fault)| _ = tally.record(node, Vote::Fault(fault)));
+        RoundResult { tally, free_at, endless, ..self }
     }
 
     /// Whether a quorum granted.

@@ -48,7 +48,8 @@ impl Acquired {
     }
 
     /// How many round trips the successful attempt took: 1, or 2 where the nodes had given a
-    /// [fenced](crate::Mutex::fenced) lock different numbers, and a second round set one number on all.
+    /// [fenced](crate::Mutex::fenced) lock different numbers, and a second round set one number on all. For a
+    /// [permit](crate::Permit) 1, or where the first slot was held, up to 3.
     pub fn round_trips(&self) -> u32 {
         self.round_trips
     }

@@ -78,7 +78,8 @@ pub enum SessionEvent {
     Fenced(Ticket, FencingToken),
     /// The node did not run the release of a round, for this reason: it is to be sent again later.
     NotRun(Ticket, Fault),
-    /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] gives, or absent.
+    /// A node's vote on whether a lock is held: granted with what [`Session::take_occupant`] gives, or absent. Or on
+    /// several locks: granted with what [`Session::take_slots`] gives.
     Inspected(Ticket, Vote),
     /// The handshake was accepted: the server's [`identity`](Session::identity) is known as far as the server says it.
     Accepted,
@@ -138,6 +139,8 @@ enum Request {
     Value(bool),
     /// Until when: the last question about its holder.
     End(Ticket, bool),
+    /// How long one of several locks is held, and whether it is the last of them.
+    Slot(Ticket, bool),
 }
 
 impl Request {
@@ -258,7 +261,11 @@ impl Session {
                 }
                 &Request::End(ticket, is_fenced) => {
                     let vote = self.inspected.note_end(reply, is_fenced)?;
-                    Some(SessionEvent::Inspected(ticket, self.standing.rejection().copied().map_or(vote, Vote::Fault)))
+                    Some(self.inspected_with(ticket, vote))
+                }
+                &Request::Slot(ticket, is_last) => {
+                    let vote = self.inspected.note_slot(reply, is_last)?;
+                    vote.map(|vote| self.inspected_with(ticket, vote))
                 }
                 &Request::Exists(ticket, part, is_last) => {
                     let is_held = command::remaining_reply(reply)?.is_there();
@@ -285,7 +292,9 @@ impl Session {
         self.unanswered_releases = 0;
         self.traffic.abandon();
         self.expected.drain(..).filter_map(|request| match request {
-            Request::Check(ticket) | Request::End(ticket, _) => Some((ticket, Abandoned::Check)),
+            Request::Check(ticket) | Request::End(ticket, _) | Request::Slot(ticket, true) => {
+                Some((ticket, Abandoned::Check))
+            }
             Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
             Request::Handshake(_)
             | Request::Part(_)
@@ -293,6 +302,7 @@ impl Session {
             | Request::Recheck
             | Request::Remaining(_)
             | Request::Exists(..)
+            | Request::Slot(_, false)
             | Request::Value(_)
             | Request::Holder(..) => None,
         })
@@ -310,6 +320,10 @@ impl Session {
             Request::Handshake(part) => self.handshake_answered(part, refused),
             _ => self.rechecked(refused.is_none()),
         }
+    }
+
+    fn inspected_with(&self, ticket: Ticket, vote: Vote) -> SessionEvent {
+        SessionEvent::Inspected(ticket, self.standing.rejection().copied().map_or(vote, Vote::Fault))
     }
 
     fn checked(&self, refused: Option<Fault>) -> Vote {

@@ -1,0 +1,33 @@
+//! The release of a lock whose outcome is waited for.
+
+use super::MutexGuard;
+use crate::engine::local_queue::HoldId;
+use crate::engine::watchdog_thread::Unregistered;
+use crate::events::error::Result;
+use crate::events::event_queue::ReleaseContext;
+use crate::events::release::ReleaseOutcome;
+use std::sync::Arc;
+
+impl MutexGuard {
+    /// [`unlock`](MutexGuard::unlock). `queued` is called when later requests go behind the release.
+    pub(crate) fn unlock_and(mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
+        self.client.check_process()?;
+        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
+        let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
+        let now = client.engine().readings();
+        let was_valid = lease.is_valid(now.lease);
+        let claim = self.released_at(claim, now.lease);
+        let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
+            self.held_for = None;
+            client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
+            queued();
+        });
+        let held = self.held_at(now);
+        let (key, class) = (Arc::clone(self.key.title()), None);
+        let context = ReleaseContext { key, was_valid, loss_reported, held, class, is_observed: true };
+        self.client.report().unlocked(&context, &count.tally, &count.faults);
+        ReleaseOutcome::of(count.tally.release(), was_valid).ok_or_else(|| {
+            self.client.unavailable("confirm the release of", self.resource(), self.client.unavailability(&count))
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! The slots of semaphores, as far as this client uses them: which of them its threads have, and which it released
+//! last.
+//!
+//! ```text
+//!          take            hold
+//!   open ──────► tried ──────────► held
+//!    ▲             │                │
+//!    └─ refused ◄──┘    release  ◄──┘
+//! ```
+//!
+//! A slot is the lock of a key of its own. Two threads of one client never try the same slot at once. While all slots
+//! are theirs, the head of the queue waits for one of them and asks no node.
+
+use super::{QueuePosition, QueueTicket, Queues};
+use crate::algorithm::time::{LeaseTime, Readings};
+use crate::os::fork::ForkEpoch;
+use crate::os::sync::{Mutex, lock};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the head waits at most before it asks anew how a slot stands that another thread tries.
+const TRIED_CHECK: Duration = Duration::from_millis(100);
+
+/// All semaphores of one client.
+pub(crate) struct Semaphores {
+    /// The threads that wait for a permit, by the key of the semaphore.
+    waiting: Arc<Queues>,
+    /// The guards of this client, by the keys of the slots.
+    holders: Arc<Queues>,
+    created_in: ForkEpoch,
+    slots: Mutex<HashMap<Arc<str>, Weak<Slots>>>,
+}
+
+impl Semaphores {
+    pub(crate) fn new(holders: Arc<Queues>, created_in: ForkEpoch) -> Semaphores {
+        Semaphores { waiting: Arc::default(), holders, created_in, slots: Mutex::default() }
+    }
+
+    /// The slots of a semaphore. They are remembered for as long as there is a reference to them.
+    pub(crate) fn slots(&self, key: &Arc<str>) -> Arc<Slots> {
+        let mut table = lock(&self.slots);
+        if let Some(slots) = table.get(key).and_then(Weak::upgrade) {
+            return slots;
+        }
+        if table.len() == table.capacity() {
+            table.retain(|_, slots| slots.strong_count() > 0);
+        }
+        let (waiting, holders) = (Arc::clone(&self.waiting), Arc::clone(&self.holders));
+        let (key, created_in, state) = (Arc::clone(key), self.created_in, Mutex::default());
+        let slots = Arc::new(Slots { key, waiting, holders, created_in, state });
+        table.insert(Arc::clone(&slots.key), Arc::downgrade(&slots));
+        slots
+    }
+}
+
+/// The slots of one semaphore in one client.
+pub(crate) struct Slots {
+    key: Arc<str>,
+    waiting: Arc<Queues>,
+    holders: Arc<Queues>,
+    created_in: ForkEpoch,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By slot; those behind the end are open.
+    marks: Vec<Mark>,
+    /// Those that this client released and has not tried since, the last one last.
+    released: Vec<usize>,
+    last_id: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Mark {
+    #[default]
+    Open,
+    /// By the [`TakenSlot`] with this number.
+    Tried(u64),
+    Held(u64),
+}
+
+/// A slot that a thread of this client tries, or holds a permit of. Dropping it opens the slot.
+pub(crate) struct TakenSlot {
+    slots: Arc<Slots>,
+    slot: usize,
+    id: u64,
+}
+
+impl Slots {
+    /// Joins the queue of the threads that want a permit.
+    pub(crate) fn join(&self, now: Readings) -> (QueueTicket<'_>, QueuePosition) {
+        self.waiting.join(&self.key, now)
+    }
+
+    /// The slot of these that this client released last.
+    pub(crate) fn last_released(&self, keys: &[Arc<str>]) -> Option<usize> {
+        lock(&self.state).released.iter().rev().copied().find(|&slot| slot < keys.len())
+    }
+
+    /// Does not try the slots first any more that this client released.
+    pub(crate) fn forget_released(&self) {
+        lock(&self.state).released.clear();
+    }
+
+    /// The first open slot of these, from `start` on.
+    pub(crate) fn open_slot(&self, keys: &[Arc<str>], start: usize, now: LeaseTime) -> Option<usize> {
+        (0..keys.len()).map(|slot| (start + slot) % keys.len()).find(|&slot| self.is_open(keys, slot, now))
+    }
+
+    /// Whether no thread of this client tries a slot or holds its permit. One whose lease has ended does not count.
+    pub(crate) fn is_open(&self, keys: &[Arc<str>], slot: usize, now: LeaseTime) -> bool {
+        match lock(&self.state).mark(slot) {
+            Mark::Open => true,
+            Mark::Tried(_) => false,
+            Mark::Held(_) => self.holders.held_until(&keys[slot], now).is_none(),
+        }
+    }
+
+    /// Takes a slot that is open, to try it.
+    pub(crate) fn take(self: &Arc<Slots>, keys: &[Arc<str>], slot: usize, now: LeaseTime) -> Option<TakenSlot> {
+        if !self.is_open(keys, slot, now) {
+            return None;
+        }
+        let mut state = lock(&self.state);
+        if let Mark::Tried(_) = state.mark(slot) {
+            // Another thread was faster.
+            return None;
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        let length = state.marks.len().max(slot + 1);
+        state.marks.resize(length, Mark::Open);
+        state.marks[slot] = Mark::Tried(id);
+        state.released.retain(|&released| released != slot);
+        Some(TakenSlot { slots: Arc::clone(self), slot, id })
+    }
+
+    /// Until when threads of this client have all of these slots, as far as is known; none if one is open.
+    pub(crate) fn all_taken_until(&self, keys: &[Arc<str>], now: LeaseTime) -> Option<LeaseTime> {
+        let marks = lock(&self.state).marks.clone();
+        let until = |(slot, key): (usize, &Arc<str>)| match marks.get(slot)? {
+            Mark::Open => None,
+            // If it is refused, that is notified of. If not, its end is known then.
+            Mark::Tried(_) => Some(now.after(TRIED_CHECK)),
+            Mark::Held(_) => self.holders.held_until(key, now),
+        };
+        keys.iter().enumerate().map(until).try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
+    }
+}
+
+impl State {
+    fn mark(&self, slot: usize) -> Mark {
+        self.marks.get(slot).copied().unwrap_or_default()
+    }
+}
+
+impl TakenSlot {
+    pub(crate) fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// The slot was acquired, and its guard is known as the holder.
+    pub(crate) fn hold(&self) {
+        let mut state = lock(&self.slots.state);
+        if state.mark(self.slot) == Mark::Tried(self.id) {
+            state.marks[self.slot] = Mark::Held(self.id);
+        }
+    }
+
+    /// Opens a slot that stays held, without a guard of this client.
+    pub(crate) fn leave(self) {
+        let mut state = lock(&self.slots.state);
+        if state.mark(self.slot) == Mark::Held(self.id) {
+            state.marks[self.slot] = Mark::Tried(self.id);
+        }
+    }
+}
+
+impl Drop for TakenSlot {
+    /// The thread that waits for a permit is notified: at once of one that was released. That an attempt was refused
+    /// concerns it only where all slots were taken here.
+    fn drop(&mut self) {
+        let TakenSlot { ref slots, slot, id } = *self;
+        // In a child, another thread was perhaps at it.
+        if slots.created_in.is_forked() {
+            return;
+        }
+        let mut state = lock(&slots.state);
+        let mark = state.mark(slot);
+        // The slot of an ended lease may be another thread's.
+        if mark != Mark::Tried(id) && mark != Mark::Held(id) {
+            return;
+        }
+        let is_released = mark == Mark::Held(id);
+        state.marks[slot] = Mark::Open;
+        if is_released {
+            state.released.push(slot);
+        }
+        drop(state);
+        slots.waiting.notify(&slots.key, is_released);
+    }
+}

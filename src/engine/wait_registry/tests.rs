@@ -1,0 +1,110 @@
+//! Announcements, confirmations and losses, and the waiters that they wake.
+
+use super::*;
+
+const HINT: Hint = Hint { crowd: 1, has_waited: false };
+const RELEASED: Option<WakeReason> = Some(WakeReason::Released(WakeOrder::Overdue));
+
+fn key() -> Key {
+    Key::from(b"k".as_slice())
+}
+
+/// The reason to wake after a release that these nodes announce.
+fn reason(registry: &mut WaitRegistry, nodes: &[usize]) -> Option<WakeReason> {
+    for &node in nodes {
+        registry.announced(&key(), NodeId::new(node), HINT, Timestamp::ORIGIN.after(Duration::from_millis(1)));
+    }
+    registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
+}
+
+fn of(nodes: usize) -> WaitRegistry {
+    let mut registry = WaitRegistry::new(nodes, true);
+    assert!(registry.enter(&key(), true));
+    registry
+}
+
+#[test]
+fn a_release_wakes_when_it_is_announced_first_and_by_a_quorum() {
+    let mut registry = of(5);
+    let reasons = [3, 1, 0, 2].map(|node| reason(&mut registry, &[node]));
+    assert_eq!(reasons, [RELEASED, None, RELEASED, None]);
+}
+
+#[test]
+fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
+    let [own, other] = [1, 2].map(PlaceId::new);
+    let mut registry = of(3);
+    let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+    let mut passed = |is_first, node, first: Option<PlaceId>, millis| {
+        registry.set_place(&key(), (own, is_first));
+        let node = NodeId::new(node);
+        match first {
+            Some(first) => _ = registry.passed(&key(), node, (HINT, first), at(millis)),
+            None => _ = registry.announced(&key(), node, HINT, at(millis)),
+        }
+        registry.waiters_by_key.get_mut(&key()).and_then(|waiters| waiters.reason.take())
+    };
+    let early = Some(WakeReason::Released(WakeOrder::Early));
+    assert_eq!(passed(true, 0, Some(other), 1), None, "it is the turn of another one, whatever was known");
+    assert_eq!(passed(false, 0, Some(own), 100), early);
+    assert_eq!(passed(false, 1, Some(own), 101), RELEASED, "a quorum has announced it");
+    assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
+    assert_eq!(passed(true, 0, None, 300), early);
+}
+
+#[test]
+fn an_attempt_finds_out_about_what_was_announced_before_it() {
+    let mut registry = of(3);
+    registry.announced(&key(), NodeId::new(0), HINT, Timestamp::ORIGIN);
+    registry.look_into(&key());
+    assert_eq!(reason(&mut registry, &[]), None);
+    assert_eq!(reason(&mut registry, &[0]), RELEASED);
+}
+
+#[test]
+fn a_waiter_that_enough_nodes_have_confirmed_to_or_one_that_was_lost_is_woken() {
+    for (nodes, enough) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+        let mut registry = of(nodes);
+        for node in 0..nodes {
+            let is_woken = registry.confirmed(&key(), NodeId::new(node)).is_some();
+            assert_eq!(is_woken, node + 1 == enough, "node {node} of {nodes}");
+            assert_eq!(registry.is_attentive(&key()), node + 1 >= enough);
+        }
+        for node in (0..nodes).rev() {
+            let is_woken = !registry.lost(NodeId::new(node)).is_empty();
+            assert_eq!(is_woken, node + 1 == enough, "{node} of {nodes} are left");
+        }
+        assert!(registry.confirmed(&key(), NodeId::new(0)).is_some());
+    }
+}
+
+#[test]
+fn a_release_may_be_ignored_where_a_single_node_that_is_distrusted_would_announce_it() {
+    for (nodes, live, may_ignore) in [(1, 1, true), (3, 2, true), (3, 3, false), (2, 1, true), (2, 2, false)] {
+        let mut registry = of(nodes);
+        for node in 0..live {
+            let _ = registry.confirmed(&key(), NodeId::new(node));
+        }
+        let now = Timestamp::ORIGIN.after(Duration::from_secs(1));
+        for _ in 0..4 {
+            assert!(!registry.may_ignore(&key(), now));
+            registry.announced(&key(), NodeId::new(0), HINT, now);
+            registry.followed(&key(), true, now);
+            if nodes > 1 && registry.may_ignore(&key(), now) {
+                break;
+            }
+        }
+        assert_eq!(registry.may_ignore(&key(), now), may_ignore, "{live} of {nodes}");
+        assert!(!registry.may_ignore(&key(), now.after(Duration::from_secs(11))));
+    }
+}
+
+#[test]
+fn the_flag_says_whether_any_lock_is_contended() {
+    let mut registry = of(3);
+    let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+    let is_crowded = Arc::clone(&registry.is_crowded);
+    registry.note_crowd(b"k", 1, at(10));
+    assert!(registry.defers_to(b"k", false, at(11)) == 1 && is_crowded.load(Ordering::Relaxed));
+    assert!(registry.defers_to(b"k", false, at(3000)) == 0 && !is_crowded.load(Ordering::Relaxed));
+}

@@ -1,0 +1,417 @@
+//! Permits: at most k are held at once, what finding one costs, and which thread gets one that is released.
+
+mod crowd;
+
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, long_lock, value};
+use crate::support::child::{Child, End};
+use crate::support::process::{alone, eventually};
+use crate::support::server::{Answer, Server};
+use quorumlock::event::Event;
+use quorumlock::{
+    CancelHandle, ErrorKind, ExtendOutcome, Observer, Permit, Redlock, ReleaseOutcome, Semaphore, Wait, Watchdog,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const NAME: &str = "permits";
+
+fn semaphore(client: &Redlock, permits: usize) -> Semaphore {
+    client.semaphore(NAME, permits).ttl(LONG_TTL)
+}
+
+#[track_caller]
+fn take(semaphore: &Semaphore) -> Permit {
+    semaphore.try_acquire().expect("enough nodes answer").expect("a permit is left")
+}
+
+fn slots(permits: &[Permit]) -> Vec<usize> {
+    let mut slots: Vec<usize> = permits.iter().map(Permit::slot).collect();
+    slots.sort_unstable();
+    slots
+}
+
+/// How many permits are out, by the keys on the first server.
+fn out(server: &Server) -> usize {
+    let Answer::Number(keys) = server.command(&["DBSIZE"]).unwrap() else { panic!() };
+    keys as usize
+}
+
+#[test]
+fn permits_are_slots_and_a_slot_is_an_ordinary_lock() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    assert_eq!((here.name(), here.permits()), (NAME, 3));
+    let mut permits = vec![take(&here), take(&there), take(&here)];
+    assert_eq!(slots(&permits), [0, 1, 2]);
+    assert!(here.try_acquire().unwrap().is_none() && there.try_acquire().unwrap().is_none());
+    for permit in &permits {
+        let key = format!("{NAME}#{}", permit.slot());
+        assert_eq!(permit.resource(), key);
+        assert!(servers.iter().all(|server| value(server, &key).is_some()));
+        assert!(long_lock(&mine, &key).try_lock().unwrap().is_none());
+    }
+    assert!(servers.iter().all(|server| value(server, NAME).is_none()));
+    // What one client gives back, the other one gets.
+    let freed = permits.remove(1);
+    let slot = freed.slot();
+    assert_eq!(freed.release().unwrap(), ReleaseOutcome::Released);
+    permits.push(take(&here));
+    assert_eq!(permits[2].slot(), slot);
+    // A plain lock of a slot is a permit less.
+    drop(permits);
+    let lock = long_lock(&theirs, &format!("{NAME}#1")).lock().unwrap();
+    assert_eq!(slots(&[take(&here), take(&here)]), [0, 2]);
+    let both = [take(&here), take(&here)];
+    assert!(here.try_acquire().unwrap().is_none());
+    drop((lock, both));
+    (0..3).for_each(|slot| gone_for_good(&servers, &format!("{NAME}#{slot}")));
+}
+
+#[test]
+fn a_number_of_permits_or_a_name_that_cannot_be_used_is_refused() {
+    let servers = Server::several(1).unwrap();
+    let client = client(&servers);
+    for permits in [0, 257, usize::MAX] {
+        let error = client.semaphore(NAME, permits).try_acquire().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains("it must have 1 to 256"), "{error}");
+    }
+    assert_eq!(client.semaphore("", 1).acquire().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(client.semaphore(NAME, 1).ttl(LONG_TTL * 9).acquire().unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(calls(&servers[0], "set"), 0);
+    let all = client.semaphore(NAME, 256);
+    let permits: Vec<Permit> = (0..256).map(|_| take(&all)).collect();
+    assert_eq!(slots(&permits), (0..256).collect::<Vec<_>>());
+    assert!(all.try_acquire().unwrap().is_none());
+}
+
+#[test]
+fn of_different_numbers_the_largest_counts() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let (few, many) = (semaphore(&mine, 2), semaphore(&theirs, 3));
+    let mut permits: Vec<Permit> = (0..2).map(|_| take(&few)).collect();
+    assert!(few.try_acquire().unwrap().is_none());
+    permits.push(take(&many));
+    assert!(many.try_acquire().unwrap().is_none() && semaphore(&mine, 3).try_acquire().unwrap().is_none());
+    assert_eq!(slots(&permits), [0, 1, 2]);
+    // What those that know of more hold is not given out among fewer.
+    permits.retain(|permit| permit.slot() == 2);
+    assert_eq!((take(&few).slot() < 2, slots(&permits)), (true, vec![2]));
+    permits.extend([take(&few), take(&many)]);
+    assert!(few.try_acquire().unwrap().is_none() && many.try_acquire().unwrap().is_none());
+}
+
+/// The round trips of each acquisition.
+#[derive(Default)]
+struct RoundTrips(Mutex<Vec<u32>>);
+
+impl Observer for RoundTrips {
+    fn event(&self, event: &Event) {
+        if let Event::Acquired(acquired) = event {
+            self.0.lock().unwrap().push(acquired.round_trips());
+        }
+    }
+}
+
+#[test]
+fn an_uncrowded_permit_takes_one_round_trip_and_a_crowded_one_three_at_most() {
+    let servers = Server::several(3).unwrap();
+    let trips = Arc::new(RoundTrips::default());
+    let mine = builder(&servers).observer(Arc::clone(&trips) as Arc<dyn Observer>).build().unwrap();
+    let here = semaphore(&mine, 8);
+    let all = || ["set", "pttl", "getrange"].map(|command| calls(&servers[0], command));
+    // Whatever this client holds itself is no crowd.
+    let held: Vec<Permit> = (0..8).map(|_| take(&here)).collect();
+    drop(held);
+    for _ in 0..8 {
+        assert_eq!(take(&here).release().unwrap(), ReleaseOutcome::Released);
+    }
+    assert_eq!((all(), &*trips.0.lock().unwrap()), ([16, 0, 0], &vec![1; 16]));
+    assert!(eventually(SOON, || out(&servers[0]) == 0));
+
+    // Others hold all but one, and this client knows nothing of them: three times of four it finds out by asking.
+    trips.0.lock().unwrap().clear();
+    for round in 0..12 {
+        let theirs = client(&servers);
+        let mut others: Vec<Permit> = (0..8).map(|_| take(&semaphore(&theirs, 8))).collect();
+        let left = others.swap_remove(round % 8);
+        let slot = left.slot();
+        assert_eq!(left.release().unwrap(), ReleaseOutcome::Released);
+        let before = all();
+        let permit = take(&here);
+        assert_eq!(permit.slot(), slot);
+        let after = all();
+        assert!(after[0] - before[0] <= 2, "attempts");
+        assert!([0, 8].contains(&(after[1] - before[1])), "one question for each slot, once");
+        assert_eq!(permit.release().unwrap(), ReleaseOutcome::Released);
+        drop(others);
+        theirs.close(SOON).unwrap();
+    }
+    let trips = trips.0.lock().unwrap();
+    assert!(trips.len() == 12 && trips.iter().all(|trips| [1, 3].contains(trips)) && trips.contains(&3), "{trips:?}");
+}
+
+#[test]
+fn a_slot_that_a_minority_of_nodes_still_has_is_free() {
+    let servers = Server::several(3).unwrap();
+    let here = semaphore(&client(&servers), 2);
+    // One node kept both keys, another one has the first.
+    servers[0].command(&["MSET", "permits#0", "x", "permits#1", "x"]).unwrap();
+    servers[1].command(&["SET", "permits#0", "x"]).unwrap();
+    for _ in 0..8 {
+        assert_eq!(take(&here).slot(), 1);
+    }
+    servers[1].command(&["SET", "permits#1", "x"]).unwrap();
+    let patience = Duration::from_millis(50);
+    // All without expiry: that is never freed.
+    assert!(here.acquire_timeout(patience).unwrap().is_none());
+    assert_eq!(here.acquire_timeout(SOON).unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[test]
+fn a_permit_is_a_guard() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let short = client.semaphore(NAME, 2).ttl(Duration::from_secs(5));
+    let mut permit = short.acquire().unwrap();
+    assert!(permit.remaining() > Duration::from_secs(4) && permit.ensure(Duration::from_secs(6)).is_err());
+    assert_eq!(permit.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    let key = permit.resource().to_owned();
+    assert!(permit.remaining() > Duration::from_secs(50) && left(&servers[0], &key).unwrap() > Duration::from_secs(50));
+    assert!(format!("{permit:?}").contains(&key) && permit.lost().unwrap().try_recv().is_err());
+    // A lease of the slot's lock: the permit stays out until it is given back.
+    let lease = permit.detach();
+    let other = short.acquire().unwrap();
+    assert!(short.try_acquire().unwrap().is_none());
+    assert_eq!(client.attach(lease).unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+    drop(short.try_acquire().unwrap().unwrap());
+    drop(other);
+
+    let watched = client.semaphore("watched", 1).ttl(Duration::from_millis(300)).watchdog(Watchdog::new());
+    let permit = watched.acquire().unwrap();
+    thread::sleep(Duration::from_millis(900));
+    assert!(short.permits() == 2 && watched.try_acquire().unwrap().is_none(), "it is extended");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    permit.on_lost(move || sender.send(()).unwrap()).unwrap();
+    servers.iter().for_each(|server| drop(server.command(&["FLUSHALL"]).unwrap()));
+    receiver.recv_timeout(SOON).unwrap();
+    assert_eq!(permit.release().unwrap(), ReleaseOutcome::Expired);
+
+    // Two in a time, however short they work.
+    let rate = client.semaphore("rate", 2).ttl(LONG_TTL).at_least(Duration::from_secs(30));
+    (0..2).for_each(|_| drop(take(&rate)));
+    assert!(rate.try_acquire().unwrap().is_none());
+}
+
+#[test]
+fn a_permit_whose_lease_has_ended_is_another_threads_though_it_is_not_dropped() {
+    let servers = Server::several(3).unwrap();
+    let short = client(&servers).semaphore(NAME, 1).ttl(Duration::from_millis(200));
+    let stale = short.acquire().unwrap();
+    let fresh = short.clone().ttl(LONG_TTL).acquire_timeout(SOON).unwrap().unwrap();
+    assert!(stale.remaining().is_zero() && !fresh.remaining().is_zero());
+    drop(stale);
+    assert!(short.try_acquire().unwrap().is_none(), "the stale one has given nothing back");
+    drop(fresh);
+    drop(take(&short));
+}
+
+#[test]
+fn a_waiting_thread_gets_the_permit_that_any_thread_of_its_client_releases() {
+    let servers = Server::several(3).unwrap();
+    let mine = client(&servers);
+    let here = semaphore(&mine, 3);
+    let mut held: Vec<Permit> = (0..3).map(|_| take(&here)).collect();
+    thread::scope(|threads| {
+        for round in 0..6 {
+            let waiting = threads.spawn(|| (here.acquire().unwrap(), Instant::now()));
+            thread::sleep(Duration::from_millis(20));
+            let freed = held.remove(round % 3);
+            let (slot, at) = (freed.slot(), Instant::now());
+            drop(freed);
+            let (permit, had_at) = waiting.join().unwrap();
+            assert_eq!(permit.slot(), slot);
+            assert!(had_at - at < Duration::from_secs(2));
+            held.push(permit);
+        }
+    });
+    // Nothing but the attempts went over the wire.
+    assert_eq!((calls(&servers[0], "set"), calls(&servers[0], "pttl")), (9, 0));
+    assert_eq!(calls(&servers[0], "subscribe"), 0);
+}
+
+#[test]
+fn threads_of_a_client_get_permits_in_their_order() {
+    let servers = Server::several(3).unwrap();
+    let here = semaphore(&client(&servers), 2);
+    let mut held = vec![take(&here), take(&here)];
+    let order = Mutex::new(Vec::new());
+    thread::scope(|threads| {
+        for number in 0..6 {
+            let (here, order) = (&here, &order);
+            threads.spawn(move || {
+                let permit = here.acquire().unwrap();
+                order.lock().unwrap().push(number);
+                thread::sleep(Duration::from_millis(30));
+                drop(permit);
+            });
+            // Each is in the queue before the next one comes.
+            thread::sleep(Duration::from_millis(50));
+        }
+        held.pop();
+    });
+    assert_eq!(order.into_inner().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_release_of_any_slot_by_another_program_ends_the_wait() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    let mut held: Vec<Permit> = (0..3).map(|_| take(&there)).collect();
+    for slot in [2, 0, 1, 0, 2] {
+        // On a busy machine one of three.
+        let is_quick = (0..3).any(|_| {
+            thread::scope(|threads| {
+                let waiting = threads.spawn(|| (here.acquire().unwrap(), Instant::now()));
+                // It has asked again after it had subscribed, and sleeps for longer and longer.
+                thread::sleep(Duration::from_millis(1200));
+                let index = held.iter().position(|permit| permit.slot() == slot).unwrap();
+                let freed = held.remove(index);
+                let at = Instant::now();
+                drop(freed);
+                let (permit, had_at) = waiting.join().unwrap();
+                assert_eq!(permit.slot(), slot);
+                drop(permit);
+                held.push(there.acquire().unwrap());
+                had_at - at < Duration::from_millis(60)
+            })
+        });
+        assert!(is_quick, "slot {slot}");
+    }
+}
+
+#[test]
+fn a_waiter_asks_less_and_less_often_while_nothing_happens() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let held: Vec<Permit> = (0..3).map(|_| take(&semaphore(&theirs, 3))).collect();
+    let here = semaphore(&mine, 3);
+    let asked = || calls(&servers[0], "set") + calls(&servers[0], "pttl") / 3;
+    let before = asked();
+    let cancel = CancelHandle::new();
+    thread::scope(|threads| {
+        // One of them asks for all.
+        let waiting: Vec<_> = (0..8).map(|_| threads.spawn(|| here.acquire_cancellable(&cancel))).collect();
+        thread::sleep(Duration::from_secs(5));
+        let asked = asked() - before;
+        // An attempt and a question by each of three that begin at once; then one goes on, after a quarter of a second,
+        // half of one, one and two.
+        assert!(asked <= 14, "{asked}");
+        cancel.cancel();
+        for thread in waiting {
+            assert_eq!(thread.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+        }
+    });
+    drop(held);
+    (0..3).for_each(|slot| gone_for_good(&servers, &format!("{NAME}#{slot}")));
+}
+
+#[test]
+fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
+    let servers = Server::several(3).unwrap();
+    let (here, there) = (semaphore(&client(&servers), 2), semaphore(&client(&servers), 2));
+    let held = [take(&there), take(&here)];
+    let begun = Instant::now();
+    assert!(here.acquire_timeout(Duration::from_millis(300)).unwrap().is_none());
+    assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < SOON);
+    assert!(here.acquire_with(&Wait::timeout(Duration::ZERO)).unwrap().is_none());
+    let cancelled = CancelHandle::new();
+    cancelled.cancel();
+    assert_eq!(here.acquire_cancellable(&cancelled).unwrap_err().kind(), ErrorKind::Cancelled);
+    drop(held);
+    drop(here.acquire_cancellable(&CancelHandle::new()).unwrap());
+}
+
+#[test]
+fn a_permit_whose_holder_was_killed_is_back_when_its_time_is_up_and_no_sooner() {
+    alone("semaphore::a_permit_whose_holder_was_killed_is_back_when_its_time_is_up_and_no_sooner", || {
+        let servers = Server::several(5).unwrap();
+        // On a busy machine one of three.
+        let late: Vec<_> = (0..3).map(|_| lateness(&servers)).collect();
+        assert!(late.iter().any(|late| *late < Duration::from_millis(50)), "late by {late:?}");
+    });
+}
+
+/// How long after the end of its time a permit was had whose holder was killed. Not before.
+fn lateness(servers: &[Server]) -> Duration {
+    let ttl = Duration::from_millis(600);
+    let mut holder = Child::fork(End::Vanish, |parent| {
+        let semaphore = client(servers).semaphore(NAME, 2).ttl(ttl);
+        parent.send("r");
+        parent.wait();
+        let _permits = [semaphore.acquire().unwrap(), semaphore.acquire().unwrap()];
+        parent.send("h");
+        parent.wait();
+    });
+    assert_eq!(holder.receive(), 'r');
+    let begun = Instant::now();
+    holder.let_continue();
+    assert_eq!(holder.receive(), 'h');
+    let taken = Instant::now();
+    holder.kill();
+    let permit = semaphore(&client(servers), 2).acquire().unwrap();
+    let had = Instant::now();
+    assert!(had >= begun + ttl, "{:?} too early", begun + ttl - had);
+    drop(permit);
+    had.saturating_duration_since(taken + ttl)
+}
+
+#[test]
+fn a_hung_and_a_dead_node_keep_no_permit_back() {
+    let mut servers = Server::several(5).unwrap();
+    servers[0].pause().unwrap();
+    servers[4].kill();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let (here, there) = (semaphore(&mine, 3), semaphore(&theirs, 3));
+    let held = [take(&here), take(&there), take(&here)];
+    assert!(here.try_acquire().unwrap().is_none() && there.try_acquire().unwrap().is_none());
+    let [first, second, _third] = held;
+    drop((first, second));
+    drop([take(&there), take(&there)]);
+    servers[1].pause().unwrap();
+    let error = there.try_acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    servers[1].resume().unwrap();
+    servers[0].resume().unwrap();
+}
+
+#[test]
+fn many_threads_of_one_client_never_have_more_than_there_are() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let (inside, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|threads| {
+        for _ in 0..12 {
+            threads.spawn(|| {
+                let semaphore = semaphore(&client, 4);
+                let end = Instant::now() + Duration::from_secs(1);
+                while Instant::now() < end {
+                    let permit = semaphore.acquire().unwrap();
+                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    thread::yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    drop(permit);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(most.into_inner(), 4);
+    assert!(done.into_inner() > 100);
+    assert!(eventually(SOON, || out(&servers[0]) == 0));
+}
