@@ -2,7 +2,10 @@
 //!
 //! Certificates are issued by openssl, each test's by a CA of its own ([`certificates`]).
 
+mod absent;
 mod breaks;
+#[cfg(feature = "tls-native-roots")]
+mod c;
 pub(crate) mod certificates;
 #[cfg(feature = "embedded-tls")]
 mod embedded;

@@ -4,6 +4,7 @@
 //! installs them where it can. Sanitizers are a part of the compiler that not each has; [`has_sanitizer`] asks.
 
 use crate::support::process::eventually;
+use crate::support::server::TLS_VARIABLE;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -117,24 +118,41 @@ pub(crate) fn run<S: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: impl I
     Running::start(Command::new(program).args(arguments).stdin(Stdio::null())).end(LIMIT)
 }
 
-/// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time.
+/// The folder with `libquorumlock.so` and `libquorumlock.a`, built the first time. Where servers listen by TLS, they
+/// are those of [`library_with_tls`].
 pub(crate) fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("capi");
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // As src/docs/operations.md says; and as a crate, for the same programs in Rust.
-        command.args(["rustc", "--release", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib,lib"]);
-        command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
-        Running::start(&mut command).end(BUILD_LIMIT).success();
-        target.join("release")
-    })
+    if std::env::var_os(TLS_VARIABLE).is_some() {
+        return library_with_tls();
+    }
+    BUILT.get_or_init(|| build("capi", "capi"))
+}
+
+/// The same with TLS, and the system's root certificates.
+pub(crate) fn library_with_tls() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("capi,tls-native-roots", "capi-tls"))
+}
+
+fn build(features: &str, folder: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // As src/docs/operations.md says; and as a crate, for the same programs in Rust.
+    command.args(["rustc", "--release", "--lib", "--features", features, "--crate-type", "cdylib,staticlib,lib"]);
+    command.arg("--target-dir").arg(&target).current_dir(root()).stdin(Stdio::null());
+    Running::start(&mut command).end(BUILD_LIMIT).success();
+    target.join("release")
 }
 
 /// Compiles a program against the header and the shared library, and gives its path.
 #[track_caller]
 pub(crate) fn compile(name: &str, source: impl AsRef<Path>, flags: &[&str]) -> PathBuf {
-    let library = library();
+    compile_against(library(), name, source, flags)
+}
+
+/// Compiles a program against the header and the shared library of this folder.
+#[track_caller]
+pub(crate) fn compile_against(library: &Path, name: &str, source: impl AsRef<Path>, flags: &[&str]) -> PathBuf {
     let shared = [format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display())];
     let flags = flags.iter().copied().chain(shared.iter().map(String::as_str)).chain(["-lquorumlock"]);
     compile_with(name, source, flags)

@@ -4,9 +4,9 @@
 //! leaves memory behind, as the header says, and a library that is closed stays in memory; there, leaks are not looked
 //! for.
 
-use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, run};
+use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::support::process::eventually;
-use crate::support::server::{Answer, Server};
+use crate::support::server::{Answer, Server, TLS_VARIABLE};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -25,6 +25,9 @@ fn command(program: &Path, valgrind: &[&str]) -> Command {
         return Command::new(program);
     }
     let mut command = Command::new("valgrind");
+    if std::env::var_os(TLS_VARIABLE).is_some() {
+        command.arg(format!("--suppressions={}", root().join("tests/it/capi/ring.supp").display()));
+    }
     command.args(valgrind).arg(program);
     command
 }

@@ -1,0 +1,78 @@
+//! C programs over TLS: each fault by its number, and the programs of the C interface's own tests.
+
+use super::certificates::{Authority, Particulars};
+use super::nodes::over_tls_in_c;
+use crate::capi::library::{LIMIT, Running, compile_against, library_with_tls};
+use crate::support::server::Server;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What the program says with these arguments and variables.
+fn says(program: &Path, arguments: &[&str], variables: &[(&str, String)]) -> String {
+    let mut command = Command::new(program);
+    command.args(arguments).envs(variables.iter().cloned()).stdin(Stdio::null());
+    let said = Running::start(&mut command).end(LIMIT).success();
+    assert!(!said.contains("hunter2") && !said.contains("BEGIN"), "{said}");
+    // Without the address.
+    match (said.find("127.0.0.1:"), said.find(": ")) {
+        (Some(begin), Some(end)) => format!("{}{}", &said[..begin], said[end + 2..].trim_end()),
+        _ => said.trim_end().to_owned(),
+    }
+}
+
+#[test]
+fn each_fault_has_its_numbers() {
+    let program = compile_against(library_with_tls(), "tls", "tests/it/capi/tls.c", &["-std=c99"]);
+    let (authority, other) = (Authority::new(), Authority::new());
+    let path = |authority: &Authority, name: &str| authority.path(name).display().to_string();
+    let (roots, foreign) = (path(&authority, "ca.crt"), path(&other, "ca.crt"));
+    let past = Some(("20200101000000Z", "20200201000000Z"));
+    let future = Some(("20600101000000Z", "20610101000000Z"));
+    let plain = Particulars::default();
+    for (particulars, roots, says_so) in [
+        (plain, &foreign, "25 2 1 the server's certificate is not accepted: unknown issuer"),
+        (Particulars { validity: past, ..plain }, &roots, "25 3 1 the server's certificate is not accepted: expired"),
+        (
+            Particulars { validity: future, ..plain },
+            &roots,
+            "25 4 0 the server's certificate is not accepted: not valid",
+        ),
+        (
+            Particulars { names: Some("IP:10.0.0.1"), ..plain },
+            &roots,
+            "25 5 1 the server's certificate is not accepted",
+        ),
+        (Particulars { is_version_1: true, ..plain }, &roots, "25 6 1 the server's certificate is not accepted: X.509"),
+        (plain, &roots, "all kept"),
+    ] {
+        let server = authority.issue("node", particulars).server("node");
+        let said = says(&program, &[&server.url(), roots], &[]);
+        assert!(said.starts_with(says_so), "{said}");
+    }
+    let without = Server::start().unwrap();
+    let said = says(&program, &[&without.url().replace("redis:", "rediss:"), &roots], &[]);
+    assert_eq!(said, "26 -1 1 does not speak TLS");
+
+    authority.issue("client", plain);
+    let strict = authority.plan("node").start().unwrap();
+    let said = says(&program, &[&strict.url(), &roots], &[]);
+    assert_eq!(said, "27 116 1 TLS failed: the server requires a client certificate");
+    let (certificate, key) = (path(&authority, "client.crt"), path(&authority, "client.key"));
+    assert_eq!(says(&program, &[&strict.url(), &roots, &certificate, &key], &[]), "all kept");
+    let variables = [("NODES", strict.url()), ("CACERT", roots), ("CERT", certificate), ("KEY", key)];
+    let variables: Vec<_> = variables.map(|(name, value)| (format!("LOCKS_{name}"), value)).into();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    assert_eq!(says(&program, &[], &variables), "all kept");
+}
+
+/// Interrupted all the time, without a handler of SIGPIPE, while it forks and servers hang and die; and under valgrind.
+#[test]
+fn a_host_of_any_habits_is_at_home() {
+    over_tls_in_c(&["capi::programs::a_host_of_any_habits"]);
+}
+
+/// Under valgrind.
+#[test]
+fn programs_leave_not_a_byte() {
+    over_tls_in_c(&["capi::programs::calls_in_any_order", "capi::programs::examples_leave"]);
+}
