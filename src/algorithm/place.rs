@@ -43,8 +43,8 @@ use super::turns::short_delay;
 use std::fmt;
 use std::time::Duration;
 
-/// From this position on, so many others have the lock before that a subscription is confirmed first.
-const SAFE_POSITION: u32 = 3;
+/// No lock passes through two nodes and two programs faster.
+const SHORTEST_TURN: Duration = Duration::from_micros(250);
 
 /// Names one call in the queues of a fair lock: 8 random bytes, as 16 hexadecimal digits. It is no secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,9 +204,11 @@ impl PlaceKeeper {
         (self.lasts / 4).mul_f64(1.0 + random as f64 / u64::MAX as f64 / 4.0)
     }
 
-    /// Whether the place is stored, and behind others: a release that was missed a moment ago was not for this call.
-    pub fn is_behind(&self) -> bool {
-        self.stores && self.is_settled && self.last_position >= SAFE_POSITION
+    /// Whether the place is stored, and behind so many others that none of the releases since the last round, at
+    /// `asked_at`, was for this call: it need not ask again because it may have missed one.
+    pub fn is_behind(&self, asked_at: Timestamp, now: Timestamp) -> bool {
+        let turns = SHORTEST_TURN * self.last_position.saturating_sub(1);
+        self.stores && self.is_settled && now.since(asked_at) < turns
     }
 
     /// The position when the call got its ticket, counted from 1.
@@ -267,6 +269,15 @@ mod tests {
         assert_eq!(again(PlaceAnswer::new(5, 1), 40), at(40));
         assert_eq!(again(PlaceAnswer::new(5, 1), 10), at(10), "it is free, and the place is stored now");
         assert!(again(PlaceAnswer::new(5, 1), 10) >= at(12), "but not again and again");
+    }
+
+    #[test]
+    fn a_release_that_was_missed_is_for_another_call_while_so_many_are_in_front() {
+        let mut keeper = keeper();
+        keeper.answered(true, Some(PlaceAnswer::new(8, 9)), at(9999));
+        assert!(keeper.is_behind(at(10), at(11)) && !keeper.is_behind(at(10), at(12)));
+        keeper.answered(true, Some(PlaceAnswer::new(8, 1)), at(9999));
+        assert!(!keeper.is_behind(at(10), at(10)));
     }
 
     #[test]

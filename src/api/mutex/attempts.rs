@@ -307,7 +307,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 _ => break,
             }
         }
-        let now = engine.now();
+        let (asked_at, now) = (self.now.steady, engine.now());
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
             WaitEnd::Woken(WakeReason::Released(order), place) => {
@@ -316,7 +316,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
             // Before the first attempt there was no release to miss.
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) if machine.attempts() == 0 => {}
-            WaitEnd::Woken(WakeReason::Subscribed, _) if machine.keeper().is_some_and(|keeper| keeper.is_behind()) => {}
+            WaitEnd::Woken(WakeReason::Subscribed, _)
+                if machine.keeper().is_some_and(|keeper| keeper.is_behind(asked_at, now)) => {}
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) | WaitEnd::TimedOut => {
                 machine.woken(now);
             }

@@ -59,6 +59,7 @@ pub(crate) fn alone(test: &str, body: impl FnOnce()) {
 }
 
 /// [`alone`], in an environment with these variables.
+#[allow(clippy::print_stdout)]
 pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnOnce()) {
     if std::env::var_os(ALONE_VARIABLE).is_some_and(|name| name == test) {
         return body();
@@ -71,6 +72,8 @@ pub(crate) fn alone_with(test: &str, variables: &[(&str, &Path)], body: impl FnO
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{test}, alone in a process:\n{text}");
     assert!(text.contains("1 passed"), "{test} is not the name of this test:\n{text}");
+    // What it measures is shown as in a test that is not alone.
+    print!("{text}");
 }
 
 /// The threads of this process.
