@@ -1,7 +1,7 @@
 //! The library as a contender: as a user has it, with its default settings.
 
 use crate::comparison::{Pair, timed};
-use quorumlock::{ErrorKind, Mutex, MutexGuard, Redlock, Result, Semaphore};
+use quorumlock::{ErrorKind, Mutex, MutexGuard, MutexSet, Redlock, Result, Semaphore};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,6 +60,18 @@ pub(crate) fn permit_pair(semaphore: &Semaphore) -> Pair {
         || taken(semaphore.acquire()),
         |permit| {
             if permit.is_some_and(|permit| permit.release().is_err()) {
+                FAILURES.fetch_add(1, Ordering::Relaxed);
+            }
+        },
+    )
+}
+
+/// Takes and releases several resources together.
+pub(crate) fn set_pair(set: &MutexSet) -> Pair {
+    timed(
+        || taken(set.lock()),
+        |guard| {
+            if guard.is_some_and(|guard| guard.unlock().is_err()) {
                 FAILURES.fetch_add(1, Ordering::Relaxed);
             }
         },

@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fenced, reentry, permits, rivals, observed
+//!                                   cost, scaling, fenced, reentry, permits, sets, rivals, observed
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -51,6 +51,7 @@ mod scaling;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 mod servers;
+mod sets;
 mod strict;
 mod table;
 mod throughput;
@@ -69,7 +70,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 15] = [
+const SECTIONS: [Section; 16] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -83,6 +84,7 @@ const SECTIONS: [Section; 15] = [
     ("fenced", fenced::measure),
     ("reentry", reentry::measure),
     ("permits", permits::measure),
+    ("sets", sets::measure),
     ("rivals", rivals::measure),
     ("observed", observed::measure),
 ];

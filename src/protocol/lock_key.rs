@@ -89,11 +89,14 @@ pub fn count(key: &[u8]) -> usize {
 }
 
 /// The keys one by one.
+#[inline]
 pub fn each(key: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_set = is_set(key);
-    key[usize::from(is_set)..].split(move |&byte| is_set && byte == MARK)
+    let one = Some(key).filter(|key| !is_set(key));
+    let several = is_set(key).then(|| key[1..].split(|&byte| byte == MARK));
+    one.into_iter().chain(several.into_iter().flatten())
 }
 
+#[inline]
 fn is_set(key: &[u8]) -> bool {
     key.first() == Some(&MARK)
 }
