@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fenced, reentry, permits, sets, rivals, observed
+//!                                   cost, scaling, fair, fenced, readers, reentry, permits, sets, rivals, observed
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -45,6 +45,7 @@ mod polling;
 mod probe;
 mod programs;
 mod proxy;
+mod readers;
 mod reentry;
 mod rivals;
 mod scaling;
@@ -70,7 +71,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 16] = [
+const SECTIONS: [Section; 17] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -82,6 +83,7 @@ const SECTIONS: [Section; 16] = [
     ("scaling", scaling::measure),
     ("fair", fair::measure),
     ("fenced", fenced::measure),
+    ("readers", readers::measure),
     ("reentry", reentry::measure),
     ("permits", permits::measure),
     ("sets", sets::measure),

@@ -459,7 +459,8 @@ public:
     // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
     std::uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
 
-    // Whether the lock was ours to the end, or still is: a level of a reentrant lock has ended, and not the last one.
+    // Whether the lock was ours to the end, or still is: a level of a reentrant lock has ended, and not the last one,
+    // or other threads of the client still read.
     bool unlock()
     {
         auto result = detail::call(quorumlock_guard_unlock, handle_.get());
@@ -471,6 +472,9 @@ public:
     {
         return detail::call(quorumlock_guard_extend, handle_.get(), detail::count(ttl)) == QUORUMLOCK_OK;
     }
+
+    // Makes a lock to write one to read.
+    void downgrade() { detail::must(quorumlock_guard_downgrade, handle_.get()); }
 
     // For poll: readable when the lock is lost.
     int lost_descriptor()
@@ -621,6 +625,9 @@ public:
     mutex &at_least(milliseconds time) { return set(quorumlock_mutex_set_at_least_ms, detail::count(time)); }
     mutex &fair(bool enabled = true) { return set(quorumlock_mutex_set_fair, static_cast<int>(enabled)); }
     mutex &fenced(bool enabled = true) { return set(quorumlock_mutex_set_fenced, static_cast<int>(enabled)); }
+
+    // Its locks are to read or to write the resource: another lock than one to be alone.
+    mutex &access(quorumlock_access access) { return set(quorumlock_mutex_set_access, static_cast<int>(access)); }
 
     // An owner may take the lock again that it holds: the calling thread, or the one that is given.
     mutex &reentrant() { return set(quorumlock_mutex_set_reentrant, static_cast<const quorumlock_owner *>(nullptr)); }

@@ -56,6 +56,14 @@ class RestartPolicy(enum.IntEnum):
     STRICT = 2
 
 
+class Access(enum.IntEnum):
+    """What a lock is taken for."""
+
+    ALONE = 0
+    READ = 1
+    WRITE = 2
+
+
 class _Text(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("length", c_size_t)]
 
@@ -133,6 +141,7 @@ _FUNCTIONS = {
     "quorumlock_mutex_set_watchdog_max_duration_ms": (c_int, _HANDLE, c_uint64),
     "quorumlock_mutex_set_fenced": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_fair": (c_int, _HANDLE, c_int),
+    "quorumlock_mutex_set_access": (c_int, _HANDLE, c_int),
     "quorumlock_mutex_set_reentrant": (c_int, _HANDLE, _HANDLE),
     "quorumlock_owner_new": (_HANDLE,),
     "quorumlock_owner_free": (None, _HANDLE),
@@ -158,6 +167,7 @@ _FUNCTIONS = {
     "quorumlock_guard_ensure": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_guard_fencing_token": (c_uint64, _HANDLE),
     "quorumlock_guard_unlock": (c_int, _HANDLE, _OUT),
+    "quorumlock_guard_downgrade": (c_int, _HANDLE, _OUT),
     "quorumlock_guard_extend": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_guard_lost_fd": (c_int, _HANDLE, POINTER(c_int), _OUT),
     "quorumlock_guard_on_lost": (c_int, _HANDLE, _CALLBACK, c_void_p, _CALLBACK, _OUT),
@@ -648,7 +658,8 @@ class Mutex(_Handle):
     """The lock of one resource, or of several: all of them or none, if `name` is a list of names.
 
     `watchdog` switches automatic extension on; so does each of its settings. With `reentrant`, an owner may take the
-    lock again that it holds: the calling thread, or an `Owner` that is given for it.
+    lock again that it holds: the calling thread, or an `Owner` that is given for it. With `access`, locks are to read
+    or to write: another lock than one to be alone.
     """
 
     def __init__(
@@ -661,6 +672,7 @@ class Mutex(_Handle):
         fenced=False,
         fair=False,
         reentrant=False,
+        access=Access.ALONE,
         watchdog=False,
         watchdog_period=None,
         watchdog_notify_before=None,
@@ -687,6 +699,8 @@ class Mutex(_Handle):
         if reentrant:
             owner = reentrant._handle if isinstance(reentrant, Owner) else None
             _check(_c.quorumlock_mutex_set_reentrant(made, owner))
+        if access != Access.ALONE:
+            _check(_c.quorumlock_mutex_set_access(made, access))
         if watchdog:
             _check(_c.quorumlock_mutex_set_watchdog(made, 1))
         if watchdog_period is not None:
@@ -762,12 +776,16 @@ class Guard(_Handle):
         return _c.quorumlock_guard_fencing_token(self._handle)
 
     def unlock(self):
-        """Releases the lock, and says whether it was ours to the end, or still is: another level holds it."""
+        """Releases the lock, and says whether it was ours to the end, or still is: another level or thread has it."""
         return _call(_c.quorumlock_guard_unlock, self._handle) in (Result.OK, Result.STILL_HELD)
 
     def extend(self, ttl):
         """Whether it lasts for so many seconds now. If not, it is lost. Raises when too few nodes answer."""
         return _call(_c.quorumlock_guard_extend, self._handle, _millis(ttl)) == Result.OK
+
+    def downgrade(self):
+        """Makes a lock to write one to read."""
+        _must(_c.quorumlock_guard_downgrade, self._handle)
 
     def lost_descriptor(self):
         """For `select`: readable when the lock is lost. It belongs to the guard."""

@@ -76,23 +76,32 @@ impl GuardHandle {
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
 
-    /// Takes out the lease. A level of a reentrant lock has none to give, and stays.
+    /// Takes out the lease. What has none to give stays.
     fn detach(&self) -> Result<crate::Lease> {
-        let mut state = self.at_rest()?;
-        match std::mem::replace(&mut *state, GuardState::Gone) {
-            GuardState::Held(Held::Lock(guard)) => {
-                drop(state);
-                Ok(guard.detach())
-            }
-            former => {
-                let is_level = matches!(former, GuardState::Held(_));
-                *state = former;
-                Err(match is_level {
-                    true => Failure::new(Code::Config, "a level of a reentrant lock cannot be detached"),
-                    false => Failure::plain(Code::NotHeld),
-                })
-            }
+        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let mut borrowed = GuardInUse { guard: self, held: None };
+        held.detach().map_err(|refused| {
+            let (held, reason) = *refused;
+            borrowed.held = Some(held);
+            Failure::new(Code::Config, reason)
+        })
+    }
+
+    /// Makes a lock to write one to read. If it is lost, the guard holds none.
+    fn downgrade(&self) -> Result<Code> {
+        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let mut borrowed = GuardInUse { guard: self, held: None };
+        let Held::Write(guard) = held else {
+            borrowed.held = Some(held);
+            return Err(Failure::new(Code::Config, "the lock is not held to write"));
+        };
+        let guard = guard.downgrade()?;
+        if let Some(event_fd) = self.event_fd.get() {
+            let signalled = Arc::clone(event_fd);
+            guard.on_lost(move || signalled.signal())?;
         }
+        borrowed.held = Some(Held::Read(guard));
+        Ok(Code::Ok)
     }
 
     /// Takes out what holds the lock, for good.
@@ -214,4 +223,9 @@ extern "C" fn quorumlock_guard_detach(
         lease.write_handle(LeaseHandle::new(guard.detach()?)?);
         Ok(Code::Ok)
     })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_guard_downgrade(guard: Borrowed<GuardHandle>, error: Output<*const ErrorObject>) -> Code {
+    call_with_error(error, || guard.required("guard")?.downgrade())
 }

@@ -4,6 +4,7 @@ use super::code::Code;
 use super::config::RestartPolicyNumber;
 use super::error_object::{CauseNumber, CertificateNumber, PhaseNumber};
 use super::event::{Kind, ReasonNumber, SeverityNumber};
+use super::mutex::AccessNumber;
 use super::nodes::{NodeStateNumber, RoleNumber};
 use std::collections::BTreeMap;
 
@@ -119,6 +120,9 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_CERTIFICATE_NOT_YET_VALID", CertificateNumber::NotYetValid as i32, 4),
     ("QUORUMLOCK_CERTIFICATE_WRONG_NAME", CertificateNumber::WrongName as i32, 5),
     ("QUORUMLOCK_CERTIFICATE_VERSION_1", CertificateNumber::Version1 as i32, 6),
+    ("QUORUMLOCK_ACCESS_ALONE", AccessNumber::Alone as i32, 0),
+    ("QUORUMLOCK_ACCESS_READ", AccessNumber::Read as i32, 1),
+    ("QUORUMLOCK_ACCESS_WRITE", AccessNumber::Write as i32, 2),
 ];
 
 /// Every `NAME = number,` of the header.

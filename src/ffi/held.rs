@@ -1,13 +1,19 @@
-//! What a guard's handle holds: a lock, or a level of a reentrant one.
+//! What a guard's handle holds: a lock, a level of a reentrant one, or a lock to read or to write.
 
 use super::code::Code;
 use super::failure::Result;
-use crate::{ByOwner, ExtendOutcome, FencingToken, MutexGuard, ReentrantGuard, ReentrantOutcome, ReleaseOutcome};
+use crate::{
+    ByOwner, ExtendOutcome, FencingToken, Lease, MutexGuard, ReentrantGuard, ReentrantOutcome, ReleaseOutcome,
+    RwReadGuard, RwWriteGuard,
+};
 use std::time::Duration;
 
 pub(super) enum Held {
     Level(ReentrantGuard<ByOwner>),
     Lock(MutexGuard),
+    Read(RwReadGuard),
+    /// It is the largest, and the rarest.
+    Write(Box<RwWriteGuard>),
 }
 
 impl Held {
@@ -15,6 +21,8 @@ impl Held {
         match self {
             Held::Level(guard) => guard.remaining(),
             Held::Lock(guard) => guard.remaining(),
+            Held::Read(guard) => guard.remaining(),
+            Held::Write(guard) => guard.remaining(),
         }
     }
 
@@ -22,6 +30,8 @@ impl Held {
         match self {
             Held::Level(guard) => guard.ensure(at_least),
             Held::Lock(guard) => guard.ensure(at_least),
+            Held::Read(guard) => guard.ensure(at_least),
+            Held::Write(guard) => guard.ensure(at_least),
         }
     }
 
@@ -29,6 +39,7 @@ impl Held {
         match self {
             Held::Level(guard) => guard.fencing_token(),
             Held::Lock(guard) => guard.fencing_token(),
+            Held::Read(_) | Held::Write(_) => None,
         }
     }
 
@@ -36,6 +47,8 @@ impl Held {
         match self {
             Held::Level(guard) => guard.extend(ttl),
             Held::Lock(guard) => guard.extend(ttl),
+            Held::Read(guard) => guard.extend(ttl),
+            Held::Write(guard) => guard.extend(ttl),
         }
     }
 
@@ -43,6 +56,8 @@ impl Held {
         match self {
             Held::Level(guard) => guard.on_lost(callback),
             Held::Lock(guard) => guard.on_lost(callback),
+            Held::Read(guard) => guard.on_lost(callback),
+            Held::Write(guard) => guard.on_lost(callback),
         }
     }
 
@@ -53,10 +68,27 @@ impl Held {
                 ReentrantOutcome::StillHeld(_) => return Ok(Code::StillHeld),
             },
             Held::Lock(guard) => guard.unlock()?,
+            Held::Read(guard) => match guard.unlock()? {
+                Some(outcome) => outcome,
+                None => return Ok(Code::StillHeld),
+            },
+            Held::Write(guard) => guard.unlock()?,
         };
         Ok(match outcome {
             ReleaseOutcome::Expired => Code::Expired,
             ReleaseOutcome::Released => Code::Ok,
         })
+    }
+
+    /// The lease, and no guard; or what is held, and why it cannot be detached.
+    pub(super) fn detach(self) -> std::result::Result<Lease, Box<(Held, &'static str)>> {
+        match self {
+            Held::Lock(guard) => Ok(guard.detach()),
+            Held::Write(guard) => Ok(guard.detach()),
+            Held::Read(guard) => guard
+                .detach()
+                .map_err(|guard| Box::new((Held::Read(guard), "other threads of the client share the lock to read"))),
+            level @ Held::Level(_) => Err(Box::new((level, "a level of a reentrant lock cannot be detached"))),
+        }
     }
 }

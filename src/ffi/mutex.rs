@@ -14,13 +14,14 @@ use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
-use crate::{Wait, Watchdog};
+use crate::{Redlock, RwMutex, Wait, Watchdog};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// `quorumlock_mutex`.
 pub(super) struct MutexHandle {
+    redlock: Redlock,
     name: Arc<str>,
     settings: ForkSafeMutex<Settings>,
 }
@@ -35,17 +36,39 @@ struct Settings {
     watchdog: Option<Watchdog>,
     /// Of a reentrant mutex.
     owner: Option<LockOwner>,
+    /// Whether it stands for some time at least.
+    stands: bool,
+    access: AccessNumber,
+}
+
+/// `quorumlock_access`. Numbers are never given to anything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AccessNumber {
+    Alone = 0,
+    Read = 1,
+    Write = 2,
 }
 
 impl MutexHandle {
-    pub(super) fn new(name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
-        let settings = Settings { plain, is_fenced: false, is_fair: false, watchdog: None, owner: None };
-        Ok(MutexHandle { name: name.into(), settings: ForkSafeMutex::new(settings)? })
+    pub(super) fn new(redlock: &Redlock, name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
+        let settings = Settings {
+            plain,
+            is_fenced: false,
+            is_fair: false,
+            watchdog: None,
+            owner: None,
+            stands: false,
+            access: AccessNumber::Alone,
+        };
+        Ok(MutexHandle { redlock: redlock.clone(), name: name.into(), settings: ForkSafeMutex::new(settings)? })
     }
 
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner } = self.settings.lock()?.clone();
+        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, .. } = self.settings.lock()?.clone();
+        if access != AccessNumber::Alone {
+            return Err(Failure::new(Code::Config, "the mutex locks to read or to write"));
+        }
         if plain.is_set() && owner.is_some() {
             return Err(Failure::new(Code::Config, "a set of resources cannot be reentrant"));
         }
@@ -57,8 +80,34 @@ impl MutexHandle {
         })
     }
 
+    /// The read-write lock, and what is asked for of it; none if it is set to lock alone.
+    fn read_write(&self) -> Result<Option<(RwMutex, AccessNumber)>> {
+        let Settings { plain, is_fenced, is_fair, watchdog, owner, stands, access } = self.settings.lock()?.clone();
+        if access == AccessNumber::Alone {
+            return Ok(None);
+        }
+        if is_fenced || is_fair || stands || owner.is_some() || plain.is_set() {
+            let message =
+                "a read-write lock is of one resource, not fenced, fair or reentrant, and has no time at least";
+            return Err(Failure::new(Code::Config, message));
+        }
+        let mutex = self.redlock.rw_mutex(&*self.name).ttl(plain.time_to_live());
+        Ok(Some((if let Some(watchdog) = watchdog { mutex.watchdog(watchdog) } else { mutex }, access)))
+    }
+
     /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
     fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
+        match self.read_write()? {
+            Some((mutex, AccessNumber::Read)) => {
+                let guard = wait.map_or_else(|| mutex.try_read(), |wait| mutex.read_with(wait))?;
+                return Ok(guard.map(Held::Read));
+            }
+            Some((mutex, _)) => {
+                let guard = wait.map_or_else(|| mutex.try_write(), |wait| mutex.write_with(wait))?;
+                return Ok(guard.map(|guard| Held::Write(Box::new(guard))));
+            }
+            None => {}
+        }
         Ok(match self.current()? {
             (mutex, Some(owner)) => owner.lock(&mutex.reentrant(), wait)?.map(Held::Level),
             (mutex, None) => wait.map_or_else(|| mutex.try_lock(), |wait| mutex.lock_with(wait))?.map(Held::Lock),
@@ -118,7 +167,7 @@ extern "C" fn quorumlock_mutex_new(
         let name = name.text(name_length, "name")?;
         let mutex = mutex.required("mutex")?;
         let plain = client.redlock.mutex(name);
-        mutex.write_handle(MutexHandle::new(name, plain)?);
+        mutex.write_handle(MutexHandle::new(&client.redlock, name, plain)?);
         Ok(Code::Ok)
     })
 }
@@ -142,7 +191,7 @@ extern "C" fn quorumlock_mutex_set_ttl_ms(mutex: Borrowed<MutexHandle>, ttl_ms: 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_at_least_ms(mutex: Borrowed<MutexHandle>, time_ms: u64) -> Code {
     let time = Duration::from_millis(time_ms);
-    change(&mutex, |settings| Settings { plain: settings.plain.at_least(time), ..settings })
+    change(&mutex, |settings| Settings { plain: settings.plain.at_least(time), stands: time_ms > 0, ..settings })
 }
 
 #[unsafe(no_mangle)]
@@ -153,6 +202,20 @@ extern "C" fn quorumlock_mutex_set_fenced(mutex: Borrowed<MutexHandle>, enabled:
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_mutex_set_fair(mutex: Borrowed<MutexHandle>, enabled: c_int) -> Code {
     change(&mutex, |settings| Settings { is_fair: enabled != 0, ..settings })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn quorumlock_mutex_set_access(mutex: Borrowed<MutexHandle>, access: c_int) -> Code {
+    const ALONE: c_int = AccessNumber::Alone as c_int;
+    const READ: c_int = AccessNumber::Read as c_int;
+    const WRITE: c_int = AccessNumber::Write as c_int;
+    let access = match access {
+        ALONE => AccessNumber::Alone,
+        READ => AccessNumber::Read,
+        WRITE => AccessNumber::Write,
+        _ => return call(|| mutex.required("mutex").map(|_| Code::InvalidArgument)),
+    };
+    change(&mutex, |settings| Settings { access, ..settings })
 }
 
 #[unsafe(no_mangle)]
@@ -257,7 +320,11 @@ extern "C" fn quorumlock_mutex_attach(
         let mutex = mutex.required("mutex")?;
         let lease = lease.required("lease")?;
         let guard = guard.required("guard")?;
-        let (settings, _) = mutex.current()?;
-        mutex.give(guard, Some(Held::Lock(settings.attach(lease.take()?)?)))
+        let held = match mutex.read_write()? {
+            Some((mutex, AccessNumber::Read)) => Held::Read(mutex.attach_read(lease.take()?)?),
+            Some((mutex, _)) => Held::Write(Box::new(mutex.attach_write(lease.take()?)?)),
+            None => Held::Lock(mutex.current()?.0.attach(lease.take()?)?),
+        };
+        mutex.give(guard, Some(held))
     })
 }

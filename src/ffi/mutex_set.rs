@@ -20,7 +20,7 @@ extern "C" fn quorumlock_client_mutex_set(
         let mutex = mutex.required("mutex")?;
         let set = client.redlock.mutex_set(names);
         let name = set.resources().collect::<Vec<_>>().join(", ");
-        mutex.write_handle(MutexHandle::new(&name, set.into_mutex())?);
+        mutex.write_handle(MutexHandle::new(&client.redlock, &name, set.into_mutex())?);
         Ok(Code::Ok)
     })
 }

@@ -557,6 +557,24 @@ quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabl
  * quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
 quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
 
+/* What a lock of a mutex is taken for. */
+typedef enum quorumlock_access {
+    /* To be alone, as a lock is that knows nothing of readers. The default. */
+    QUORUMLOCK_ACCESS_ALONE = 0,
+    /* To read, together with others that read. */
+    QUORUMLOCK_ACCESS_READ = 1,
+    /* To write: alone. */
+    QUORUMLOCK_ACCESS_WRITE = 2
+} quorumlock_access;
+
+/* Makes it a mutex of the read-write lock of its name: each of its calls locks to read, or to write; one of
+ * quorumlock_access. Two mutexes of one name serve both. Threads of a client that read share one lease, and a writer
+ * that waits keeps new readers out; a thread must not lock to read what it has locked to read. A READ-WRITE LOCK AND A
+ * PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It is not fenced, fair or reentrant,
+ * and does not stand for some time at least: to lock it then gives QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
+ * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
+quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int access);
+
 /* Lets an owner take the lock again that it holds: an owner that is given, or the calling thread if `owner` is NULL.
  * Default: no owner may. Each of its guards is a level, and the lock is released with the last one, in whatever order
  * they go. A level sends nothing, unless the time to live of this mutex is longer than the one before or less than two
@@ -682,7 +700,8 @@ uint64_t quorumlock_guard_fencing_token(const quorumlock_guard *guard);
 /* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no
  * lock afterwards, whatever the result, and must still be freed.
  * Gives QUORUMLOCK_OK when the lock was held to the end, QUORUMLOCK_EXPIRED when it was not, QUORUMLOCK_NOT_HELD when
- * it was unlocked or detached before, QUORUMLOCK_STILL_HELD when it was a level of a reentrant lock and not the last;
+ * it was unlocked or detached before, QUORUMLOCK_STILL_HELD when it was a level of a reentrant lock and not the last,
+ * or other threads of the client still read;
  * or QUORUMLOCK_UNAVAILABLE: too few nodes answered, the release has been sent to all that can be reached, and the lock
  * ends with its time to live at the latest; _BUSY. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
@@ -717,10 +736,18 @@ quorumlock_result quorumlock_guard_on_lost(
     quorumlock_guard *guard, quorumlock_lost lost, void *userdata, quorumlock_release release,
     quorumlock_error **error);
 
+/* Makes a lock to write one to read, and extends it by the time to live of its mutex. No other writer comes in between.
+ * If too few nodes answer it is one to read all the same, with its lease as before. The descriptor of
+ * quorumlock_guard_lost_fd stays; callbacks of quorumlock_guard_on_lost end, as by a release. There is no way back.
+ * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_LEASE_LOST, and the guard holds no lock; _CONFIG when it is
+ * not held to write, _BUSY. */
+quorumlock_result quorumlock_guard_downgrade(quorumlock_guard *guard, quorumlock_error **error);
+
 /* Separates the lock from its guard, and gives what another thread, process or program needs to continue it. Sends
  * nothing; if an automatic extension is under way, waits for its answers, two node timeouts at most. The guard holds
  * no lock afterwards, and must still be freed.
- * Gives QUORUMLOCK_OK and a lease, or QUORUMLOCK_NOT_HELD; or _BUSY. */
+ * Gives QUORUMLOCK_OK and a lease, or QUORUMLOCK_NOT_HELD; or _CONFIG for a level of a reentrant lock, and while other
+ * threads share a lock to read, _BUSY. */
 quorumlock_result quorumlock_guard_detach(quorumlock_guard *guard, quorumlock_lease **lease, quorumlock_error **error);
 
 /* ---- Lease ------------------------------------------------------------------------------------------------------ */

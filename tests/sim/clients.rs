@@ -54,8 +54,8 @@ pub(crate) fn open_client(client: usize) -> Client {
     let report = Reporter::new(observers, Some(counters), &names, "");
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
-    let longest_delay = LONGEST_DELAY;
-    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, longest_delay, events };
+    let place_lease = Duration::from_secs(1);
+    let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, place_lease, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {
         durable: vec![false; names.len()],
@@ -68,7 +68,7 @@ pub(crate) fn open_client(client: usize) -> Client {
         max_ttl,
         ttl: max_ttl,
         label: crate::algorithm::label::HolderLabel::NONE,
-        place_lease: Duration::from_secs(1),
+        place_lease,
     };
     Client::new(engine, settings, report, ForkEpoch::current().unwrap())
 }

@@ -22,6 +22,8 @@ impl Builder {
     /// waits does that within a third of it. Default: 1 s. Never less than four times the longest
     /// [`retry_delay`](Builder::retry_delay), whatever is set, and at most an hour.
     ///
+    /// For as long, a program that waits to write a [read-write](crate::Redlock::rw_mutex) lock keeps new readers out.
+    ///
     /// So long the others wait for one that has ended while it was the next. A program that stands still for longer
     /// loses its place, and goes on with it when it is back, if no other one has had the lock since.
     #[must_use]

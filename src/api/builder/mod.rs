@@ -391,10 +391,11 @@ impl Builder {
             }
         };
         let records = endpoints.into_iter().zip(transports).zip(&durable).map(record).collect();
+        let place_lease = self.place_lease.max(self.retry_max.saturating_mul(PLACE_RETRIES));
         let config = EngineConfig {
             spin: self.spin,
             release_notifications: self.release_notifications,
-            longest_delay: self.retry_max,
+            place_lease,
             retention: self.fence_retention.max(self.max_ttl.saturating_add(FENCE_MARGIN)),
             events: report.event_queue(),
         };
@@ -413,7 +414,7 @@ impl Builder {
                 max_ttl: self.max_ttl,
                 ttl: self.ttl,
                 label,
-                place_lease: self.place_lease.max(self.retry_max.saturating_mul(PLACE_RETRIES)),
+                place_lease,
             },
             report,
             created_in,

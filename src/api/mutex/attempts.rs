@@ -15,6 +15,7 @@ use crate::algorithm::lease::{OwnerToken, Validity};
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::{Readings, Timestamp};
+use crate::algorithm::turns::WakeOrder;
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::Wait;
@@ -90,7 +91,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
-            let others = if machine.may_defer(started) && !call.is_fair { call.defers_to() } else { 0 };
+            // Turns count programs, and those that read are let in together.
+            let takes_turns = call.access.is_none() && !call.is_fair && machine.may_defer(started);
+            let others = if takes_turns { call.defers_to() } else { 0 };
             if others > 0 {
                 machine.defer_first_attempt(others, started, random());
                 // Nor do the threads behind take the nodes for unavailable meanwhile.
@@ -307,13 +310,17 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 _ => break,
             }
         }
-        let (asked_at, now) = (self.now.steady, engine.now());
+        let (asked_at, now, access) = (self.now.steady, engine.now(), self.call.access);
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
-            WaitEnd::Woken(WakeReason::Released(order), place) => {
-                self.search.note_announced(place, order);
-                machine.released(order, now, random());
-            }
+            WaitEnd::Woken(WakeReason::Released(order), place) => match access {
+                None => {
+                    self.search.note_announced(place, order);
+                    machine.released(order, now, random());
+                }
+                Some(Access::Read) => machine.retry_now(now),
+                Some(Access::Write) => machine.released(WakeOrder::Due, now, random()),
+            },
             // Before the first attempt there was no release to miss.
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) if machine.attempts() == 0 => {}
             WaitEnd::Woken(WakeReason::Subscribed, _)

@@ -115,7 +115,8 @@ fn until(time: Duration) -> Duration {
 }
 
 fn is_held(survey: &Survey, key: &str) -> bool {
-    survey.sightings(key).flatten().flatten().any(|seen| seen.content == Content::Foreign || !seen.remaining.is_zero())
+    let is_other = |seen: &Sighting| matches!(seen.content, Content::Foreign | Content::ReadWrite);
+    survey.sightings(key).flatten().flatten().any(|seen| is_other(seen) || !seen.remaining.is_zero())
 }
 
 /// Deletes what each node was seen to have; the fence of a fenced lock stays.
@@ -149,7 +150,7 @@ fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
         }
         Content::Fenced { .. } => return Ok(true),
-        Content::Plain { .. } | Content::Foreign => {
+        Content::Plain { .. } | Content::Foreign | Content::ReadWrite => {
             connection.ask(&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, value, CHANNEL, HINT])?
         }
     };

@@ -120,6 +120,8 @@ mod tests {
         assert_eq!(of("a", &token, Lifetime::Forever), ["no-expiry"]);
         assert_eq!(of("a", "x", minute), ["foreign"]);
         assert!(of("quorumlock-queue:a", "000000000000007", minute).is_empty());
+        assert!(of("quorumlock-rw:a", &format!("w 2000 {token}"), minute).is_empty());
+        assert_eq!(of("quorumlock-rw:a", &token, minute), ["foreign"]);
         assert_eq!(of("quorumlock-fence:a", "7 0 ", day), ["fence-at-rest"]);
         assert!(of("quorumlock-fence:a", &format!("7 2000 {token}"), day).is_empty());
         assert_eq!(of("quorumlock-fence:a", &format!("7 90000 {token}"), day), ["too-long"]);

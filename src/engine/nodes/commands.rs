@@ -15,10 +15,6 @@ use crate::protocol::publish::Hint;
 use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 use std::time::Duration;
 
-/// For how long a writer that waits keeps new readers out: four delays between its attempts at least, each of which
-/// prolongs it.
-const MARK: Duration = Duration::from_secs(1);
-
 /// What an attempt does where it is refused.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Attempt<'a> {
@@ -86,11 +82,11 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub(super) fn new(retention: Duration, longest_delay: Duration) -> Commands {
+    pub(super) fn new(retention: Duration, place_lease: Duration) -> Commands {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Commands {
             retention_millis: millis(retention),
-            mark_millis: millis(MARK.max(longest_delay.saturating_mul(4))),
+            mark_millis: millis(place_lease),
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
             encoded: EncodedOperation::default(),

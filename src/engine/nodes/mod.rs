@@ -68,8 +68,8 @@ pub(crate) struct EngineConfig {
     pub(crate) release_notifications: bool,
     /// For how long nodes keep the key of a fenced lock.
     pub(crate) retention: Duration,
-    /// The longest delay between attempts.
-    pub(crate) longest_delay: Duration,
+    /// For how long a program that waits counts on the nodes, unless it asks again.
+    pub(crate) place_lease: Duration,
     /// Where events are reported that concern no caller, if anywhere.
     pub(crate) events: Option<Arc<EventQueue>>,
 }
@@ -81,14 +81,14 @@ impl Nodes {
         waker: Arc<Waker>,
         config: EngineConfig,
     ) -> Nodes {
-        let EngineConfig { spin, release_notifications, retention, longest_delay, events } = config;
+        let EngineConfig { spin, release_notifications, retention, place_lease, events } = config;
         let size = connections.len();
         Nodes {
             connections,
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
             clock,
-            commands: Commands::new(retention, longest_delay),
+            commands: Commands::new(retention, place_lease),
             poll: PollList::new(waker, size, spin),
             releases: UnsettledReleases::default(),
             background: BackgroundReleases::default(),

@@ -1,8 +1,8 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `host.c`, `loader.c`. A child of `fork`
-//! leaves memory behind, as the header says, and a library that is closed stays in memory; there, leaks are not looked
-//! for.
+//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `read_write.c`, `host.c`, `loader.c`. A child
+//! of `fork` leaves memory behind, as the header says, and a library that is closed stays in memory; there, leaks are
+//! not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::support::process::eventually;
@@ -58,6 +58,16 @@ fn reentrant_locks_have_threads_and_objects_as_owners() {
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
         keeps_all(&compile("reentrant-sanitized", "tests/it/capi/reentrant.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn locks_to_read_and_to_write_exclude_and_share_as_they_should() {
+    let program = compile("read_write", "tests/it/capi/read_write.c", &["-std=c99"]);
+    keeps_all(&program, &[]);
+    keeps_all(&program, &STRICT);
+    if has_sanitizer(SANITIZERS) {
+        keeps_all(&compile("read_write-sanitized", "tests/it/capi/read_write.c", &["-std=c99", SANITIZERS]), &[]);
     }
 }
 

@@ -138,6 +138,19 @@ static void levels(const quorumlock::client &client)
     }
 }
 
+static void readers(const quorumlock::client &client)
+{
+    quorumlock::mutex read(client, "readers"), write(client, "readers");
+    read.access(QUORUMLOCK_ACCESS_READ);
+    write.access(QUORUMLOCK_ACCESS_WRITE);
+    auto guard = write.lock();
+    CHECK(!read.try_lock());
+    guard.downgrade();
+    auto second = read.try_lock();
+    CHECK(second && !write.try_lock() && second->unlock() && guard.unlock());
+    CHECK(result_of([&] { write.lock().downgrade(); read.lock().downgrade(); }) == QUORUMLOCK_CONFIG);
+}
+
 static void sets(const quorumlock::client &client)
 {
     quorumlock::mutex set(client, {"b", "a", "b"}), single(client, "b");
@@ -269,7 +282,8 @@ int main(int count, char **arguments)
         CHECK(from_env.connect(10s).size() == 1);
         waits(client);
         levels(client);
-        sets(client);
+        readers(client);
+    sets(client);
         holders(client, arguments[1]);
         holding(client);
         moving(client);

@@ -80,6 +80,17 @@ def levels(client):
         assert outer.unlock() and inner.remaining > 0 and inner.unlock() and inner.remaining == 0
 
 
+def readers(client):
+    read = quorumlock.Mutex(client, "readers", access=quorumlock.Access.READ)
+    write = quorumlock.Mutex(client, "readers", access=quorumlock.Access.WRITE)
+    guard = write.lock()
+    assert read.try_lock() is None
+    guard.downgrade()
+    second = read.try_lock()
+    assert second and write.try_lock() is None and second.unlock() and guard.unlock()
+    assert result_of(read.lock().downgrade) == Result.CONFIG
+
+
 def sets(client):
     mutex, single = quorumlock.Mutex(client, ["b", "a", "b"]), quorumlock.Mutex(client, "b")
     assert mutex.name == "a, b"
@@ -203,6 +214,7 @@ def main(path, *urls):
     assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
     levels(client)
+    readers(client)
     sets(client)
     holders(client, urls[0])
     holding(client)

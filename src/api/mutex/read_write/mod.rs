@@ -51,10 +51,10 @@ use std::time::{Duration, Instant};
 /// * Every reader and every writer has a lease of its own, with the [`ttl`](RwMutex::ttl) and the
 ///   [`watchdog`](RwMutex::watchdog) of its mutex. A reader that crashes keeps a writer out for its own time to live,
 ///   and no longer; no reader's end changes that of another one.
-/// * A writer that waits keeps new readers out, so that it gets its turn: by a mark on the nodes, for 1 s or four times
-///   the longest [`retry_delay`](crate::Builder::retry_delay), which each of its attempts prolongs. `try_write` leaves
-///   no mark. Programs that write all the time can keep readers out for as long. The order among them is that of a
-///   [`Mutex`].
+/// * A writer that waits keeps new readers out, so that it gets its turn: by a mark on the nodes, for
+///   [`Builder::place_lease`](crate::Builder::place_lease), which each of its attempts prolongs. `try_write` leaves
+///   no mark. Programs that write all the time can keep readers out for as long. Programs do not take turns: of several
+///   writers that wait, any may be first.
 /// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
 ///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
 ///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.

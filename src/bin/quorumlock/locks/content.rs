@@ -1,6 +1,7 @@
 //! What stands under a key: a token, the value of a fenced lock, or something else.
 
 use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
+use quorumlock::protocol::read_write::READ_WRITE_KEY_PREFIX;
 use std::time::Duration;
 
 /// Digits of an owner token.
@@ -23,6 +24,8 @@ pub(crate) enum Content {
     Fenced { fence: u64, deadline_ms: u64, holder: Option<Token>, label: Option<String> },
     /// No lock of this library.
     Foreign,
+    /// A read-write lock: entries of readers or a writer, or the mark of one that waits.
+    ReadWrite,
 }
 
 impl Token {
@@ -48,6 +51,9 @@ impl Content {
         let Ok(text) = std::str::from_utf8(value) else {
             return Content::Foreign;
         };
+        if name.starts_with(READ_WRITE_KEY_PREFIX) && ["r ", "w ", "q "].iter().any(|word| text.starts_with(word)) {
+            return Content::ReadWrite;
+        }
         let content = if name.starts_with(FENCED_KEY_PREFIX) { fenced(text) } else { plain(text) };
         content.unwrap_or(Content::Foreign)
     }
@@ -56,21 +62,21 @@ impl Content {
         match self {
             Content::Plain { token, .. } => Some(token),
             Content::Fenced { holder, .. } => holder.as_ref(),
-            Content::Foreign => None,
+            Content::Foreign | Content::ReadWrite => None,
         }
     }
 
     pub(crate) fn label(&self) -> Option<&str> {
         match self {
             Content::Plain { label, .. } | Content::Fenced { label, .. } => label.as_deref(),
-            Content::Foreign => None,
+            Content::Foreign | Content::ReadWrite => None,
         }
     }
 
     /// For how long it is held: a plain lock as long as its key lives, a fenced one until its deadline.
     pub(crate) fn remaining(&self, key_lives: Duration, server_ms: u64) -> Duration {
         match self {
-            Content::Plain { .. } => key_lives,
+            Content::Plain { .. } | Content::ReadWrite => key_lives,
             Content::Fenced { deadline_ms, holder: Some(_), .. } => {
                 Duration::from_millis(deadline_ms.saturating_sub(server_ms))
             }

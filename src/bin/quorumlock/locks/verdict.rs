@@ -57,7 +57,9 @@ impl Verdict {
         let token = tokens.iter().copied().max_by_key(|token| holders(token)).cloned();
         let with_token: Vec<&(usize, &Sighting)> =
             held().filter(|(_, sighting)| sighting.content.token() == token.as_ref() && token.is_some()).collect();
-        let is_foreign = tokens.is_empty() && seen.iter().any(|(_, sighting)| sighting.content == Content::Foreign);
+        // A read-write lock has no one holder to show.
+        let is_other = |content: &Content| matches!(content, Content::Foreign | Content::ReadWrite);
+        let is_foreign = tokens.is_empty() && seen.iter().any(|(_, sighting)| is_other(&sighting.content));
         let state = match with_token.len() {
             count if count >= survey.quorum => State::Held,
             count if count + unknown >= survey.quorum => State::Unknown,
