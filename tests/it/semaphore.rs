@@ -338,6 +338,19 @@ fn a_wait_ends_at_its_limit_and_a_call_that_does_not_wait_at_once() {
 }
 
 #[test]
+fn that_this_program_has_all_permits_is_known_to_each_of_its_threads() {
+    let servers = Server::several(3).unwrap();
+    let here = semaphore(&client(&servers), 2);
+    let held = [take(&here), take(&here)];
+    thread::scope(|threads| {
+        let waits: Vec<_> =
+            (0..3).map(|_| threads.spawn(|| here.acquire_timeout(Duration::from_millis(50)).unwrap())).collect();
+        assert!(waits.into_iter().all(|wait| wait.join().unwrap().is_none()));
+    });
+    drop(held);
+}
+
+#[test]
 fn a_permit_whose_holder_was_killed_is_back_when_its_time_is_up_and_no_sooner() {
     alone("semaphore::a_permit_whose_holder_was_killed_is_back_when_its_time_is_up_and_no_sooner", || {
         let servers = Server::several(5).unwrap();

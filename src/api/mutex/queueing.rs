@@ -41,6 +41,10 @@ pub(super) fn wait_in_queue(
             QueuePosition::Head(_) => deadline,
             QueuePosition::HeldHere(until) => {
                 was_held_here = true;
+                if call.permits.is_some() {
+                    // No guard holds anything in the queue of a semaphore.
+                    ticket.note_answered(now.steady);
+                }
                 now.steady_at(until)
             }
             QueuePosition::Behind(available_at) => match wait_behind(call, ticket, available_at, now.steady) {
