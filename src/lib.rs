@@ -106,6 +106,7 @@
 //!
 //! # The manual
 //!
+//! * [Choosing](docs::choosing): when to use which lock, what each costs, and what it does not promise.
 //! * [Operations](docs::operations): nodes, access control, restarts, settings, sizing, errors.
 //! * [TLS](docs::tls): certificates, settings of servers, faults.
 //! * [The command line](docs::command_line): programs under a lock, without a line of Rust; what the nodes hold.

@@ -1,6 +1,7 @@
 //! The manual.
 //!
 //! * [`rules`]: what the library does, rule by rule, with the tests that show each.
+//! * [`choosing`]: when to use which lock, what each costs, and what it does not promise.
 //! * [`operations`]: nodes, access control, restarts, settings, sizing, errors.
 //! * [`command_line`]: programs of any language under a lock, and what the nodes hold.
 //! * [`recipes`]: complete answers to common tasks, and the debate about Redlock.
@@ -11,6 +12,9 @@
 
 // The pages are read as files too, where their links lead to files. Of two definitions of a link, the first counts:
 // those here lead to the same pages of this documentation.
+
+#[doc = include_str!("choosing.md")]
+pub mod choosing {}
 
 #[doc = "[testing page]: crate::docs::testing"]
 #[doc = include_str!("architecture.md")]
