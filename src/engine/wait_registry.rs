@@ -258,7 +258,9 @@ impl WaitRegistry {
     /// As [`AnnouncedReleases::followed`].
     pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
         let quorum = self.quorum();
-        self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
+        // The call for a fair lock that a release names asks before a quorum has announced it, and often too early.
+        let is_fair = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.place.is_some());
+        !is_fair && self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
     }
 
     /// The subscriptions at a node are lost. Gives the waiters to wake: those that a release can escape now.

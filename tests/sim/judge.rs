@@ -212,6 +212,12 @@ impl World {
                 };
                 (key, token, action)
             }
+            [b"EVAL" | b"EVALSHA", _, b"2", key, _, deed, about, ..] => match deed {
+                _ if reply.starts_with(b"-NOSCRIPT") => return self.saw("a script by a hash that is not known"),
+                b"take" => (key, about, Action::Set),
+                b"release" => (key, about, Action::Release),
+                _ => return self.saw("a place in a queue that is left"),
+            },
             [b"EVALSHA", _, b"1", key, token, ..] => (key, token, Action::Release),
             [b"EVAL", text, b"1", key, token, ..] if text == script::RELEASE.as_bytes() => {
                 (key, token, Action::Release)
@@ -282,7 +288,7 @@ impl World {
                     }
                     // Held by another client, for so long; `:-2` is no answer to that.
                     b":-2\r\n" => {}
-                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] => present.refused = true,
+                    b"$-1\r\n" | b":0\r\n" | [b':', b'-', ..] | [b'$', b'3'..=b'4', ..] => present.refused = true,
                     _ => {}
                 }
                 if is_too_late {
@@ -395,6 +401,8 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
             (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
             _ => "something else of a fenced lock",
         },
+        (_, [b'$', ..]) if words[2] == b"2" => "a place in a queue",
+        (_, b":1\r\n") if words[2] == b"2" => "something that is granted by a queue",
         (b"MSETEX", b":1\r\n") => "an MSETEX that is granted",
         (b"MSETEX", b":0\r\n") => "an MSETEX that is refused",
         (b"MSETEX", _) => "an MSETEX that is answered with an error",

@@ -59,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) resources: u64,
     /// Whether the locks have fences. Then all nodes have scripts.
     pub(crate) is_fenced: bool,
+    /// Whether locks are fair, where they can be.
+    pub(crate) is_fair: bool,
     /// Whether some locks are those of two resources: one of their own, and the [`SHARED_KEY`].
     pub(crate) has_sets: bool,
     /// The one rule that matters, where others are broken as well.
@@ -243,6 +245,7 @@ impl Plan {
             paths,
             resources: random.pick(&[1, 1, 1, 2, 3]),
             is_fenced,
+            is_fair: Random::new(seed ^ 0x6661_6972).once_in(4),
             // Drawn apart, as above.
             has_sets: Random::new(seed ^ 0x7365_7473).once_in(4),
             only: None,
@@ -391,9 +394,14 @@ impl Plan {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
     }
 
-    /// Whether some locks are sets. Those that are fenced are not.
+    /// Whether locks are fair: every node has scripts for it, and they are not fenced.
+    pub(crate) fn has_queues(&self) -> bool {
+        self.is_fair && !self.is_fenced && self.nodes.iter().all(|node| node.has_scripts)
+    }
+
+    /// Whether some locks are sets. Those that are fenced or fair are not.
     pub(crate) fn takes_sets(&self) -> bool {
-        self.has_sets && !self.is_fenced
+        self.has_sets && !self.is_fenced && !self.has_queues()
     }
 
     /// The key of a resource.

@@ -430,7 +430,11 @@ fn waiting<R>(resource: usize, patience: Option<u64>, call: impl FnOnce() -> R) 
 
 /// The lock as this run has it.
 fn fenced(mutex: Mutex) -> Mutex {
-    if with(|world| world.plan.is_fenced) { mutex.fenced().into() } else { mutex }
+    match with(|world| (world.plan.is_fenced, world.plan.has_queues())) {
+        (true, _) => mutex.fenced().into(),
+        (_, true) => mutex.fair(),
+        _ => mutex,
+    }
 }
 
 /// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the

@@ -50,6 +50,9 @@ fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
     assert_eq!(passed(false, 1, Some(own), 101), RELEASED, "a quorum has announced it");
     assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
     assert_eq!(passed(true, 0, None, 300), early);
+    // What one node has announced, and the call has followed too early, is no reason to ignore it.
+    assert!((301..309).all(|millis| !registry.followed(&key(), true, at(millis))));
+    assert!(registry.passed(&key(), NodeId::new(2), (HINT, own), at(320)).is_some());
 }
 
 #[test]
