@@ -458,6 +458,7 @@ public:
 
     // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
     std::uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
+    std::uint64_t slot() const noexcept { return quorumlock_guard_slot(handle_.get()); }
 
     // Whether the lock was ours to the end, or still is: a level of a reentrant lock has ended, and not the last one,
     // or other threads of the client still read.
@@ -620,6 +621,14 @@ public:
         handle_.reset(made);
     }
 
+    // Permits, of which at most so many are held at once: to lock it is to acquire one.
+    static mutex semaphore(const client &client, std::string_view name, std::size_t permits)
+    {
+        quorumlock_mutex *made = nullptr;
+        detail::check(quorumlock_client_semaphore(client.get(), name.data(), name.size(), permits, &made));
+        return mutex(made);
+    }
+
     std::string name() const { return text(quorumlock_mutex_name(handle_.get())); }
     mutex &ttl(milliseconds ttl) { return set(quorumlock_mutex_set_ttl_ms, detail::count(ttl)); }
     mutex &at_least(milliseconds time) { return set(quorumlock_mutex_set_at_least_ms, detail::count(time)); }
@@ -693,6 +702,7 @@ public:
     }
 
 private:
+    explicit mutex(quorumlock_mutex *made) noexcept : handle_(made) {}
     template <typename Function, typename Value> mutex &set(Function function, Value value)
     {
         detail::check(function(handle_.get(), value));

@@ -130,6 +130,7 @@ _FUNCTIONS = {
     "quorumlock_client_nodes": (c_int, _HANDLE, _OUT, _OUT),
     "quorumlock_mutex_new": (c_int, _HANDLE, c_char_p, c_size_t, _OUT),
     "quorumlock_client_mutex_set": (c_int, _HANDLE, POINTER(_Text), c_size_t, _OUT),
+    "quorumlock_client_semaphore": (c_int, _HANDLE, c_char_p, c_size_t, c_size_t, _OUT),
     "quorumlock_mutex_free": (None, _HANDLE),
     "quorumlock_mutex_name": (_Text, _HANDLE),
     "quorumlock_mutex_set_ttl_ms": (c_int, _HANDLE, c_uint64),
@@ -166,6 +167,7 @@ _FUNCTIONS = {
     "quorumlock_guard_remaining_ms": (c_uint64, _HANDLE),
     "quorumlock_guard_ensure": (c_int, _HANDLE, c_uint64, _OUT),
     "quorumlock_guard_fencing_token": (c_uint64, _HANDLE),
+    "quorumlock_guard_slot": (c_uint64, _HANDLE),
     "quorumlock_guard_unlock": (c_int, _HANDLE, _OUT),
     "quorumlock_guard_downgrade": (c_int, _HANDLE, _OUT),
     "quorumlock_guard_extend": (c_int, _HANDLE, c_uint64, _OUT),
@@ -657,6 +659,8 @@ class Owner(_Handle):
 class Mutex(_Handle):
     """The lock of one resource, or of several: all of them or none, if `name` is a list of names.
 
+    With `permits`, at most so many are held at once: to lock it is to acquire one.
+
     `watchdog` switches automatic extension on; so does each of its settings. With `reentrant`, an owner may take the
     lock again that it holds: the calling thread, or an `Owner` that is given for it. With `access`, locks are to read
     or to write: another lock than one to be alone.
@@ -678,9 +682,12 @@ class Mutex(_Handle):
         watchdog_notify_before=None,
         watchdog_max_extensions=None,
         watchdog_max_duration=None,
+        permits=None,
     ):
         made = c_void_p()
-        if isinstance(name, str):
+        if permits is not None:
+            _check(_c.quorumlock_client_semaphore(client._handle, *_bytes(name), permits, byref(made)))
+        elif isinstance(name, str):
             _check(_c.quorumlock_mutex_new(client._handle, *_bytes(name), byref(made)))
         else:
             # The bytes are kept until the call has ended.
@@ -774,6 +781,11 @@ class Guard(_Handle):
     def fencing_token(self):
         """Greater than that of every acquisition before it: send it along with every write. 0 unless fenced."""
         return _c.quorumlock_guard_fencing_token(self._handle)
+
+    @property
+    def slot(self):
+        """Which permit it is, from 0 on."""
+        return _c.quorumlock_guard_slot(self._handle)
 
     def unlock(self):
         """Releases the lock, and says whether it was ours to the end, or still is: another level or thread has it."""

@@ -23,6 +23,7 @@ use super::lease::LeaseHandle;
 use super::text::Str;
 use crate::ExtendOutcome;
 use crate::os::sync::{Condvar, MutexGuard};
+use crate::os::thread_number::ThreadNumber;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ use std::time::Duration;
 pub(super) struct GuardHandle {
     name: Arc<str>,
     fence: u64,
+    /// Of a permit.
+    pub(super) slot: u64,
     state: ForkSafeMutex<GuardState>,
     put_back: Condvar,
     /// The descriptor that becomes readable when the lock is lost, if the program has requested it.
@@ -37,23 +40,9 @@ pub(super) struct GuardHandle {
 }
 
 enum GuardState {
-    InUse(ThreadAddress),
+    InUse(ThreadNumber),
     Gone,
     Held(Held),
-}
-
-/// The identity of a running thread. Not by `thread::current`, which allocates a record of every thread that calls it,
-/// and never frees that of the main thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct ThreadAddress(usize);
-
-impl ThreadAddress {
-    fn now() -> ThreadAddress {
-        thread_local! {
-            static ADDRESS: u8 = const { 0 };
-        }
-        ADDRESS.with(|address| ThreadAddress(std::ptr::from_ref(address).addr()))
-    }
 }
 
 /// What holds the lock, for the time of a call. It is put back however that ends.
@@ -64,21 +53,21 @@ struct GuardInUse<'g> {
 
 impl GuardHandle {
     pub(super) fn new(name: Arc<str>, held: Held) -> Result<GuardHandle> {
-        let fence = held.fencing_token().map_or(0, u64::from);
+        let (fence, slot) = (held.fencing_token().map_or(0, u64::from), held.slot() as u64);
         let state = ForkSafeMutex::new(GuardState::Held(held))?;
-        Ok(GuardHandle { name, fence, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
+        Ok(GuardHandle { name, fence, slot, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
     }
 
     /// Does something with what holds the lock, while other threads wait for it.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut Held) -> Result<R>) -> Result<R> {
-        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
         let mut borrowed = GuardInUse { guard: self, held: Some(held) };
         borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
     }
 
     /// Takes out the lease. What has none to give stays.
     fn detach(&self) -> Result<crate::Lease> {
-        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
         let mut borrowed = GuardInUse { guard: self, held: None };
         held.detach().map_err(|refused| {
             let (held, reason) = *refused;
@@ -89,7 +78,7 @@ impl GuardHandle {
 
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
-        let held = self.replace(GuardState::InUse(ThreadAddress::now()))?;
+        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
         let mut borrowed = GuardInUse { guard: self, held: None };
         let Held::Write(guard) = held else {
             borrowed.held = Some(held);
@@ -140,7 +129,7 @@ impl GuardHandle {
         self.state.check_process()?;
         let mut state = self.state.lock()?;
         while let GuardState::InUse(by) = &*state {
-            if *by == ThreadAddress::now() {
+            if *by == ThreadNumber::current() {
                 return Err(Failure::plain(Code::Busy));
             }
             state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);

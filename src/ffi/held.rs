@@ -1,9 +1,9 @@
-//! What a guard's handle holds: a lock, a level of a reentrant one, or a lock to read or to write.
+//! What a guard's handle holds: a lock, a level of a reentrant one, a lock to read or to write, or a permit.
 
 use super::code::Code;
 use super::failure::Result;
 use crate::{
-    ByOwner, ExtendOutcome, FencingToken, Lease, MutexGuard, ReentrantGuard, ReentrantOutcome, ReleaseOutcome,
+    ByOwner, ExtendOutcome, FencingToken, Lease, MutexGuard, Permit, ReentrantGuard, ReentrantOutcome, ReleaseOutcome,
     RwReadGuard, RwWriteGuard,
 };
 use std::time::Duration;
@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) enum Held {
     Level(ReentrantGuard<ByOwner>),
     Lock(MutexGuard),
+    /// Larger than a lock.
+    Permit(Box<Permit>),
     Read(RwReadGuard),
     /// It is the largest, and the rarest.
     Write(Box<RwWriteGuard>),
@@ -23,6 +25,7 @@ impl Held {
             Held::Lock(guard) => guard.remaining(),
             Held::Read(guard) => guard.remaining(),
             Held::Write(guard) => guard.remaining(),
+            Held::Permit(permit) => permit.remaining(),
         }
     }
 
@@ -32,6 +35,7 @@ impl Held {
             Held::Lock(guard) => guard.ensure(at_least),
             Held::Read(guard) => guard.ensure(at_least),
             Held::Write(guard) => guard.ensure(at_least),
+            Held::Permit(permit) => permit.ensure(at_least),
         }
     }
 
@@ -39,7 +43,15 @@ impl Held {
         match self {
             Held::Level(guard) => guard.fencing_token(),
             Held::Lock(guard) => guard.fencing_token(),
-            Held::Read(_) | Held::Write(_) => None,
+            Held::Permit(_) | Held::Read(_) | Held::Write(_) => None,
+        }
+    }
+
+    /// Which permit it is; 0 if it is none.
+    pub(super) fn slot(&self) -> usize {
+        match self {
+            Held::Level(_) | Held::Lock(_) | Held::Read(_) | Held::Write(_) => 0,
+            Held::Permit(permit) => permit.slot(),
         }
     }
 
@@ -49,6 +61,7 @@ impl Held {
             Held::Lock(guard) => guard.extend(ttl),
             Held::Read(guard) => guard.extend(ttl),
             Held::Write(guard) => guard.extend(ttl),
+            Held::Permit(permit) => permit.extend(ttl),
         }
     }
 
@@ -58,6 +71,7 @@ impl Held {
             Held::Lock(guard) => guard.on_lost(callback),
             Held::Read(guard) => guard.on_lost(callback),
             Held::Write(guard) => guard.on_lost(callback),
+            Held::Permit(permit) => permit.on_lost(callback),
         }
     }
 
@@ -73,6 +87,7 @@ impl Held {
                 None => return Ok(Code::StillHeld),
             },
             Held::Write(guard) => guard.unlock()?,
+            Held::Permit(permit) => permit.release()?,
         };
         Ok(match outcome {
             ReleaseOutcome::Expired => Code::Expired,
@@ -84,6 +99,7 @@ impl Held {
     pub(super) fn detach(self) -> std::result::Result<Lease, Box<(Held, &'static str)>> {
         match self {
             Held::Lock(guard) => Ok(guard.detach()),
+            Held::Permit(permit) => Ok(permit.detach()),
             Held::Write(guard) => Ok(guard.detach()),
             Held::Read(guard) => guard
                 .detach()

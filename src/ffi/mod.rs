@@ -48,6 +48,7 @@ mod nodes;
 mod observer;
 mod owner;
 mod secret;
+mod semaphore;
 mod text;
 mod tls;
 mod userdata;

@@ -14,7 +14,7 @@ use super::lease::LeaseHandle;
 use super::owner::{LockOwner, OwnerHandle};
 use super::text::{Bytes, Str};
 use super::version::now_millis;
-use crate::{Redlock, RwMutex, Wait, Watchdog};
+use crate::{Redlock, RwMutex, Semaphore, Wait, Watchdog};
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,8 @@ struct Settings {
     /// Whether it stands for some time at least.
     stands: bool,
     access: AccessNumber,
+    /// Whose permits are taken, with the settings of the mutex.
+    semaphore: Option<Semaphore>,
 }
 
 /// `quorumlock_access`. Numbers are never given to anything else.
@@ -51,6 +53,14 @@ pub(super) enum AccessNumber {
 
 impl MutexHandle {
     pub(super) fn new(redlock: &Redlock, name: &str, plain: crate::Mutex) -> Result<MutexHandle> {
+        MutexHandle::with(redlock, name, plain, None)
+    }
+
+    pub(super) fn of_permits(redlock: &Redlock, name: &str, semaphore: Semaphore) -> Result<MutexHandle> {
+        MutexHandle::with(redlock, name, semaphore.mutex().clone(), Some(semaphore))
+    }
+
+    fn with(redlock: &Redlock, name: &str, plain: crate::Mutex, semaphore: Option<Semaphore>) -> Result<MutexHandle> {
         let settings = Settings {
             plain,
             is_fenced: false,
@@ -59,15 +69,32 @@ impl MutexHandle {
             owner: None,
             stands: false,
             access: AccessNumber::Alone,
+            semaphore,
         };
         Ok(MutexHandle { redlock: redlock.clone(), name: name.into(), settings: ForkSafeMutex::new(settings)? })
     }
 
+    /// The semaphore as it is set now, if the mutex is one.
+    fn semaphore(&self) -> Result<Option<Semaphore>> {
+        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, semaphore, .. } =
+            self.settings.lock()?.clone();
+        let Some(semaphore) = semaphore else { return Ok(None) };
+        if is_fenced || is_fair || owner.is_some() || access != AccessNumber::Alone {
+            return Err(Failure::new(Code::Config, "permits cannot be fenced, fair or reentrant, nor read or written"));
+        }
+        let mutex = watchdog.into_iter().fold(plain, crate::Mutex::watchdog);
+        Ok(Some(semaphore.with_settings_of(mutex)))
+    }
+
     /// As it is set now. The lock is taken with a copy: a waiting thread holds nothing.
     pub(super) fn current(&self) -> Result<(crate::Mutex, Option<LockOwner>)> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, .. } = self.settings.lock()?.clone();
+        let Settings { plain, is_fenced, is_fair, watchdog, owner, access, semaphore, .. } =
+            self.settings.lock()?.clone();
         if access != AccessNumber::Alone {
             return Err(Failure::new(Code::Config, "the mutex locks to read or to write"));
+        }
+        if semaphore.is_some() {
+            return Err(Failure::new(Code::Config, "a semaphore has no lock of its own; its slots have"));
         }
         if plain.is_set() && owner.is_some() {
             return Err(Failure::new(Code::Config, "a set of resources cannot be reentrant"));
@@ -82,7 +109,7 @@ impl MutexHandle {
 
     /// The read-write lock, and what is asked for of it; none if it is set to lock alone.
     fn read_write(&self) -> Result<Option<(RwMutex, AccessNumber)>> {
-        let Settings { plain, is_fenced, is_fair, watchdog, owner, stands, access } = self.settings.lock()?.clone();
+        let Settings { plain, is_fenced, is_fair, watchdog, owner, stands, access, .. } = self.settings.lock()?.clone();
         if access == AccessNumber::Alone {
             return Ok(None);
         }
@@ -97,6 +124,10 @@ impl MutexHandle {
 
     /// Takes the lock, unless another client holds it. Without a wait it makes one attempt.
     fn take(&self, wait: Option<&Wait>) -> Result<Option<Held>> {
+        if let Some(semaphore) = self.semaphore()? {
+            let permit = wait.map_or_else(|| semaphore.try_acquire(), |wait| semaphore.acquire_with(wait))?;
+            return Ok(permit.map(|permit| Held::Permit(Box::new(permit))));
+        }
         match self.read_write()? {
             Some((mutex, AccessNumber::Read)) => {
                 let guard = wait.map_or_else(|| mutex.try_read(), |wait| mutex.read_with(wait))?;
@@ -117,7 +148,8 @@ impl MutexHandle {
     /// Writes a guard of what was taken, or returns that another client holds the lock.
     fn give(&self, guard: NonNullOutput<*const GuardHandle>, held: Option<Held>) -> Result<Code> {
         let Some(held) = held else { return Ok(Code::Held) };
-        guard.write_handle(GuardHandle::new(Arc::clone(&self.name), held)?);
+        let name = if let Held::Permit(permit) = &held { permit.resource().into() } else { Arc::clone(&self.name) };
+        guard.write_handle(GuardHandle::new(name, held)?);
         Ok(Code::Ok)
     }
 

@@ -510,6 +510,14 @@ quorumlock_result quorumlock_mutex_new(
 quorumlock_result quorumlock_client_mutex_set(
     const quorumlock_client *client, const quorumlock_str *names, size_t count, quorumlock_mutex **mutex);
 
+/* Permits, of which at most `permits` are held at once, 1 to 256: to lock this mutex is to acquire one. Asks no node. A
+ * permit is any of the plain locks name#0, name#1 and so on, its slots; quorumlock_guard_slot and the name of the guard
+ * say which. Programs that use different numbers never have more permits together than the largest. In all else it is a
+ * mutex like any other, but it cannot be fenced, fair or reentrant, has no holder to be asked for, and attaches no
+ * lease: quorumlock_client_attach does. Such a call, or its lock, gives QUORUMLOCK_CONFIG. */
+quorumlock_result quorumlock_client_semaphore(
+    const quorumlock_client *client, const char *name, size_t name_length, size_t permits, quorumlock_mutex **mutex);
+
 /* Frees a mutex. Guards that were taken with it are not affected, nor are threads that wait in a call with it. May be
  * the last call of the client: see quorumlock_client_free. */
 void quorumlock_mutex_free(quorumlock_mutex *mutex);
@@ -696,6 +704,10 @@ quorumlock_result quorumlock_guard_ensure(
  * SET ..., fence = :fence WHERE id = 42 AND fence <= :fence. It can still be read when the lock is gone. 0 if the lock
  * is not fenced. */
 uint64_t quorumlock_guard_fencing_token(const quorumlock_guard *guard);
+
+/* Which permit it is, from 0 on, see quorumlock_client_semaphore: no other holder has the same one meanwhile. It can
+ * still be read when the permit is gone. 0 if it is no permit. */
+uint64_t quorumlock_guard_slot(const quorumlock_guard *guard);
 
 /* Releases the lock, and waits until a majority of nodes has answered, for a node timeout at most. The guard holds no
  * lock afterwards, whatever the result, and must still be freed.

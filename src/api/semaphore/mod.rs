@@ -99,6 +99,18 @@ impl Semaphore {
         self
     }
 
+    /// The settings.
+    #[allow(dead_code, reason = "the C interface uses it")]
+    pub(crate) fn mutex(&self) -> &Mutex {
+        &self.mutex
+    }
+
+    /// The same permits, with the settings of a mutex of the same name.
+    #[allow(dead_code, reason = "the C interface uses it")]
+    pub(crate) fn with_settings_of(self, mutex: Mutex) -> Semaphore {
+        Semaphore { mutex, ..self }
+    }
+
     /// The name, without the prefix.
     pub fn name(&self) -> &str {
         self.mutex.resource()

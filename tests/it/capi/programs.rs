@@ -1,8 +1,8 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `read_write.c`, `host.c`, `loader.c`. A child
-//! of `fork` leaves memory behind, as the header says, and a library that is closed stays in memory; there, leaks are
-//! not looked for.
+//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`, `read_write.c`, `host.c`,
+//! `loader.c`. A child of `fork` leaves memory behind, as the header says, and a library that is closed stays in
+//! memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::support::process::eventually;
@@ -78,6 +78,16 @@ fn sets_of_resources_are_mutexes_like_others() {
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
         keeps_all(&compile("sets-sanitized", "tests/it/capi/sets.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn permits_are_mutexes_that_several_hold() {
+    let program = compile("permits", "tests/it/capi/permits.c", &["-std=c99"]);
+    keeps_all(&program, &[]);
+    keeps_all(&program, &STRICT);
+    if has_sanitizer(SANITIZERS) {
+        keeps_all(&compile("permits-sanitized", "tests/it/capi/permits.c", &["-std=c99", SANITIZERS]), &[]);
     }
 }
 

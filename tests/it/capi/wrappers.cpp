@@ -160,6 +160,14 @@ static void sets(const quorumlock::client &client)
     CHECK(result_of([&] { quorumlock::mutex(client, std::vector<std::string_view>()).lock(); }) == QUORUMLOCK_CONFIG);
 }
 
+static void permits(const quorumlock::client &client)
+{
+    auto doors = quorumlock::mutex::semaphore(client, "doors", 2);
+    auto first = doors.lock(), second = doors.lock();
+    CHECK(first.slot() + second.slot() == 1 && !doors.try_lock());
+    CHECK(first.unlock() && doors.lock().unlock() && second.unlock());
+}
+
 static void holders(const quorumlock::client &client, const char *url)
 {
     quorumlock::mutex mutex(client, "holders");
@@ -283,7 +291,8 @@ int main(int count, char **arguments)
         waits(client);
         levels(client);
         readers(client);
-    sets(client);
+        sets(client);
+        permits(client);
         holders(client, arguments[1]);
         holding(client);
         moving(client);

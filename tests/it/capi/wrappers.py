@@ -100,6 +100,13 @@ def sets(client):
     assert result_of(quorumlock.Mutex(client, []).lock) == Result.CONFIG
 
 
+def permits(client):
+    doors = quorumlock.Mutex(client, "doors", permits=2)
+    first, second = doors.lock(), doors.lock()
+    assert {first.slot, second.slot} == {0, 1} and doors.try_lock() is None
+    assert first.unlock() and doors.lock().unlock() and second.unlock()
+
+
 def holding(client):
     mutex = quorumlock.Mutex(client, "holding", ttl=30, fenced=True)
     first = mutex.lock()
@@ -216,6 +223,7 @@ def main(path, *urls):
     levels(client)
     readers(client)
     sets(client)
+    permits(client)
     holders(client, urls[0])
     holding(client)
     moving(client)
