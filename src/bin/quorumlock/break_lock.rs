@@ -6,6 +6,7 @@ use crate::deployment::{Deployment, open};
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
+use crate::locks::kind::Kind;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
@@ -115,8 +116,14 @@ fn until(time: Duration) -> Duration {
 }
 
 fn is_held(survey: &Survey, key: &str) -> bool {
-    let is_other = |seen: &Sighting| matches!(seen.content, Content::Foreign | Content::ReadWrite);
-    survey.sightings(key).flatten().flatten().any(|seen| is_other(seen) || !seen.remaining.is_zero())
+    // A place in a queue holds nothing, and ends by itself.
+    let is_queue = Kind::of(key).0 == Kind::Queue;
+    !is_queue
+        && survey
+            .sightings(key)
+            .flatten()
+            .flatten()
+            .any(|seen| seen.content == Content::Foreign || !seen.remaining.is_zero())
 }
 
 /// Deletes what each node was seen to have; the fence of a fenced lock stays.
@@ -150,7 +157,7 @@ fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
         }
         Content::Fenced { .. } => return Ok(true),
-        Content::Plain { .. } | Content::Foreign | Content::ReadWrite => {
+        Content::Plain { .. } | Content::ReadWrite { .. } | Content::Queue { .. } | Content::Foreign => {
             connection.ask(&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, value, CHANNEL, HINT])?
         }
     };

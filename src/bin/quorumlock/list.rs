@@ -4,6 +4,7 @@ use crate::arguments::{Arguments, Word, unexpected};
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json;
+use crate::locks::kind::Kind;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
@@ -23,7 +24,8 @@ pub(crate) fn list(mut arguments: Arguments) -> Result<Exit, Failure> {
     let survey = Progress::during("asking the nodes for their keys", || {
         Survey::of_pattern(&deployment, pattern.as_deref().unwrap_or("*"))
     });
-    let verdicts: Vec<Verdict> = survey.names().into_iter().map(|name| Verdict::of(&survey, name)).collect();
+    let names = survey.names().into_iter().filter(|name| Kind::of(name).0 != Kind::Queue);
+    let verdicts: Vec<Verdict> = names.map(|name| Verdict::of(&survey, name)).collect();
     // What is no lock is for `scan`.
     let locks: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.state != State::Foreign).collect();
     let addresses = deployment.addresses();
@@ -46,11 +48,11 @@ pub(crate) fn complain_of_silent(survey: &Survey, addresses: &[String]) -> usize
 fn table(locks: &[&Verdict], nodes: usize) {
     let width = locks.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0).max("NAME".len());
     report::line(format_args!(
-        "{:<width$}  {:<8} {:<14} {:<12} {:<7} HOLDER",
+        "{:<width$}  {:<8} {:<14} {:<12} {:<10} HOLDER",
         "NAME", "STATE", "NODES", "LEFT", "KIND"
     ));
     for verdict in locks {
-        let (count, kind) = (verdict.nodes.len(), if verdict.is_fenced { "fenced" } else { "plain" });
+        let (count, kind) = (verdict.nodes.len(), verdict.kind());
         let (name, state, left) = (shown(&verdict.name), verdict.state, verdict.time_left());
         let on = match count {
             // Which, by their numbers in the order of the nodes, where it is not all or none.
@@ -59,7 +61,7 @@ fn table(locks: &[&Verdict], nodes: usize) {
             }
             _ => format!("{count}/{nodes}"),
         };
-        report::line(format_args!("{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<7} {}", verdict.holder()));
+        report::line(format_args!("{name:<width$}  {state:<8} {on:<14} {left:<12} {kind:<10} {}", verdict.holder()));
     }
 }
 

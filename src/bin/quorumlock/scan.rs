@@ -6,12 +6,11 @@ use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::list::complain_of_silent;
 use crate::locks::content::Content;
+use crate::locks::kind::Kind;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
 use crate::report::{self, Progress};
 use crate::settings;
 use quorumlock::Human;
-use quorumlock::protocol::fair::QUEUE_KEY_PREFIX;
-use quorumlock::protocol::fenced;
 use std::time::Duration;
 
 /// `max_ttl` unless it is set.
@@ -60,7 +59,7 @@ pub(crate) fn scan(mut arguments: Arguments) -> Result<Exit, Failure> {
 impl Finding<'_> {
     fn json(&self) -> String {
         let Finding { address, name, kind, what } = self;
-        let object = Object::new().text("address", address).text("name", fenced::resource(name)).text("kind", kind);
+        let object = Object::new().text("address", address).text("name", Kind::of(name).1).text("kind", kind);
         object.text("message", what).to_string()
     }
 }
@@ -69,7 +68,7 @@ fn findings<'s>(survey: &'s Survey, addresses: &'s [String], max_ttl: Duration) 
     let mut findings = Vec::new();
     for (node, address) in survey.nodes.iter().zip(addresses) {
         for (name, sighting) in node.iter().flatten() {
-            let faults = faults(name, sighting, max_ttl).into_iter();
+            let faults = faults(sighting, max_ttl).into_iter();
             findings.extend(faults.map(|(kind, what)| Finding { address, name, kind, what }));
         }
     }
@@ -77,16 +76,14 @@ fn findings<'s>(survey: &'s Survey, addresses: &'s [String], max_ttl: Duration) 
 }
 
 /// What is wrong with one key: the kind, and in words.
-fn faults(name: &str, sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
+fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
     if sighting.lifetime == Lifetime::Forever {
         faults.push(("no-expiry", "it is never freed; delete it unless a program holds the lock".to_owned()));
     }
     let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
     match sighting.content {
-        // It ends with its last place, a moment after the last program has ended that waited.
-        Content::Foreign if name.starts_with(QUEUE_KEY_PREFIX) => {}
-        Content::Foreign => faults.push(("foreign", "its value is no lock of this library".to_owned())),
+        Content::Foreign => faults.push(("foreign", "its value is none of this library".to_owned())),
         Content::Fenced { fence, .. } if sighting.remaining.is_zero() => {
             faults.push(("fence-at-rest", format!("fence {fence}, kept for later acquisitions")));
         }
@@ -107,11 +104,8 @@ mod tests {
     fn each_fault_has_its_kind() {
         let token = "ab".repeat(20);
         let of = |name: &str, value: &str, lifetime| {
-            let content = Content::of(name, value.as_bytes());
-            let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
-            let remaining = content.remaining(lives, 1000);
-            let sighting = Sighting { content, lifetime, remaining, value: None };
-            faults(name, &sighting, MAX_TTL).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
+            let sighting = Sighting::of(name, Some(value.as_bytes().to_vec()), lifetime, 1000);
+            faults(&sighting, MAX_TTL).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
         };
         let minute = Lifetime::For(Duration::from_secs(60));
         let day = Lifetime::For(Duration::from_secs(86_400));
@@ -119,11 +113,15 @@ mod tests {
         assert_eq!(of("a", &token, day), ["too-long"]);
         assert_eq!(of("a", &token, Lifetime::Forever), ["no-expiry"]);
         assert_eq!(of("a", "x", minute), ["foreign"]);
-        assert!(of("quorumlock-queue:a", "000000000000007", minute).is_empty());
-        assert!(of("quorumlock-rw:a", &format!("w 2000 {token}"), minute).is_empty());
-        assert_eq!(of("quorumlock-rw:a", &token, minute), ["foreign"]);
         assert_eq!(of("quorumlock-fence:a", "7 0 ", day), ["fence-at-rest"]);
         assert!(of("quorumlock-fence:a", &format!("7 2000 {token}"), day).is_empty());
         assert_eq!(of("quorumlock-fence:a", &format!("7 90000 {token}"), day), ["too-long"]);
+        assert!(of("quorumlock-rw:a", &format!("r 2000:{token}"), minute).is_empty());
+        assert!(of("quorumlock-rw:a", "q 2000", minute).is_empty());
+        assert_eq!(of("quorumlock-rw:a", &format!("w 90000 {token}"), day), ["too-long"]);
+        assert_eq!(of("quorumlock-rw:a", &token, minute), ["foreign"]);
+        assert!(of("quorumlock-queue:a", "000000000000012", minute).is_empty());
+        assert_eq!(of("quorumlock-queue:a", "000000000000012", Lifetime::Forever), ["no-expiry"]);
+        assert_eq!(of("quorumlock-queue:a", &token, minute), ["foreign"]);
     }
 }

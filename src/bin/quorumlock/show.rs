@@ -4,8 +4,9 @@ use crate::arguments::{Arguments, Word, unexpected};
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
-use crate::locks::content::Token;
+use crate::locks::kind::Kind;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::token::Token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
 use crate::settings;
@@ -44,18 +45,27 @@ pub(crate) fn show(mut arguments: Arguments) -> Result<Exit, Failure> {
     Ok(if answered < survey.quorum { Exit::UNAVAILABLE } else { Exit::OK })
 }
 
-/// The plain lock of this name, and the fenced one if any node has something of it; each with its key.
+/// The locks of this name that any node has something of, or the plain one if none has; each with its key.
 fn verdicts(survey: &Survey, name: &str) -> Vec<(String, Verdict)> {
-    let names = survey.names();
-    let fenced = names.iter().find(|key| key.len() > name.len()).map(|key| (*key).to_owned());
-    let plain = (fenced.is_none() || names.contains(name)).then(|| name.to_owned());
-    plain.into_iter().chain(fenced).map(|key| (key.clone(), Verdict::of(survey, &key))).collect()
+    let mut keys: Vec<&str> = survey.names().into_iter().filter(|key| Kind::of(key).0 != Kind::Queue).collect();
+    if keys.is_empty() {
+        keys.push(name);
+    }
+    keys.sort_by_key(|key| key.len());
+    keys.into_iter().map(|key| (key.to_owned(), Verdict::of(survey, key))).collect()
 }
 
 /// One line about a lock.
 pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
-    let kind = if verdict.is_fenced { "fenced lock" } else { "lock" };
+    let kind = match verdict.kind {
+        Kind::Fenced => "fenced lock",
+        Kind::ReadWrite => "read-write lock",
+        Kind::Plain | Kind::Queue => "lock",
+    };
     let mut line = format!("{kind} {:?}: {}", verdict.name, verdict.state);
+    if verdict.kind == Kind::ReadWrite && verdict.token.is_some() {
+        line += &format!(", {},", verdict.kind());
+    }
     if verdict.token.is_some() {
         line += &format!(" by {}, on {} of {nodes} nodes", verdict.holder(), verdict.nodes.len());
         line += &match verdict.state {
@@ -74,7 +84,10 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
         Err(trouble) => format!("unknown, {trouble}"),
         Ok(None) => "nothing".to_owned(),
         Ok(Some(sighting)) => {
-            let holder = match (sighting.content.label(), sighting.content.token()) {
+            let holder = match (sighting.content.label(), sighting.token()) {
+                (None, Some(token)) if sighting.holders.len() > 1 => {
+                    format!("{} readers, the last one {}…", sighting.holders.len(), token.shown())
+                }
                 (Some(label), Some(token)) => format!("{label} ({}…)", token.shown()),
                 (None, Some(token)) => format!("{}…", token.shown()),
                 (_, None) => "no holder".to_owned(),
@@ -94,7 +107,7 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
     match seen {
         Err(trouble) => node.text("error", trouble),
         Ok(sighting) => node
-            .maybe("token", sighting.and_then(|seen| seen.content.token()).map(Token::shown))
+            .maybe("token", sighting.and_then(Sighting::token).map(Token::shown))
             .maybe("label", sighting.and_then(|seen| seen.content.label()))
             .maybe_raw(
                 "remaining_ms",

@@ -1,11 +1,14 @@
 //! `nodes`, `show`, `ls`, `scan`, `break` and `bench`.
 
 use super::deployment::{Deployment, run, wait};
+use crate::clients::{LONG_TTL, SOON, client};
 use crate::support::process::eventually;
 use crate::support::server::Answer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use quorumlock::{Mutex, Redlock};
 use std::process::Child;
+use std::thread;
 use std::time::Duration;
 
 const OURS: &str = "1111111111111111111111111111111111111111";
@@ -164,6 +167,81 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     assert_eq!(deployment.servers[0].command(&["EXISTS", "plain"]).unwrap(), Answer::Number(0));
     let free = run(deployment.tool(&["break", "plain", "--yes"]));
     assert!(free.code == Some(0) && free.out.contains("is not held"), "{}", free.all());
+}
+
+#[test]
+fn a_queue_is_shown_beside_its_lock() {
+    let deployment = Deployment::of(3);
+    let clients: Vec<Redlock> = (0..3).map(|_| client(&deployment.servers)).collect();
+    let fair = |client: &Redlock| -> Mutex { client.mutex("k").ttl(LONG_TTL).fair() };
+    let held = fair(&clients[0]).lock().unwrap();
+    thread::scope(|scope| {
+        for client in &clients[1..] {
+            scope.spawn(|| drop(fair(client).lock().unwrap()));
+        }
+        let ls = || run(deployment.tool(&["ls"])).out;
+        let is_shown =
+            eventually(SOON, || ls().lines().any(|line| line.starts_with("k ") && line.ends_with("…, 2 wait")));
+        let (listed, shown) = (ls(), run(deployment.tool(&["show", "k", "--json"])));
+        let scanned = run(deployment.tool(&["scan"]));
+        let secret = "ACL SETUSER few on >few ~k ~quorumlock-fence:k ~quorumlock-rw:k +@all";
+        deployment.servers[0].command(&secret.split(' ').collect::<Vec<_>>()).unwrap();
+        let few = deployment.servers[0].url().replace("redis://", "redis://few:few@");
+        let of_few = run(deployment.tool(&["show", "k", "--nodes", &few]));
+        let broken = run(deployment.tool(&["break", "k", "--yes"]));
+        let is_passed_on = eventually(SOON, || deployment.keys() == 0);
+        drop(held);
+        assert!(broken.code == Some(0) && is_passed_on, "those that wait have it next: {}", broken.all());
+        assert!(is_shown && listed.lines().count() == 2, "{listed}");
+        assert!(shown.out.contains("\"waiting\":2") && !shown.out.contains("queue"), "{}", shown.all());
+        assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
+        assert!(of_few.out.contains("lock \"k\": held by"), "without a right to the queue: {}", of_few.all());
+    });
+    for (value, kind) in [("000000000000012", "no-expiry"), ("word", "foreign")] {
+        deployment.servers[1].command(&["SET", "quorumlock-queue:k", value]).unwrap();
+        let found = run(deployment.tool(&["scan"]));
+        assert!(found.code == Some(1) && found.out.contains(&format!(": {kind}: ")), "{}", found.all());
+    }
+    assert_eq!(run(deployment.tool(&["ls"])).out.lines().count(), 1, "a queue is no lock");
+}
+
+#[test]
+fn readers_and_writers_are_listed_and_broken() {
+    let deployment = Deployment::of(3);
+    let clients: Vec<Redlock> = (0..2).map(|_| client(&deployment.servers)).collect();
+    let of = |client: &Redlock| client.rw_mutex("a").ttl(LONG_TTL);
+    let listed = |kind: &str| {
+        let is_listed = || {
+            let out = run(deployment.tool(&["ls", "a"])).out;
+            let line = out.lines().nth(1).unwrap_or_default().to_owned();
+            let holder = line.split_whitespace().last().unwrap_or_default().to_owned();
+            let is_whole = line.starts_with("a ") && line.contains(" held ") && line.contains(" 3/3 ");
+            is_whole && line.contains(kind) && holder.ends_with('…') && holder.chars().count() == 7
+        };
+        assert!(eventually(SOON, is_listed), "{kind}: {}", run(deployment.tool(&["ls"])).all());
+        let scanned = run(deployment.tool(&["scan"]));
+        assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
+    };
+    let readers: Vec<_> = clients.iter().map(|client| of(client).read().unwrap()).collect();
+    listed(" 2 readers ");
+    let shown = run(deployment.tool(&["show", "a"]));
+    assert!(shown.out.starts_with("read-write lock \"a\": held, 2 readers, by "), "{}", shown.all());
+    assert_eq!(shown.out.matches(": 2 readers, the last one ").count(), 3, "{}", shown.all());
+    let broken = run(deployment.tool(&["break", "a", "--yes"]));
+    assert!(broken.code == Some(0) && broken.out.contains("the holder may believe"), "{}", broken.all());
+    assert_eq!(deployment.keys(), 0);
+    let writer = of(&clients[0]).write().unwrap();
+    listed(" writer ");
+    assert_eq!(run(deployment.tool(&["break", "a"])).code, Some(64));
+    assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
+    assert_eq!(deployment.keys(), 0);
+    drop((readers, writer));
+    set(&deployment, &[0, 1], "quorumlock-rw:a", OURS, "50000");
+    let found = run(deployment.tool(&["scan"]));
+    assert!(found.code == Some(1) && found.out.matches(": foreign: ").count() == 2, "{}", found.all());
+    set(&deployment, &[0, 1], "quorumlock-rw:a", "q 9999999999999", "50000");
+    let free = run(deployment.tool(&["ls", "--json"]));
+    assert!(free.out.contains("\"read_write\":true,\"state\":\"free\",\"token\":null"), "{}", free.all());
 }
 
 #[test]

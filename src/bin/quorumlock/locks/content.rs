@@ -1,19 +1,12 @@
-//! What stands under a key: a token, the value of a fenced lock, or something else.
+//! What stands under a key: a token, the value of another lock or of a queue, or something else.
 
-use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
-use quorumlock::protocol::read_write::READ_WRITE_KEY_PREFIX;
+use super::entries;
+use super::kind::Kind;
+use super::token::Token;
 use std::time::Duration;
 
-/// Digits of an owner token.
-const TOKEN_DIGITS: usize = 40;
-/// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a lock.
-const SHOWN_DIGITS: usize = 6;
 /// Longest label.
 const LONGEST_LABEL: usize = 64;
-
-/// An owner token, which releases a lock: it is compared and sent, and shown in part.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Token(String);
 
 /// The meaning of a value.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,27 +15,12 @@ pub(crate) enum Content {
     Plain { token: Token, label: Option<String> },
     /// A fenced lock: the last fence, and by which token it is held until which time of the server, if it is.
     Fenced { fence: u64, deadline_ms: u64, holder: Option<Token>, label: Option<String> },
-    /// No lock of this library.
+    /// A read-write lock: the writer or the readers, each with the time of the server until which it is one.
+    ReadWrite { is_writer: bool, entries: Vec<(Token, u64)> },
+    /// The queue of a fair lock: until which time of the server each place counts.
+    Queue { deadlines_ms: Vec<u64> },
+    /// None of this library.
     Foreign,
-    /// A read-write lock: entries of readers or a writer, or the mark of one that waits.
-    ReadWrite,
-}
-
-impl Token {
-    /// Its bytes, as a command takes them.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-
-    /// The first digits.
-    pub(crate) fn shown(&self) -> &str {
-        &self.0[..SHOWN_DIGITS]
-    }
-
-    fn of(text: &str) -> Option<Token> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        (text.len() == TOKEN_DIGITS && text.bytes().all(is_digit)).then(|| Token(text.to_owned()))
-    }
 }
 
 impl Content {
@@ -51,37 +29,42 @@ impl Content {
         let Ok(text) = std::str::from_utf8(value) else {
             return Content::Foreign;
         };
-        if name.starts_with(READ_WRITE_KEY_PREFIX) && ["r ", "w ", "q "].iter().any(|word| text.starts_with(word)) {
-            return Content::ReadWrite;
-        }
-        let content = if name.starts_with(FENCED_KEY_PREFIX) { fenced(text) } else { plain(text) };
+        let content = match Kind::of(name).0 {
+            Kind::Plain => plain(text),
+            Kind::Fenced => fenced(text),
+            Kind::ReadWrite => {
+                entries::read_write(text).map(|(is_writer, entries)| Content::ReadWrite { is_writer, entries })
+            }
+            Kind::Queue => entries::queue(text).map(|deadlines_ms| Content::Queue { deadlines_ms }),
+        };
         content.unwrap_or(Content::Foreign)
-    }
-
-    pub(crate) fn token(&self) -> Option<&Token> {
-        match self {
-            Content::Plain { token, .. } => Some(token),
-            Content::Fenced { holder, .. } => holder.as_ref(),
-            Content::Foreign | Content::ReadWrite => None,
-        }
     }
 
     pub(crate) fn label(&self) -> Option<&str> {
         match self {
             Content::Plain { label, .. } | Content::Fenced { label, .. } => label.as_deref(),
-            Content::Foreign | Content::ReadWrite => None,
+            Content::ReadWrite { .. } | Content::Queue { .. } | Content::Foreign => None,
         }
     }
 
-    /// For how long it is held: a plain lock as long as its key lives, a fenced one until its deadline.
-    pub(crate) fn remaining(&self, key_lives: Duration, server_ms: u64) -> Duration {
-        match self {
-            Content::Plain { .. } | Content::ReadWrite => key_lives,
-            Content::Fenced { deadline_ms, holder: Some(_), .. } => {
-                Duration::from_millis(deadline_ms.saturating_sub(server_ms))
+    /// Whether what holds it are readers.
+    pub(crate) fn has_readers(&self) -> bool {
+        matches!(self, Content::ReadWrite { is_writer: false, .. })
+    }
+
+    /// Each holder, and for how long it is one: of a plain lock as long as the key lives, of others until a deadline.
+    pub(crate) fn holders(&self, key_lives: Duration, server_ms: u64) -> Vec<(Token, Duration)> {
+        let until = |deadline_ms: u64| Duration::from_millis(deadline_ms.saturating_sub(server_ms));
+        let mut holders: Vec<(Token, Duration)> = match self {
+            Content::Plain { token, .. } => vec![(token.clone(), key_lives)],
+            Content::Fenced { deadline_ms, holder: Some(token), .. } => vec![(token.clone(), until(*deadline_ms))],
+            Content::ReadWrite { entries, .. } => {
+                entries.iter().map(|(token, deadline)| (token.clone(), until(*deadline))).collect()
             }
-            Content::Fenced { .. } | Content::Foreign => Duration::ZERO,
-        }
+            Content::Fenced { .. } | Content::Queue { .. } | Content::Foreign => Vec::new(),
+        };
+        holders.retain(|(_, left)| !left.is_zero());
+        holders
     }
 }
 
@@ -124,8 +107,8 @@ mod tests {
         let at_rest = Content::of(fenced_name, b"7 0 ");
         assert!(at_rest == Content::Fenced { fence: 7, deadline_ms: 0, holder: None, label: None });
         let held = Content::of(fenced_name, format!("7 1000 {digits} l").as_bytes());
-        assert!(held.token() == token.as_ref() && held.label() == Some("l"));
-        assert_eq!(held.remaining(Duration::MAX, 400), Duration::from_millis(600));
+        assert!(held.holders(Duration::MAX, 400) == [(token.clone().unwrap(), Duration::from_millis(600))]);
+        assert!(held.label() == Some("l") && held.holders(Duration::MAX, 1000).is_empty());
         for (name, value) in [
             ("orders", "0123456789ABCDEF0123456789abcdef01234567"),
             ("orders", "word"),
@@ -137,10 +120,5 @@ mod tests {
             assert!(Content::of(name, value.as_bytes()) == Content::Foreign, "{name} {value}");
         }
         assert!(Content::of("orders", b"\xff") == Content::Foreign);
-    }
-
-    #[test]
-    fn six_digits_are_shown() {
-        assert_eq!(Token::of(&"ab".repeat(20)).unwrap().shown(), "ababab");
     }
 }

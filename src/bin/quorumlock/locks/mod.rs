@@ -1,5 +1,8 @@
-//! What the nodes hold of locks: what a value means, what each node has, and what that comes to.
+//! What the nodes hold of locks: what a key is for, what its value means, what each node has, and what that comes to.
 
 pub(crate) mod content;
+mod entries;
+pub(crate) mod kind;
 pub(crate) mod survey;
+pub(crate) mod token;
 pub(crate) mod verdict;

@@ -1,9 +1,11 @@
 //! What each node has under which key.
 
 use super::content::Content;
+use super::kind::Kind;
+use super::token::Token;
 use crate::connection::{Connection, Trouble, Value};
 use crate::deployment::Deployment;
-use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
+use quorumlock::Cause;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -25,13 +27,37 @@ pub(crate) enum Lifetime {
 pub(crate) struct Sighting {
     pub(crate) content: Content,
     pub(crate) lifetime: Lifetime,
-    /// For how long the lock is held, as this node has it.
+    /// Each holder, and for how long it is one, as this node has it.
+    pub(crate) holders: Vec<(Token, Duration)>,
+    /// For how long the lock is held by any of them.
     pub(crate) remaining: Duration,
+    /// How many wait for it, of a queue.
+    pub(crate) waiting: usize,
     /// The value itself; none if it is no string. Not to be shown.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// The keys of one node, by the name behind the prefix: that of a fenced lock with its mark.
+impl Sighting {
+    /// What this value means under a key whose name behind the prefix is this, when the server's clock shows that.
+    pub(crate) fn of(name: &str, value: Option<Vec<u8>>, lifetime: Lifetime, server_ms: u64) -> Sighting {
+        let content = value.as_deref().map_or(Content::Foreign, |value| Content::of(name, value));
+        let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
+        let holders = content.holders(lives, server_ms);
+        let remaining = holders.iter().map(|(_, left)| *left).max().unwrap_or_default();
+        let waiting = match &content {
+            Content::Queue { deadlines_ms } => deadlines_ms.iter().filter(|&&deadline| deadline >= server_ms).count(),
+            _ => 0,
+        };
+        Sighting { content, lifetime, holders, remaining, waiting, value }
+    }
+
+    /// The holder that stays longest.
+    pub(crate) fn token(&self) -> Option<&Token> {
+        self.holders.iter().max_by_key(|(_, left)| *left).map(|(token, _)| token)
+    }
+}
+
+/// The keys of one node, by the name behind the prefix, with the mark of its kind.
 pub(crate) type Keys = BTreeMap<String, Sighting>;
 
 /// What all nodes have: of each its keys, or why it could not be asked.
@@ -41,9 +67,13 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Reads the keys of one lock: the plain one and the fenced one.
+    /// Reads the keys of one lock: one for each kind that it may be of, and its queue.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        let names = [name.to_owned(), format!("{FENCED_KEY_PREFIX}{name}")];
+        Survey::of_keys(deployment, &Kind::ALL.map(|kind| format!("{}{name}", kind.mark())))
+    }
+
+    /// Reads these keys, given without the prefix.
+    pub(crate) fn of_keys(deployment: &Deployment, names: &[String]) -> Survey {
         Survey::read(deployment, |_| Ok(names.to_vec()))
     }
 
@@ -52,7 +82,9 @@ impl Survey {
         let prefix = deployment.settings.prefix();
         // What the prefix has of a pattern's signs is meant as it stands.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
-        let patterns = [format!("{escaped}{pattern}"), format!("{escaped}{FENCED_KEY_PREFIX}{pattern}")];
+        // A star in front stands for each mark as well.
+        let marks = if pattern.starts_with('*') { &Kind::ALL[..1] } else { &Kind::ALL };
+        let patterns: Vec<String> = marks.iter().map(|kind| format!("{escaped}{}{pattern}", kind.mark())).collect();
         Survey::read(deployment, |connection| {
             let mut names = BTreeSet::new();
             for pattern in &patterns {
@@ -73,6 +105,12 @@ impl Survey {
         name: &'s str,
     ) -> impl Iterator<Item = Result<Option<&'s Sighting>, &'s Trouble>> {
         self.nodes.iter().map(move |node| node.as_ref().map(|keys| keys.get(name)))
+    }
+
+    /// How many wait for the fair lock of this name, by the node that knows of most.
+    pub(crate) fn waiting(&self, name: &str) -> usize {
+        let queue = format!("{}{name}", Kind::Queue.mark());
+        self.sightings(&queue).flatten().flatten().map(|seen| seen.waiting).max().unwrap_or_default()
     }
 
     fn read(deployment: &Deployment, names: impl Fn(&mut Connection) -> Result<Vec<String>, Trouble> + Sync) -> Survey {
@@ -132,6 +170,10 @@ fn read_keys(connection: &mut Connection, prefix: &str, names: &[String], keys: 
         let (Some(value), Some(lifetime)) = (replies.next(), replies.next()) else {
             return Err(Trouble::unexpected("GET"));
         };
+        // A user that takes no fair locks may have no right to their queues.
+        if Kind::of(name).0 == Kind::Queue && [&value, &lifetime].into_iter().any(is_denied) {
+            continue;
+        }
         let lifetime = match lifetime {
             Value::Integer(-1) => Lifetime::Forever,
             Value::Integer(left @ 0..) => Lifetime::For(Duration::from_millis(left.unsigned_abs())),
@@ -145,12 +187,13 @@ fn read_keys(connection: &mut Connection, prefix: &str, names: &[String], keys: 
             Value::Error(refusal) => return Err(Trouble::refused("GET", refusal.cause)),
             _ => continue,
         };
-        let content = value.as_deref().map_or(Content::Foreign, |value| Content::of(name, value));
-        let lives = if let Lifetime::For(time) = lifetime { time } else { Duration::MAX };
-        let remaining = content.remaining(lives, server_ms);
-        keys.insert(name.clone(), Sighting { content, lifetime, remaining, value });
+        keys.insert(name.clone(), Sighting::of(name, value, lifetime, server_ms));
     }
     Ok(())
+}
+
+fn is_denied(reply: &Value) -> bool {
+    matches!(reply, Value::Error(refusal) if refusal.cause == Cause::NoPermission)
 }
 
 /// The milliseconds of a reply to `TIME`.

@@ -1,10 +1,12 @@
 //! What the sightings of one lock come to: held, split, an orphan, free.
 
-use super::content::{Content, Token};
+use super::content::Content;
+use super::kind::Kind;
 use super::survey::{Lifetime, Sighting, Survey};
+use super::token::Token;
 use crate::json::{self, Object};
 use quorumlock::Human;
-use quorumlock::protocol::fenced::{self, FENCED_KEY_PREFIX};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -25,14 +27,21 @@ pub(crate) enum State {
     Foreign,
 }
 
+/// That a node has a holder: for how long, which node, and what it has.
+type Held<'s> = (Duration, usize, &'s Sighting);
+
 /// A lock, as the nodes have it.
 pub(crate) struct Verdict {
     /// The name of the lock, without prefix and mark.
     pub(crate) name: String,
-    pub(crate) is_fenced: bool,
+    pub(crate) kind: Kind,
     pub(crate) state: State,
-    /// The token of the holder, or of the largest part.
+    /// The token of the holder, or of the largest part; of several readers, that of the one that stays longest.
     pub(crate) token: Option<Token>,
+    /// How many readers have a majority, or any node if none has. Zero beside a token: that is a writer's.
+    pub(crate) readers: usize,
+    /// How many wait, of a fair lock.
+    pub(crate) waiting: usize,
     pub(crate) label: Option<String>,
     /// Which nodes have it, in their order: their numbers from 0.
     pub(crate) nodes: Vec<usize>,
@@ -49,52 +58,72 @@ impl Verdict {
         let unknown = sightings.iter().filter(|sighting| sighting.is_err()).count();
         let seen: Vec<(usize, &Sighting)> =
             sightings.into_iter().enumerate().filter_map(|(node, seen)| Some((node, seen.ok()??))).collect();
-        let held = || seen.iter().filter(|(_, sighting)| !sighting.remaining.is_zero());
-        let mut tokens: Vec<&Token> = held().filter_map(|(_, sighting)| sighting.content.token()).collect();
-        tokens.sort();
-        tokens.dedup();
-        let holders = |token: &Token| held().filter(|(_, sighting)| sighting.content.token() == Some(token)).count();
-        let token = tokens.iter().copied().max_by_key(|token| holders(token)).cloned();
-        let with_token: Vec<&(usize, &Sighting)> =
-            held().filter(|(_, sighting)| sighting.content.token() == token.as_ref() && token.is_some()).collect();
-        // A read-write lock has no one holder to show.
-        let is_other = |content: &Content| matches!(content, Content::Foreign | Content::ReadWrite);
-        let is_foreign = tokens.is_empty() && seen.iter().any(|(_, sighting)| is_other(&sighting.content));
+        let mut holders: BTreeMap<&Token, Vec<Held<'_>>> = BTreeMap::new();
+        for &(node, sighting) in &seen {
+            for (token, left) in &sighting.holders {
+                holders.entry(token).or_default().push((*left, node, sighting));
+            }
+        }
+        holders.values_mut().for_each(|held| held.sort_by_key(|&(left, ..)| std::cmp::Reverse(left)));
+        // How long a majority has it.
+        let decided = |held: &[Held<'_>]| held.get(survey.quorum - 1).map(|&(left, ..)| left);
+        let largest = holders.iter().max_by_key(|(_, held)| (held.len().min(survey.quorum), decided(held)));
+        let (token, with_token) = largest.map(|(token, held)| (*token, held.as_slice())).unzip();
+        let with_token = with_token.unwrap_or_default();
+        let is_foreign = holders.is_empty() && seen.iter().any(|(_, sighting)| sighting.content == Content::Foreign);
+        let is_reader = |held: &[Held<'_>]| held.iter().any(|(.., seen)| seen.content.has_readers());
+        let is_one = holders.len() == 1 || holders.values().all(|held| is_reader(held));
         let state = match with_token.len() {
             count if count >= survey.quorum => State::Held,
             count if count + unknown >= survey.quorum => State::Unknown,
             _ if is_foreign => State::Foreign,
             0 => State::Free,
-            _ if tokens.len() > 1 => State::Split,
+            _ if !is_one => State::Split,
             _ => State::Orphan,
         };
-        let mut times: Vec<Duration> = with_token.iter().map(|(_, sighting)| sighting.remaining).collect();
-        times.sort_unstable_by(|a, b| b.cmp(a));
-        let deciding = if state == State::Held { survey.quorum - 1 } else { 0 };
+        let longest = with_token.first().map(|&(left, ..)| left);
+        let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
+        let readers = holders.values().filter(|held| is_reader(held) && counts(held)).count();
+        let (kind, resource) = Kind::of(name);
         let fences = seen.iter().filter_map(|(_, sighting)| match sighting.content {
             Content::Fenced { fence, .. } => Some(fence),
             _ => None,
         });
-        let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(&with_token) };
+        let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(with_token) };
         Verdict {
-            name: fenced::resource(name).to_owned(),
-            is_fenced: name.starts_with(FENCED_KEY_PREFIX),
+            name: resource.to_owned(),
+            kind,
             state,
-            label: with_token.iter().find_map(|(_, sighting)| sighting.content.label()).map(str::to_owned),
-            token,
+            label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()).map(str::to_owned),
+            token: token.cloned(),
+            readers: if is_reader(with_token) { readers } else { 0 },
+            waiting: if kind == Kind::Plain { survey.waiting(resource) } else { 0 },
             nodes,
-            remaining: times.get(deciding).copied().unwrap_or_default(),
+            remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
             has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
             fence: fences.max(),
         }
     }
 
-    /// The holder as far as it is shown: its label, or the first digits of its token.
+    /// The holder as far as it is shown: its label, or the first digits of its token. And how many wait.
     pub(crate) fn holder(&self) -> String {
-        match (&self.label, &self.token) {
+        let holder = match (&self.label, &self.token) {
             (Some(label), _) => label.clone(),
             (None, Some(token)) => format!("{}…", token.shown()),
             (None, None) => "-".to_owned(),
+        };
+        if self.waiting > 0 { format!("{holder}, {} wait", self.waiting) } else { holder }
+    }
+
+    /// The kind of lock, in a word or two: of a read-write lock that is held, what its holders are.
+    pub(crate) fn kind(&self) -> String {
+        match (self.kind, self.readers, &self.token) {
+            (Kind::ReadWrite, 0, None) => "rw".to_owned(),
+            (Kind::ReadWrite, 0, Some(_)) => "writer".to_owned(),
+            (Kind::ReadWrite, 1, _) => "1 reader".to_owned(),
+            (Kind::ReadWrite, readers, _) => format!("{readers} readers"),
+            (Kind::Fenced, ..) => "fenced".to_owned(),
+            (Kind::Plain | Kind::Queue, ..) => "plain".to_owned(),
         }
     }
 
@@ -111,10 +140,13 @@ impl Verdict {
         let nodes = self.nodes.iter().filter_map(|&node| addresses.get(node)).map(|address| json::quoted(address));
         Object::new()
             .text("name", &self.name)
-            .raw("fenced", self.is_fenced)
+            .raw("fenced", self.kind == Kind::Fenced)
+            .raw("read_write", self.kind == Kind::ReadWrite)
             .text("state", self.state)
             .maybe("token", self.token.as_ref().map(Token::shown))
             .maybe("label", self.label.as_ref())
+            .raw("readers", self.readers)
+            .raw("waiting", self.waiting)
             .list("nodes", nodes)
             .raw("remaining_ms", if self.has_expiry { self.remaining.as_millis() } else { 0 })
             .raw("has_expiry", self.has_expiry)
@@ -122,8 +154,11 @@ impl Verdict {
     }
 }
 
-fn nodes_of(seen: &[&(usize, &Sighting)]) -> Vec<usize> {
-    seen.iter().map(|&&(node, _)| node).collect()
+/// The numbers of the nodes, in their order.
+fn nodes_of(held: &[Held<'_>]) -> Vec<usize> {
+    let mut nodes: Vec<usize> = held.iter().map(|&(_, node, _)| node).collect();
+    nodes.sort_unstable();
+    nodes
 }
 
 fn whole_millis(time: Duration) -> Duration {
@@ -154,8 +189,7 @@ mod tests {
         let sighting = |(token, millis): (u8, u64)| {
             let value = format!("{token:02x}").repeat(20).into_bytes();
             let time = Duration::from_millis(millis);
-            let content = Content::of("x", &value);
-            Sighting { content, lifetime: Lifetime::For(time), remaining: time, value: Some(value) }
+            Sighting::of("x", Some(value), Lifetime::For(time), 0)
         };
         Ok(state.map(|state| ("x".to_owned(), sighting(state))).into_iter().collect())
     }
@@ -185,6 +219,26 @@ mod tests {
             assert_eq!((verdict.state, verdict.nodes.len()), (state, count), "{index}");
             assert_eq!(verdict.remaining.as_millis(), millis, "{index}");
         }
+    }
+
+    #[test]
+    fn readers_that_have_a_majority_are_counted() {
+        let node = |entries: &[(u8, u64)]| {
+            let entry = |(token, deadline): &(u8, u64)| format!("{deadline}:{}", format!("{token:02x}").repeat(20));
+            let value = format!("r {}", entries.iter().map(entry).collect::<Vec<_>>().join(" "));
+            let name = "quorumlock-rw:x";
+            let lives = Lifetime::For(Duration::from_secs(60));
+            let sighting = Sighting::of(name, Some(value.into_bytes()), lives, 1000);
+            Ok([(name.to_owned(), sighting)].into())
+        };
+        let judged = |nodes| {
+            let verdict = Verdict::of(&Survey { nodes, quorum: 2 }, "quorumlock-rw:x");
+            (verdict.state, verdict.kind(), verdict.holder(), verdict.remaining.as_millis())
+        };
+        let three = vec![node(&[(1, 1005), (2, 1007)]), node(&[(1, 1004), (2, 1009), (3, 1099)]), node(&[(1, 1006)])];
+        assert_eq!(judged(three), (State::Held, "2 readers".to_owned(), "020202…".to_owned(), 7));
+        let apart = vec![node(&[(1, 1005)]), node(&[(2, 1007)]), node(&[(3, 1000)])];
+        assert_eq!(judged(apart), (State::Orphan, "2 readers".to_owned(), "020202…".to_owned(), 7));
     }
 
     #[test]

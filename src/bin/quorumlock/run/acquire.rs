@@ -146,7 +146,7 @@ fn attempt(
         if let Some(guard) = mutex.try_lock()? {
             return Ok(Some(guard));
         }
-        let survey = Survey::of_lock(deployment, name);
+        let survey = Survey::of_keys(deployment, std::slice::from_ref(&key));
         if cancel.is_cancelled() || matches!(Verdict::of(&survey, &key).state, State::Held | State::Unknown) {
             return Ok(None);
         }
