@@ -93,13 +93,15 @@ pub struct PlaceRequest {
     pub lasts_millis: Option<u32>,
 }
 
-/// What a node has answered about a place. Of several nodes: the greatest of both.
+/// What a node has answered about a place. Of several nodes: the greatest ticket and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceAnswer {
     /// The ticket.
     pub ticket: u64,
     /// The position in the queue, counted from 1.
     pub position: u32,
+    /// The least position.
+    pub nearest: u32,
     /// Whether all nodes have answered the same ticket.
     pub is_common: bool,
 }
@@ -107,7 +109,7 @@ pub struct PlaceAnswer {
 impl PlaceAnswer {
     /// One node's.
     pub fn new(ticket: u64, position: u32) -> PlaceAnswer {
-        PlaceAnswer { ticket, position, is_common: true }
+        PlaceAnswer { ticket, position, nearest: position, is_common: true }
     }
 
     /// Both nodes'.
@@ -116,6 +118,7 @@ impl PlaceAnswer {
         PlaceAnswer {
             ticket: self.ticket.max(other.ticket),
             position: self.position.max(other.position),
+            nearest: self.nearest.min(other.nearest),
             is_common: self.is_common && other.is_common && self.ticket == other.ticket,
         }
     }
@@ -140,7 +143,7 @@ pub struct PlaceKeeper {
     ticket: Option<u64>,
     /// The position when the ticket was fixed.
     position: Option<u32>,
-    /// The position by the last round.
+    /// The least position by the last round.
     last_position: u32,
     /// Whether the next round stores a place: the one before it was answered by a quorum, or there is none.
     stores: bool,
@@ -182,7 +185,7 @@ impl PlaceKeeper {
         }
         self.is_settled = self.stores && (had_ticket || answer.is_none_or(|answer| answer.is_common));
         self.stores = has_quorum;
-        self.last_position = answer.map_or(0, |answer| answer.position);
+        self.last_position = answer.map_or(0, |answer| answer.nearest);
         self.free_at = free_at;
     }
 

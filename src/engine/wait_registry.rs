@@ -221,7 +221,7 @@ impl WaitRegistry {
         let order = match self.waiters_by_key.get(key)?.place {
             None => self.releases(key, |releases| releases.announced(node, hint, quorum, now))??,
             // It does not say whose turn it is: a plain client has released the lock, or the queue is lost there.
-            Some((_, true)) => self.waiters_by_key.get_mut(key)?.releases.due(node, quorum, now)?,
+            Some((_, true)) => self.waiters_by_key.get_mut(key)?.releases.due(node, quorum, now),
             Some((_, false)) => return None,
         };
         let waiters = self.waiters_by_key.get_mut(key)?;

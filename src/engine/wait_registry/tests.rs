@@ -48,6 +48,7 @@ fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
     assert_eq!(passed(true, 0, Some(other), 1), None, "it is the turn of another one, whatever was known");
     assert_eq!(passed(false, 0, Some(own), 100), early);
     assert_eq!(passed(false, 1, Some(own), 101), RELEASED, "a quorum has announced it");
+    assert_eq!(passed(false, 2, Some(own), 102), early, "the attempt may have come before its release");
     assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
     assert_eq!(passed(true, 0, None, 300), early);
     // What one node has announced, and the call has followed too early, is no reason to ignore it.
