@@ -3,7 +3,8 @@
 //! ```text
 //! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fair, fenced, readers, reentry, permits, sets, rivals, observed
+//!                                   cost, scaling, fair, fenced, readers, reentry, permits, sets, rivals, observed,
+//!                                   secured (needs --features embedded-tls)
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -49,6 +50,7 @@ mod readers;
 mod reentry;
 mod rivals;
 mod scaling;
+mod secured;
 #[path = "../../tests/it/support/server.rs"]
 mod server;
 mod servers;
@@ -71,7 +73,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 17] = [
+const SECTIONS: [Section; 18] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -89,6 +91,7 @@ const SECTIONS: [Section; 17] = [
     ("sets", sets::measure),
     ("rivals", rivals::measure),
     ("observed", observed::measure),
+    ("secured", secured::measure),
 ];
 
 /// The settings of all sections.
