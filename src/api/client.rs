@@ -16,7 +16,7 @@ use crate::engine::watchdog_thread::WatchdogThread;
 use crate::events::error::{Error, ErrorKind, NodeFault, Result};
 use crate::events::report::Reporter;
 use crate::os::fork::ForkEpoch;
-use crate::protocol::{fenced, read_write};
+use crate::protocol::resource;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ impl Client {
 
     /// The name of the resource that a key is of.
     pub(crate) fn resource<'k>(&self, key: &'k str) -> &'k str {
-        read_write::resource(fenced::resource(&key[self.settings().prefix.len()..]))
+        resource::of(&key[self.settings().prefix.len()..])
     }
 
     /// The faults of a count, with the addresses of their nodes.

@@ -59,6 +59,7 @@ pub mod lock_key;
 pub mod operation;
 pub mod publish;
 pub mod read_write;
+pub mod resource;
 pub mod resp;
 pub mod script;
 mod script_error;

@@ -1,6 +1,6 @@
 //! The name of a resource, as a part of its key.
 
-use crate::protocol::fenced;
+use crate::protocol::resource;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) struct ResourceName {
 
 impl ResourceName {
     pub(super) fn as_str(&self) -> &str {
-        fenced::resource(&self.key[self.prefix..])
+        resource::of(&self.key[self.prefix..])
     }
 }
 

@@ -41,7 +41,8 @@ impl Counters {
     }
 
     /// Counters that distinguish resources by a class. `class` gives the class of the name of a resource: a part of the
-    /// name, or a text of the program. It must be quick.
+    /// name, or a text of the program. It must be quick. For a [permit](crate::Semaphore) it is given the name of the
+    /// semaphore: a `#` with a number is taken off the end of each name.
     ///
     /// There are at most 256 classes, of at most 128 bytes. What exceeds that, and names for which `class` panics, are
     /// counted as the class `other`: so choose a class that has few values, and not the name of the resource.

@@ -2,7 +2,7 @@
 
 use super::classes::ClassId;
 use super::counters::Counters;
-use crate::protocol::fenced;
+use crate::protocol::resource;
 
 /// Counts for one client. Cloning is cheap.
 #[derive(Clone)]
@@ -15,6 +15,29 @@ pub(crate) struct Meter {
 impl Meter {
     /// The class of the resource of a key. Calls a function of the program, so no mutex may be held.
     pub(crate) fn class_of(&self, key: &str) -> ClassId {
-        self.counters.class_of(fenced::resource(&key[self.prefix..]))
+        self.counters.class_of(without_slot(resource::of(&key[self.prefix..])))
+    }
+}
+
+/// The name of the semaphore in that of one of its slots. A call waits for any slot, and takes one: both count in the
+/// same class.
+fn without_slot(name: &str) -> &str {
+    match name.rsplit_once('#') {
+        Some((semaphore, slot)) if !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_digit()) => semaphore,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_slots_of_a_semaphore_are_in_its_class() {
+        let meter = Meter { counters: Counters::by_class(|name| name), prefix: 4 };
+        let class = |key| meter.class_of(key);
+        assert!(class("app:jobs") == class("app:jobs#0") && class("app:jobs") == class("app:jobs#17"));
+        assert!(class("app:jobs") != class("app:jobs#") && class("app:jobs") != class("app:jobs#a1"));
+        assert!(class("app:quorumlock-rw:jobs") == class("app:jobs"));
     }
 }
