@@ -56,6 +56,20 @@ pub(super) fn tool(words: &[&str]) -> Command {
     command
 }
 
+/// The same program with no signal ignored, as programs inherit it in the background of a shell.
+pub(super) fn with_signals(command: &Command) -> Command {
+    let mut same = Command::new("env");
+    same.arg("--default-signal=HUP,INT,QUIT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => same.env(name, value),
+            None => same.env_remove(name),
+        };
+    }
+    same.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    same
+}
+
 /// What a program has written, and how it ended.
 pub(super) struct Ended {
     pub(super) code: Option<i32>,

@@ -1,6 +1,6 @@
 //! Signals: they end a wait, start nothing, and go to the command.
 
-use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait};
+use super::deployment::{Deployment, boot_time_us, events, folder, rounds, wait, with_signals};
 use crate::support::preload;
 use crate::support::process::eventually;
 use nix::sys::signal::{Signal, kill};
@@ -87,7 +87,7 @@ fn each_stopping_signal_ends_a_wait() {
     assert!(eventually(Duration::from_secs(10), || deployment.keys() == 3));
     for (signal, code) in [(Signal::SIGHUP, 129), (Signal::SIGINT, 130), (Signal::SIGQUIT, 131), (Signal::SIGTERM, 143)]
     {
-        let waiting = deployment.tool(&["run", "-v", "a", "--", "echo", "started"]).spawn().unwrap();
+        let waiting = with_signals(&deployment.tool(&["run", "-v", "a", "--", "echo", "started"])).spawn().unwrap();
         let is_waiting = || {
             // It has blocked its signals once its thread for them is there.
             let tasks = fs::read_dir(format!("/proc/{}/task", waiting.id())).unwrap().flatten();
@@ -115,7 +115,7 @@ fn signals_go_to_the_group_and_not_past_it() {
         let mut words = vec!["run"];
         words.extend(foreground.then_some("--foreground"));
         words.extend(["a", "--", "sh", "-c", script, file.to_str().unwrap()]);
-        let tool = deployment.tool(&words).spawn().unwrap();
+        let tool = with_signals(&deployment.tool(&words)).spawn().unwrap();
         let lines = || fs::read_to_string(&file).unwrap_or_default().lines().count();
         assert!(eventually(Duration::from_secs(10), || lines() == 1));
         let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
