@@ -157,12 +157,14 @@ impl AnnouncedReleases {
         (is_another || is_complete).then_some(if is_early { WakeOrder::Early } else { order })
     }
 
-    /// Takes a node's announcement to a waiter of a fair lock whose turn it is. Gives when to try.
-    pub fn due(&mut self, node: NodeId, quorum: usize, now: Timestamp) -> WakeOrder {
+    /// Takes a node's announcement to a waiter of a fair lock whose turn it is. `is_named`: it says so itself. Gives
+    /// when to try, if it is a reason to.
+    pub fn due(&mut self, node: NodeId, is_named: bool, quorum: usize, now: Timestamp) -> Option<WakeOrder> {
         let order = self.announced(node, (0, false), quorum, now);
-        // The other nodes announce it in a moment. Before a quorum has released the lock, no attempt can win. What a
-        // node announces behind a quorum matters where the attempt has come before its release.
-        if self.announced_by.len() < quorum { WakeOrder::Early } else { order.unwrap_or(WakeOrder::Early) }
+        // What a node announces behind a quorum matters where the attempt has come before its release.
+        let order = order.or(is_named.then_some(WakeOrder::Early))?;
+        // The other nodes announce it in a moment. Before a quorum has released the lock, no attempt can win.
+        Some(if self.announced_by.len() < quorum { WakeOrder::Early } else { order })
     }
 
     /// Whether what a single node announces is ignored.

@@ -72,6 +72,8 @@ pub(crate) struct KeyWaiters {
     releases: AnnouncedReleases,
     /// Of a fair lock: the place of the call that waits, and whether it was the first when it last asked.
     place: Option<(PlaceId, bool)>,
+    /// Whether the last announcement named that call.
+    is_named: bool,
     /// The key whose line of programs is that of this key as well, if it is another one.
     group: Option<Key>,
     /// A reason to wake that no waiter has taken.
@@ -215,13 +217,21 @@ impl WaitRegistry {
 
     /// A node has announced a release. Gives the waiters to wake, if any.
     pub(crate) fn announced(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
+        self.waiters_by_key.get_mut(key).into_iter().for_each(|waiters| waiters.is_named = false);
+        self.take_announcement(key, node, hint, now)
+    }
+
+    fn take_announcement(&mut self, key: &Key, node: NodeId, hint: Hint, now: Timestamp) -> Option<&KeyWaiters> {
         let quorum = self.quorum();
         self.contention.note_release(key);
         let hint = (hint.crowd, hint.has_waited);
         let order = match self.waiters_by_key.get(key)?.place {
             None => self.releases(key, |releases| releases.announced(node, hint, quorum, now))??,
-            // It does not say whose turn it is: a plain client has released the lock, or the queue is lost there.
-            Some((_, true)) => self.waiters_by_key.get_mut(key)?.releases.due(node, quorum, now),
+            // It may not say whose turn it is: a plain client has released the lock, or the queue is lost there.
+            Some((_, true)) => {
+                let waiters = self.waiters_by_key.get_mut(key)?;
+                waiters.releases.due(node, waiters.is_named, quorum, now)?
+            }
             Some((_, false)) => return None,
         };
         let waiters = self.waiters_by_key.get_mut(key)?;
@@ -237,12 +247,13 @@ impl WaitRegistry {
         (hint, first): (Hint, PlaceId),
         now: Timestamp,
     ) -> Option<&KeyWaiters> {
-        match self.waiters_by_key.get_mut(key)?.place.as_mut() {
-            Some((own, is_first)) if *own == first => *is_first = true,
+        let waiters = self.waiters_by_key.get_mut(key)?;
+        match waiters.place.as_mut() {
+            Some((own, is_first)) if *own == first => (*is_first, waiters.is_named) = (true, true),
             Some(_) => return None,
             None => {}
         }
-        self.announced(key, node, hint, now)
+        self.take_announcement(key, node, hint, now)
     }
 
     /// Notes the place of a call that waits for a fair lock, and whether it is the first.
@@ -259,8 +270,8 @@ impl WaitRegistry {
     pub(crate) fn followed(&mut self, key: &Key, is_refused: bool, now: Timestamp) -> bool {
         let quorum = self.quorum();
         // The call for a fair lock that a release names asks before a quorum has announced it, and often too early.
-        let is_fair = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.place.is_some());
-        !is_fair && self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
+        let is_named = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.is_named);
+        !is_named && self.releases(key, |releases| releases.followed(is_refused, quorum, now)).unwrap_or(false)
     }
 
     /// The subscriptions at a node are lost. Gives the waiters to wake: those that a release can escape now.

@@ -51,9 +51,13 @@ fn a_release_of_a_fair_lock_wakes_the_call_that_is_first() {
     assert_eq!(passed(false, 2, Some(own), 102), early, "the attempt may have come before its release");
     assert_eq!(passed(false, 0, None, 200), None, "a plain client has released it");
     assert_eq!(passed(true, 0, None, 300), early);
-    // What one node has announced, and the call has followed too early, is no reason to ignore it.
-    assert!((301..309).all(|millis| !registry.followed(&key(), true, at(millis))));
-    assert!(registry.passed(&key(), NodeId::new(2), (HINT, own), at(320)).is_some());
+    // What one node has announced, and the call has followed too early, is no reason to ignore it, if it names the call.
+    assert!(registry.passed(&key(), NodeId::new(2), (HINT, own), at(310)).is_some());
+    assert!((311..319).all(|millis| !registry.followed(&key(), true, at(millis))));
+    assert!(registry.announced(&key(), NodeId::new(2), HINT, at(320)).is_some());
+    (321..329).for_each(|millis| _ = registry.followed(&key(), true, at(millis)));
+    assert!(registry.announced(&key(), NodeId::new(2), HINT, at(330)).is_none(), "a stranger");
+    assert!(registry.passed(&key(), NodeId::new(2), (HINT, own), at(331)).is_some());
 }
 
 #[test]
