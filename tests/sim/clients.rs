@@ -41,7 +41,8 @@ pub(crate) fn open_client(client: usize) -> Client {
     // Nothing is asked to last longer.
     let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
     let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
-    let node = |url: &String| (Endpoint::parse(url).unwrap(), TransportConfig::default(), quarantine.clone());
+    let transport = if with(|world| world.plan.has_tls) { TransportConfig::Tls } else { TransportConfig::Plain };
+    let node = |url: &String| (Endpoint::parse(url).unwrap(), transport, quarantine.clone());
     let endpoints = urls.iter().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();

@@ -80,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) hints: HintPlan,
     /// How long faults strike.
     pub(crate) fault_time: u64,
+    /// Whether nodes are reached through the stand-in of TLS.
+    pub(crate) has_tls: bool,
     /// Bytes that a connection takes before it must wait.
     pub(crate) window: usize,
     /// Longest piece that bytes arrive in; zero is whole.
@@ -248,6 +250,7 @@ impl Plan {
             is_fair: Random::new(seed ^ 0x6661_6972).once_in(4),
             // Drawn apart, as above.
             has_sets: Random::new(seed ^ 0x7365_7473).once_in(4),
+            has_tls: Random::new(seed ^ 0x0074_6c73).once_in(4),
             only: None,
             ttls,
             node_timeout,

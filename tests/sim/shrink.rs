@@ -56,6 +56,7 @@ fn size(plan: &Plan) -> u64 {
         + knobs
         + plan.resources
         + u64::from(plan.has_sets)
+        + u64::from(plan.has_tls)
         + plan.fault_time
 }
 
@@ -79,6 +80,7 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         changed(|plan| plan.extension_rarity = 0),
         changed(|plan| plan.resources = 1),
         changed(|plan| plan.has_sets = false),
+        changed(|plan| plan.has_tls = false),
         changed(|plan| plan.lateness = 0),
         changed(|plan| plan.ttls.truncate(1)),
         changed(|plan| plan.fault_time /= 2),

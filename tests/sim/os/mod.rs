@@ -13,7 +13,6 @@ pub(crate) mod stream;
 pub(crate) mod sync;
 #[path = "../../../src/os/thread_number.rs"]
 pub(crate) mod thread_number;
-#[path = "../../../src/os/transport.rs"]
 pub(crate) mod transport;
 pub(crate) mod waker;
 #[path = "../../../src/os/watch.rs"]
