@@ -54,7 +54,8 @@ pub(crate) fn settled(client: &Client) {
         if let Err(error) = outcome {
             world.violate("nothing in flight", format!("client {index} has pending releases at the end: {error}"));
         }
-        if in_flight > 0 {
+        // No thread waits for the reply to a call that has left its place in a queue: it is read with the next request.
+        if in_flight > 0 && !world.plan.is_fair {
             world.violate("nothing in flight", format!("client {index} has {in_flight} rounds in flight at the end"));
         }
     });
