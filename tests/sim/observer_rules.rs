@@ -120,12 +120,17 @@ impl Listener {
 
     fn extended(&self, event: &Extended) {
         self.takes_time();
-        self.record_of(&event.resource, |lock| lock.extended += u32::from(!event.automatic));
+        // The watchdog may be ahead of the thread that has taken the lock, and is about to report it.
+        if !event.automatic {
+            self.record_of(&event.resource, |lock| lock.extended += 1);
+        }
     }
 
     fn extension_failed(&self, event: &ExtensionFailed) {
         self.takes_time();
-        self.record_of(&event.resource, |lock| lock.extension_failed += u32::from(!event.automatic));
+        if !event.automatic {
+            self.record_of(&event.resource, |lock| lock.extension_failed += 1);
+        }
     }
 
     fn gave_up(&self, event: &GaveUp) {
