@@ -213,6 +213,8 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
     plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
     (plan.window, plan.resources) = (random.pick(&[40, 100]), 3);
+    // Its commands are several windows long: a client that quits does not wait for as long as they take.
+    plan.is_fair = false;
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
     plan.clients.iter_mut().for_each(|client| client.is_observed = false);
