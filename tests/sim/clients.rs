@@ -42,7 +42,7 @@ pub(crate) fn open_client(client: usize) -> Client {
     let max_ttl = Duration::from_millis(with(|world| world.judge.longest_ttl));
     let quarantine = Quarantine::new(with(|world| world.plan.restart_policy), max_ttl);
     let transport = if with(|world| world.plan.has_tls) { TransportConfig::Tls } else { TransportConfig::Plain };
-    let node = |url: &String| (Endpoint::parse(url).unwrap(), transport, quarantine.clone());
+    let node = |url: &String| (Endpoint::parse(url).unwrap(), transport.clone(), quarantine.clone());
     let endpoints = urls.iter().map(node).collect();
     let clock = Arc::new(MachineClock { client, clock });
     let names: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();

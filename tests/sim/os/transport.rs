@@ -12,7 +12,7 @@ const MOST_HELD: usize = 4096;
 const PIECE: usize = 7;
 
 /// As in the library's own transport.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum TransportConfig {
     #[default]
     Plain,
@@ -34,7 +34,7 @@ struct Tls {
 }
 
 impl TransportConfig {
-    pub(crate) fn begin(self, stream: Arc<Stream>) -> io::Result<Transport> {
+    pub(crate) fn begin(&self, stream: Arc<Stream>) -> io::Result<Transport> {
         let tls = match self {
             TransportConfig::Plain => None,
             TransportConfig::Tls => Some(Tls::default()),
