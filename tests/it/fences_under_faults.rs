@@ -9,10 +9,9 @@
 //! The run is short by default. `QUORUMLOCK_FENCE_ACQUISITIONS` says how many there are to be at least, and
 //! `QUORUMLOCK_FENCE_SEED` repeats its choices, if not their timing. It prints a report.
 
-use crate::clients::SOON;
 use crate::nemesis::Random;
-use crate::support::process::eventually;
 use crate::support::server::Server;
+use crate::support::workers::{STOP, Workers};
 use quorumlock::event::Event;
 use quorumlock::{ErrorKind, Node, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
@@ -20,7 +19,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +33,6 @@ const TTL: Duration = Duration::from_secs(1);
 const NEEDED: Duration = Duration::from_millis(300);
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 const VARIABLE: &str = "QUORUMLOCK_FENCE_WORKER";
-const STOP: &str = "stop";
 /// Each write is on disk before it is answered; and what a server must read when it is back stays short.
 const DURABLE: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
 
@@ -55,8 +52,8 @@ fn fences_grow_while_everything_breaks() {
         assert!(begun.elapsed() < longest, "only {} of {wanted} in {longest:?}", storm.acquisitions());
         (0..4).for_each(|_| storm.strike());
     }
-    storm.end();
-    let report = judge(&storm.directory);
+    storm.workers.end();
+    let report = judge(storm.workers.directory());
     println!("fences: seed {seed}, {:?}, {:?}\n{report}", begun.elapsed(), storm.injected);
 }
 
@@ -125,10 +122,9 @@ fn logs(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Servers and clients, and the faults that are injected into them.
 struct Storm {
+    // Dropped before the servers.
+    workers: Workers,
     servers: Vec<Server>,
-    workers: Vec<Child>,
-    started: usize,
-    directory: PathBuf,
     random: Random,
     injected: BTreeMap<&'static str, usize>,
 }
@@ -138,15 +134,13 @@ impl Storm {
         let servers: Vec<_> = (0..SERVERS).map(|_| Server::with(&DURABLE).unwrap()).collect();
         let directory = servers[0].directory().join("fences");
         fs::create_dir(&directory).unwrap();
-        let mut storm =
-            Storm { servers, workers: Vec::new(), started: 0, directory, random, injected: BTreeMap::new() };
-        (0..PROCESSES).for_each(|_| storm.start_worker());
-        storm
+        let workers = Workers::start((TEST, VARIABLE), directory, &servers, PROCESSES);
+        Storm { workers, servers, random, injected: BTreeMap::new() }
     }
 
     fn acquisitions(&self) -> usize {
         // A line has some fifty bytes; counting them all would take longer with every look.
-        logs(&self.directory).map(|path| fs::metadata(path).unwrap().len() as usize / 60).sum()
+        logs(self.workers.directory()).map(|path| fs::metadata(path).unwrap().len() as usize / 60).sum()
     }
 
     fn strike(&mut self) {
@@ -173,11 +167,7 @@ impl Storm {
             }
             4 => {
                 let victim = self.random.below(PROCESSES as u64) as usize;
-                let mut worker = self.workers.swap_remove(victim);
-                assert!(worker.try_wait().unwrap().is_none(), "a client failed");
-                worker.kill().unwrap();
-                worker.wait().unwrap();
-                self.start_worker();
+                self.workers.replace(victim);
                 "a client killed and replaced"
             }
             _ => {
@@ -201,41 +191,6 @@ impl Storm {
 
     fn rest(&mut self, longest: u64) {
         thread::sleep(Duration::from_millis(self.random.below(longest)));
-    }
-
-    fn start_worker(&mut self) {
-        let urls: Vec<String> = self.servers.iter().map(Server::url).collect();
-        let worker = Command::new(std::env::current_exe().unwrap())
-            .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, format!("{} {} {}", self.started, self.directory.display(), urls.join(" ")))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.workers.push(worker);
-        self.started += 1;
-    }
-
-    fn end(&mut self) {
-        fs::write(self.directory.join(STOP), "").unwrap();
-        for mut worker in self.workers.drain(..) {
-            let mut status = None;
-            let has_ended = || {
-                status = worker.try_wait().unwrap();
-                status.is_some()
-            };
-            assert!(eventually(SOON * 2, has_ended), "a client does not end");
-            assert!(status.unwrap().success(), "a client failed");
-        }
-    }
-}
-
-impl Drop for Storm {
-    fn drop(&mut self) {
-        for worker in &mut self.workers {
-            // After a failure: it may have ended by itself.
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
     }
 }
 

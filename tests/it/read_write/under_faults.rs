@@ -7,17 +7,15 @@
 //! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and `QUORUMLOCK_READ_WRITE_SEED`
 //! repeats its choices, if not their timing. It prints a report.
 
-use crate::clients::SOON;
 use crate::nemesis::Random;
-use crate::support::process::eventually;
 use crate::support::server::Server;
+use crate::support::workers::{STOP, Workers};
 use quorumlock::{ErrorKind, Node, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +29,6 @@ const HELD: Duration = Duration::from_millis(1);
 const WRITES: u64 = 10;
 /// Set in worker processes: a number, the directory and the nodes, separated by spaces.
 const VARIABLE: &str = "QUORUMLOCK_READ_WRITE_WORKER";
-const STOP: &str = "stop";
 const DURABLE: [&str; 6] = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
 
 #[test]
@@ -48,8 +45,8 @@ fn a_writer_is_alone_while_everything_breaks() {
     while begun.elapsed() < time {
         storm.strike();
     }
-    storm.end();
-    println!("read-write: seed {seed}, {time:?}, {} faults\n{}", storm.faults, judge(&storm.directory));
+    storm.workers.end();
+    println!("read-write: seed {seed}, {time:?}, {} faults\n{}", storm.faults, judge(storm.workers.directory()));
 }
 
 /// One time that a thread was inside.
@@ -120,10 +117,9 @@ fn logs(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Servers and clients, and what is done to them.
 struct Storm {
+    // Dropped before the servers.
+    workers: Workers,
     servers: Vec<Server>,
-    workers: Vec<Child>,
-    started: usize,
-    directory: PathBuf,
     random: Random,
     faults: usize,
 }
@@ -133,9 +129,8 @@ impl Storm {
         let servers: Vec<_> = (0..SERVERS).map(|_| Server::with(&DURABLE).unwrap()).collect();
         let directory = servers[0].directory().join("read_write");
         fs::create_dir(&directory).unwrap();
-        let mut storm = Storm { servers, workers: Vec::new(), started: 0, directory, random, faults: 0 };
-        (0..PROCESSES).for_each(|_| storm.start_worker());
-        storm
+        let workers = Workers::start((TEST, VARIABLE), directory, &servers, PROCESSES);
+        Storm { workers, servers, random, faults: 0 }
     }
 
     fn strike(&mut self) {
@@ -153,11 +148,7 @@ impl Storm {
             _ => {
                 // A reader or a writer, most likely inside.
                 let victim = self.random.below(PROCESSES as u64) as usize;
-                let mut worker = self.workers.swap_remove(victim);
-                assert!(worker.try_wait().unwrap().is_none(), "a client failed");
-                worker.kill().unwrap();
-                worker.wait().unwrap();
-                self.start_worker();
+                self.workers.replace(victim);
             }
         }
         self.faults += 1;
@@ -176,41 +167,6 @@ impl Storm {
 
     fn rest(&mut self, longest: u64) {
         thread::sleep(Duration::from_millis(self.random.below(longest)));
-    }
-
-    fn start_worker(&mut self) {
-        let urls: Vec<String> = self.servers.iter().map(Server::url).collect();
-        let worker = Command::new(std::env::current_exe().unwrap())
-            .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
-            .env(VARIABLE, format!("{} {} {}", self.started, self.directory.display(), urls.join(" ")))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.workers.push(worker);
-        self.started += 1;
-    }
-
-    fn end(&mut self) {
-        fs::write(self.directory.join(STOP), "").unwrap();
-        for mut worker in self.workers.drain(..) {
-            let mut status = None;
-            let has_ended = || {
-                status = worker.try_wait().unwrap();
-                status.is_some()
-            };
-            assert!(eventually(SOON * 2, has_ended), "a client does not end");
-            assert!(status.unwrap().success(), "a client failed");
-        }
-    }
-}
-
-impl Drop for Storm {
-    fn drop(&mut self) {
-        for worker in &mut self.workers {
-            // After a failure: it may have ended by itself.
-            let _ = worker.kill();
-            let _ = worker.wait();
-        }
     }
 }
 

@@ -12,3 +12,4 @@ pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod server;
+pub(crate) mod workers;
