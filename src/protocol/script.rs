@@ -1,27 +1,39 @@
 //! The Lua that nodes run for us, by name.
 //!
-//! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean. That
-//! opening is for readers; what goes over the wire begins after it.
+//! Each script stands in its own file under `lua/`, opening with what its KEYS, ARGV and return value mean, or in
+//! several that are joined. The opening of each file is for readers; what goes over the wire is without comments.
 //!
 //! A server that has run a script on a connection is sent its hash from then on, unless it keeps forgetting:
 //! `ScriptCache`.
 
 use super::dialect::Dialect;
 
+/// The script that these files make up, without comments.
+macro_rules! script {
+    ($($file:literal),+) => {{
+        const FILES: &str = concat!($(include_str!($file)),+);
+        const CODE: &([u8; FILES.len()], usize) = &code(FILES);
+        match str::from_utf8(CODE.0.split_at(CODE.1).0) {
+            Ok(code) => code,
+            Err(_) => panic!("it is made of whole lines"),
+        }
+    }};
+}
+
 /// Compare and extend: `EVAL EXTEND 1 key token ttl_ms` → `:1` extended, `:0` no such key, `:-1` another token.
-pub const EXTEND: &str = body(include_str!("lua/extend.lua"));
+pub const EXTEND: &str = script!("lua/extend.lua");
 /// All of a fair lock: `EVAL FAIR 2 key queue what …`, see [`fair`](super::fair).
-pub const FAIR: &str = body(include_str!("lua/fair.lua"));
+pub const FAIR: &str = script!("lua/fair.lua", "lua/queue.lua");
 /// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
-pub const FENCE: &str = body(include_str!("lua/fence.lua"));
+pub const FENCE: &str = script!("lua/fence.lua");
 /// All of a read-write lock: `EVAL READ_WRITE 1 key what token …`, see [`read_write`](super::read_write).
-pub const READ_WRITE: &str = body(include_str!("lua/read_write.lua"));
+pub const READ_WRITE: &str = script!("lua/read_write.lua");
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token [channel number]` → `:1` or
 /// `:0`; `:2` when it was done and publishing is not permitted, `:2` and the number of subscribers otherwise.
-pub const RELEASE: &str = body(include_str!("lua/release.lua"));
+pub const RELEASE: &str = script!("lua/release.lua");
 
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "8fe2a835bb28fa86049f7cf1f24c5d17aa98267f";
+pub const FAIR_SHA1: &str = "066451bbe526fb8e708f94d36b77087c4e099256";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "2f5082f530ce81fb3f705768e2c60813209e9194";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
@@ -94,17 +106,22 @@ impl ScriptCache {
     }
 }
 
-/// The script without the comment lines that it opens with.
-const fn body(file: &'static str) -> &'static str {
-    let mut rest = file;
-    while let [b'-', b'-', ..] = rest.as_bytes() {
-        let mut line_end = 0;
-        while rest.as_bytes()[line_end] != b'\n' {
-            line_end += 1;
+/// The lines of these files that are no comments, and how many bytes they have.
+const fn code<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
+    let (files, mut code, mut length, mut index) = (files.as_bytes(), [0; LENGTH], 0, 0);
+    while index < files.len() {
+        let is_code = !(files[index] == b'-' && files[index + 1] == b'-');
+        let mut is_line = true;
+        while is_line {
+            is_line = files[index] != b'\n';
+            if is_code {
+                code[length] = files[index];
+                length += 1;
+            }
+            index += 1;
         }
-        rest = rest.split_at(line_end + 1).1;
     }
-    rest
+    (code, length)
 }
 
 #[cfg(test)]
@@ -121,7 +138,9 @@ mod tests {
         assert!(FENCE.ends_with("or answer\n"));
         assert!(READ_WRITE.starts_with("local room = 64\n"), "{READ_WRITE}");
         assert!(READ_WRITE.ends_with("or 1\n"));
-        assert!([EXTEND, FENCE, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
+        assert!(FAIR.starts_with("local what = ARGV[1]\n") && FAIR.contains("\nend\nlocal queue = redis."), "{FAIR}");
+        assert!(FAIR.ends_with("position, lasts, next_id)\n"));
+        assert!([EXTEND, FAIR, FENCE, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
     }
 
     #[test]

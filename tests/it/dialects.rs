@@ -81,10 +81,11 @@ fn every_server_is_released_in_its_best_dialect() {
 }
 
 #[test]
-fn servers_call_the_release_script_what_we_call_it() {
+fn servers_call_the_scripts_what_we_call_them() {
     for server in servers() {
-        let hash = server.command(&["SCRIPT", "LOAD", script::RELEASE]).unwrap();
-        assert_eq!(hash, Answer::Text(script::RELEASE_SHA1.to_owned()));
+        for (text, hash) in [(script::FAIR, script::FAIR_SHA1), (script::RELEASE, script::RELEASE_SHA1)] {
+            assert_eq!(server.command(&["SCRIPT", "LOAD", text]).unwrap(), Answer::Text(hash.to_owned()));
+        }
     }
 }
 

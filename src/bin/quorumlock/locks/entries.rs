@@ -1,5 +1,5 @@
 //! Values with several entries: of read-write locks, and of the queues of fair locks. The comments of
-//! `read_write.lua` and `fair.lua` have the formats.
+//! `read_write.lua` and `queue.lua` have the formats.
 
 use super::token::Token;
 
