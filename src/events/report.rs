@@ -15,7 +15,7 @@ use crate::events::error::NodeFault;
 use crate::events::event::{
     Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
     LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting,
+    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
 };
 use crate::events::event_queue::{EventQueue, PendingEvent, ReleaseContext, Side};
 use crate::events::metrics::class::ExtensionResult;
@@ -146,10 +146,16 @@ impl Reporter {
         }
     }
 
-    /// A call begins to wait.
-    pub(crate) fn waiting(&self, key: &Arc<str>) {
+    /// A call begins to wait. `own` gives the lock that its thread has, if it waits for that, and for how long.
+    pub(crate) fn waiting<'k>(&self, key: &Arc<str>, own: impl FnOnce() -> Option<(&'k Arc<str>, Duration)>) {
         self.count(key, Counters::waits);
-        self.report_alone(|to| to.call(&Event::Waiting(Waiting { resource: to.resource(key) })));
+        self.report_alone(|to| {
+            let own = own();
+            to.call(&Event::Waiting(Waiting { resource: to.resource(key) }));
+            if let Some((key, remaining)) = own {
+                to.call(&Event::WaitingForItself(WaitingForItself { resource: to.resource(key), remaining }));
+            }
+        });
     }
 
     /// After this many attempts, the last of which took this many round trips, and from this position in the queue of a

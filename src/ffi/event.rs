@@ -41,6 +41,7 @@ pub(super) enum Kind {
     NodeNotDurable = 20,
     Waiting = 21,
     GaveUp = 22,
+    WaitingForItself = 23,
 }
 
 /// `quorumlock_reason`. Numbers are never given to anything else.
@@ -212,6 +213,12 @@ impl<'e> Parts<'e> {
                 ..Parts::default()
             },
             Event::Waiting(event) => Parts { kind: Kind::Waiting, name: event.resource(), ..Parts::default() },
+            Event::WaitingForItself(event) => Parts {
+                kind: Kind::WaitingForItself,
+                name: event.resource(),
+                remaining: event.remaining(),
+                ..Parts::default()
+            },
         }
     }
 }

@@ -99,6 +99,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_STILL_HELD", Code::StillHeld as i32, 5),
     ("QUORUMLOCK_EVENT_WAITING", Kind::Waiting as i32, 21),
     ("QUORUMLOCK_EVENT_GAVE_UP", Kind::GaveUp as i32, 22),
+    ("QUORUMLOCK_EVENT_WAITING_FOR_ITSELF", Kind::WaitingForItself as i32, 23),
     ("QUORUMLOCK_REASON_NONE", ReasonNumber::None as i32, 0),
     ("QUORUMLOCK_REASON_CANCELLED", ReasonNumber::Cancelled as i32, 1),
     ("QUORUMLOCK_REASON_FAILED", ReasonNumber::Failed as i32, 2),

@@ -33,12 +33,12 @@ impl LockOwner {
             // The handles of guards may go to any thread, so the thread's own owner would not do.
             LockOwner::Thread => {
                 thread_local! {
-                    static THREAD: Owner = Owner::new();
+                    static THREAD: Owner = Owner::of_thread();
                 }
                 match THREAD.try_with(lock) {
                     Ok(taken) => taken?,
                     // The thread is just ending.
-                    Err(_) => lock(&Owner::new())?,
+                    Err(_) => lock(&Owner::of_thread())?,
                 }
             }
             LockOwner::Object(handle) => {

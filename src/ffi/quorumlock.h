@@ -496,8 +496,8 @@ void quorumlock_client_free(quorumlock_client *client);
 
 /* The lock of a resource. Asks no node. A name has 1 to 4096 bytes; an invalid one is reported when it is locked.
  * Mutexes of the same name are the same lock, in this program and in every other that uses the same nodes and prefix.
- * A thread that locks what it holds waits for itself, unless quorumlock_mutex_set_reentrant says otherwise. In a child
- * of fork: gives a mutex whose calls give QUORUMLOCK_FORKED. */
+ * A thread that locks what it holds waits for itself, unless quorumlock_mutex_set_reentrant says otherwise; observers
+ * get QUORUMLOCK_EVENT_WAITING_FOR_ITSELF. In a child of fork: gives a mutex whose calls give QUORUMLOCK_FORKED. */
 quorumlock_result quorumlock_mutex_new(
     const quorumlock_client *client, const char *name, size_t name_length, quorumlock_mutex **mutex);
 
@@ -969,7 +969,11 @@ typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_WAITING = 21,
     /* A call for a lock ended without it. Once for each call that does not end in ACQUIRED, errors included, unless it
      * gave QUORUMLOCK_FORKED: name, reason, waited_us, attempts (0 if no node was asked), has_waited, faults. */
-    QUORUMLOCK_EVENT_GAVE_UP = 22
+    QUORUMLOCK_EVENT_GAVE_UP = 22,
+    /* A call begins to wait for a lock that its own thread has taken by the same client, and that is neither released
+     * nor detached: unless the guard was handed to another thread, it waits until the lease ends, and with a watchdog
+     * for ever. Once for each call, after WAITING: name (of a set, of the lock that the thread has), remaining_ms. */
+    QUORUMLOCK_EVENT_WAITING_FOR_ITSELF = 23
 } quorumlock_kind;
 
 /* Why a call for a lock ended without it. More may follow in later versions. */

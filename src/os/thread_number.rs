@@ -18,6 +18,12 @@ impl ThreadNumber {
         }
         NUMBER.with(|number| *number)
     }
+
+    /// Its last digits, for what has no room for more. Zero at times, and after four billion threads those of another
+    /// one.
+    pub(crate) fn short(self) -> u32 {
+        self.0.get() as u32
+    }
 }
 
 #[cfg(test)]

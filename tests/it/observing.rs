@@ -1,11 +1,13 @@
 //! The events of an observer: all that are documented, each once, and without secrets.
 //!
 //! A [`Recorder`] keeps each event and can act on it. [`nodes`] is about nodes that fail and come back and releases
-//! that no call waits for, [`callbacks`] about what callbacks may do.
+//! that no call waits for, [`callbacks`] about what callbacks may do, [`itself`] about threads that wait for their own
+//! locks.
 
 mod callbacks;
 mod calls;
 mod delivery;
+mod itself;
 mod nodes;
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, long_lock, take, value};
@@ -48,6 +50,7 @@ fn words(event: &Event) -> String {
         }
         Event::Repaired(event) => format!("repaired {}", event.resource()),
         Event::Waiting(event) => format!("waiting {}", event.resource()),
+        Event::WaitingForItself(event) => format!("waiting for itself {}", event.resource()),
         other => format!("{other:?}"),
     }
 }

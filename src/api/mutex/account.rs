@@ -3,9 +3,10 @@
 //! Each call has one account, closed with its result. So no way out of a call can miss the event of its end, or report
 //! it twice.
 
+use super::call::LockCall;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::node::NodeId;
-use crate::algorithm::time::Readings;
+use crate::algorithm::time::{LeaseTime, Readings};
 use crate::api::client::Client;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::event::GaveUpReason;
@@ -31,10 +32,13 @@ impl<'m> CallAccount<'m> {
         CallAccount { client, key, called_at, attempts: 0, faults: Vec::new(), is_too_late: false, has_waited: false }
     }
 
-    /// The call is about to wait. Reported the first time.
-    pub(super) fn begin_to_wait(&mut self) {
+    /// The call is about to wait. Reported the first time, and whether it waits for its own thread.
+    pub(super) fn begin_to_wait(&mut self, call: &LockCall<'_>, now: LeaseTime) {
         if !std::mem::replace(&mut self.has_waited, true) {
-            self.client.report().waiting(self.key);
+            self.client.report().waiting(self.key, || {
+                let (key, until) = call.held_by_this_thread(now)?;
+                Some((key.unwrap_or(self.key), until.since(now)))
+            });
         }
     }
 

@@ -293,7 +293,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
         self.follow_refusal();
         let Some(ticket) = &self.ticket else { return false };
-        self.account.begin_to_wait();
+        self.account.begin_to_wait(&self.call, self.now.lease);
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
         let subscribes = machine.has_time_to_listen(self.now.steady);
         let keys = self.call.awaited_keys(self.place);

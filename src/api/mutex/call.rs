@@ -13,6 +13,7 @@ use crate::engine::local_queue::{QueuePosition, QueueTicket};
 use crate::events::error::{Error, ErrorKind};
 use crate::os::clock;
 use crate::protocol::lock_key::LockKey;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ impl<'m> LockCall<'m> {
 
     /// The keys that a wait is for: of a set, the one at this place.
     pub(super) fn awaited_keys(&self, place: usize) -> &'m [Arc<str>] {
-        self.permits.map_or(std::slice::from_ref(&self.key.each()[place]), PermitSlots::keys)
+        self.permits.map_or(slice::from_ref(&self.key.each()[place]), PermitSlots::keys)
     }
 
     /// How many other programs to let go first that have waited for the lock, or for the slot that would be tried.
@@ -80,6 +81,16 @@ impl<'m> LockCall<'m> {
     /// The position in the queue, with regard to the slots of a semaphore that are held here.
     pub(super) fn position(&self, ticket: &QueueTicket<'_>, now: LeaseTime) -> QueuePosition {
         self.permits.map_or_else(|| ticket.position(now), |permits| permits.position(ticket.position(now), now))
+    }
+
+    /// The lock that this thread has, if the call waits for that: one of a set, or all permits of a semaphore, which
+    /// have no key of their own. And until when.
+    pub(super) fn held_by_this_thread(&self, now: LeaseTime) -> Option<(Option<&'m Arc<str>>, LeaseTime)> {
+        let held_until = |keys| self.client.queues().held_by_this_thread_until(keys, now);
+        match self.permits {
+            Some(permits) => held_until(permits.keys()).map(|until| (None, until)),
+            None => self.key.each().iter().find_map(|key| Some((Some(key), held_until(slice::from_ref(key))?))),
+        }
     }
 
     /// The error of a wait that was cancelled.

@@ -59,7 +59,7 @@ pub(super) fn wait_in_queue(
             // The position is read again after the registration: a change before it sent no notification.
             None => notifications = Some(ticket.notifications()),
             Some(notifications) => {
-                account.begin_to_wait();
+                account.begin_to_wait(call, now.lease);
                 // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
                 let time = until.min(deadline).since(now.steady).min(CLOCK_CHECK_INTERVAL);
                 if wait.sleep(notifications, time) {

@@ -66,7 +66,8 @@ pub struct ReentrantMutex {
 
 impl Mutex {
     /// Makes it reentrant: an owner that holds the lock may take it again. Default: a thread that locks what it holds
-    /// waits for itself, until the lease ends; with a watchdog, for ever.
+    /// waits for itself, until the lease ends; with a watchdog, for ever. That is an event,
+    /// [`WaitingForItself`](crate::event::WaitingForItself).
     #[must_use]
     pub fn reentrant(self) -> ReentrantMutex {
         ReentrantMutex { mutex: self }
@@ -173,6 +174,10 @@ impl ReentrantMutex {
             return Ok(Some(hold));
         }
         let Some(guard) = take(&self.mutex)? else { return Ok(None) };
+        if !owner.is_thread() {
+            // The thread may serve another owner next, which waits for this one and not for the thread.
+            self.mutex.client().queues().forget_thread(self.mutex.key().each(), guard.hold_id());
+        }
         let hold = Arc::new(SharedGuard::new(guard, self.mutex.time_to_live()));
         owner.insert(&self.mutex, &hold);
         Ok(Some(hold))

@@ -45,6 +45,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Owner {
     holds: RefCell<WeakTable<HoldKey, SharedGuard>>,
+    is_thread: bool,
 }
 
 /// A lock of a client.
@@ -67,6 +68,15 @@ impl Owner {
         Owner::default()
     }
 
+    /// The owner that a thread is.
+    pub(crate) fn of_thread() -> Owner {
+        Owner { is_thread: true, ..Owner::default() }
+    }
+
+    pub(super) fn is_thread(&self) -> bool {
+        self.is_thread
+    }
+
     /// What this owner has of a lock, counted once more.
     pub(super) fn hold_of(&self, mutex: &Mutex) -> Option<Arc<SharedGuard>> {
         self.holds.borrow().find(&HoldKey::of(mutex))
@@ -86,7 +96,7 @@ impl fmt::Debug for Owner {
 /// The owner that this thread is. A thread that is just ending is one that holds nothing.
 pub(super) fn of_thread() -> Rc<Owner> {
     thread_local! {
-        static THREAD: Rc<Owner> = Rc::default();
+        static THREAD: Rc<Owner> = Rc::new(Owner::of_thread());
     }
-    THREAD.try_with(Rc::clone).unwrap_or_default()
+    THREAD.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Owner::of_thread()))
 }

@@ -22,10 +22,11 @@ use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::engine::interrupt::Interrupt;
 use crate::events::error::NodeFault;
 use crate::os::sync::{Mutex, lock};
+use crate::os::thread_number::ThreadNumber;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroU64;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// How many are kept that are not used.
@@ -58,6 +59,8 @@ struct Queue {
 
 struct Holder {
     id: HoldId,
+    /// The thread that made the guard, by its short number. Zero: the guard is meant to go from thread to thread.
+    thread: u32,
     /// When its lease ends. The steady time is an estimate from when the end was last set.
     until: Readings,
 }
@@ -114,14 +117,15 @@ pub(crate) enum QueuePosition {
 }
 
 /// Names a guard as the holder of a key in this client. It is made of the guard's owner token, so that no guard has to
-/// store it.
+/// store it. If the guard of an ended lease has the name of the present holder, by chance, it ends that one's entry too
+/// early: then a thread asks the nodes that could have waited here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HoldId(NonZeroU64);
+pub(crate) struct HoldId(NonZeroU32);
 
 impl HoldId {
     /// The name of the guard with this token.
     pub(crate) fn of(token: &OwnerToken) -> HoldId {
-        HoldId(NonZeroU64::MIN | token.beginning())
+        HoldId(NonZeroU32::MIN | token.beginning() as u32)
     }
 }
 
@@ -145,7 +149,7 @@ impl Queues {
         (ticket, position)
     }
 
-    /// Enters a guard of this client as the holder of a key, or of those of a set.
+    /// Enters a guard of this client, made by this thread, as the holder of a key, or of those of a set.
     pub(crate) fn hold(&self, keys: &[Arc<str>], id: HoldId, validity: Validity, now: Readings) {
         let mut table = lock(&self.table);
         for key in keys {
@@ -180,6 +184,25 @@ impl Queues {
             holder.is_some_and(|holder| now < holder.until.lease)
         };
         keys.iter().position(is_held)
+    }
+
+    /// Until when guards that this thread made hold all of these keys, if they do.
+    pub(crate) fn held_by_this_thread_until(&self, keys: &[Arc<str>], now: LeaseTime) -> Option<LeaseTime> {
+        let (table, thread) = (lock(&self.table), ThreadNumber::current().short());
+        let until = |key: &Arc<str>| {
+            let holder = table.queues.get(key)?.holder.as_ref()?;
+            (holder.thread == thread && now < holder.until.lease).then_some(holder.until.lease)
+        };
+        keys.iter().map(until).try_fold(LeaseTime::NEVER, |first, until| Some(first.min(until?)))
+    }
+
+    /// The guard of a holder is meant to go from thread to thread.
+    pub(crate) fn forget_thread(&self, keys: &[Arc<str>], id: HoldId) {
+        let mut table = lock(&self.table);
+        for key in keys {
+            let holder = table.queues.get_mut(key).and_then(|queue| queue.holder.as_mut());
+            holder.into_iter().filter(|holder| holder.id == id).for_each(|holder| holder.thread = 0);
+        }
     }
 
     /// Until when a guard of this client holds a key, if its lease has not ended.
@@ -220,7 +243,8 @@ impl QueueTicket<'_> {
         lock(&self.queues.table).position(self, now)
     }
 
-    /// Leaves the queue, and enters a guard of this client as the holder of the key, and of the others of a set.
+    /// Leaves the queue, and enters a guard of this client, made by this thread, as the holder of the key, and of the
+    /// others of a set.
     pub(crate) fn hold(mut self, keys: &[Arc<str>], id: HoldId, validity: Validity, now: Readings) {
         self.has_left = true;
         let mut table = lock(&self.queues.table);
@@ -349,7 +373,8 @@ impl QueueTable {
 
 impl Queue {
     fn hold(&mut self, id: HoldId, validity: Validity, now: Readings) {
-        self.holder = Some(Holder { id, until: by_both_clocks(validity.end(), now) });
+        let (thread, until) = (ThreadNumber::current().short(), by_both_clocks(validity.end(), now));
+        self.holder = Some(Holder { id, thread, until });
         if let Some(waiters) = &mut self.waiters {
             waiters.note_answered(now.steady);
         }

@@ -20,6 +20,12 @@ fn held_by(number: u8) -> HoldId {
     HoldId::of(&OwnerToken::from_entropy([number * 2; OwnerToken::ENTROPY]))
 }
 
+/// There is one for every lock that is held.
+#[test]
+fn what_is_known_of_the_holder_of_a_lock_takes_24_bytes() {
+    assert_eq!((size_of::<Option<Holder>>(), size_of::<Queue>()), (24, 32));
+}
+
 #[test]
 fn the_queue_is_first_in_first_out_and_only_the_head_may_ask() {
     let (queues, keys) = (Queues::default(), [Arc::from("k")]);

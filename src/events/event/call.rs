@@ -32,6 +32,46 @@ impl fmt::Display for Waiting {
     }
 }
 
+/// A call begins to wait for a lock that its own thread has: it waits for itself, until the lease ends; with a
+/// [`Watchdog`](crate::Watchdog), for ever. Reported once for each call, after its [`Waiting`].
+///
+/// The thread has acquired or attached the lock by the same client, and has neither released nor detached it. A set is
+/// waited for if the thread has one of its resources, and a permit if it has all of them. Release the guard first, or
+/// let the lock be [`reentrant`](crate::Mutex::reentrant).
+///
+/// A guard may have been sent to another thread, which is not known here. Where that one releases the lock, the wait
+/// ends, and the event means nothing. None is reported for a guard of an [`Owner`](crate::Owner), which is no thread,
+/// nor for one to [read](crate::RwReadGuard).
+#[derive(Clone, Debug)]
+pub struct WaitingForItself {
+    pub(crate) resource: ResourceName,
+    pub(crate) remaining: Duration,
+}
+
+impl WaitingForItself {
+    /// The name of the resource that the thread has: of a set one of them, of permits that of the semaphore.
+    pub fn resource(&self) -> &str {
+        self.resource.as_str()
+    }
+
+    /// Time until the lease ends, unless it is extended.
+    pub fn remaining(&self) -> Duration {
+        self.remaining
+    }
+}
+
+impl fmt::Display for WaitingForItself {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WaitingForItself { resource, remaining } = self;
+        write!(
+            f,
+            "waiting for {resource:?}, which this thread holds: unless another thread releases it, the wait lasts \
+             until the lease ends, in {} or later",
+            Human(*remaining)
+        )
+    }
+}
+
 /// A call for a lock ended without it. Reported once for each call that does not end in
 /// [`Acquired`](super::Acquired), also for calls that never asked a node, and for those that return an error.
 ///

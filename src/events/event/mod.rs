@@ -40,7 +40,7 @@ mod severity;
 #[cfg(test)]
 pub(crate) mod samples;
 
-pub use call::{GaveUp, GaveUpReason, Waiting};
+pub use call::{GaveUp, GaveUpReason, Waiting, WaitingForItself};
 pub use lock::{Acquired, AttemptLost, Extended, ExtensionFailed, KeyWithoutExpiry, LossReason, Lost, Repaired};
 pub(crate) use name::ResourceName;
 pub use node::{
@@ -96,6 +96,8 @@ pub enum Event {
     Repaired(Repaired),
     /// A call begins to wait.
     Waiting(Waiting),
+    /// A call begins to wait for a lock that its own thread has.
+    WaitingForItself(WaitingForItself),
 }
 
 impl Event {
@@ -113,6 +115,7 @@ impl Event {
             Event::Released(event) => event.resource(),
             Event::Repaired(event) => event.resource(),
             Event::Waiting(event) => event.resource(),
+            Event::WaitingForItself(event) => event.resource(),
             Event::EventsDropped(_) | Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => {
                 return None;
             }
@@ -138,6 +141,7 @@ impl Event {
             Event::EventsDropped(_) | Event::ExtensionFailed(_) | Event::ReleaseFailed(_) => Severity::Warning,
             Event::NodeDown(_) | Event::NodeMayEvict(_) | Event::NodeNotDurable(_) => Severity::Warning,
             Event::NodeQuarantined(_) | Event::ReleaseNotificationsRefused(_) => Severity::Warning,
+            Event::WaitingForItself(_) => Severity::Warning,
             Event::KeyWithoutExpiry(_) | Event::Lost(_) => Severity::Error,
         }
     }
@@ -165,6 +169,7 @@ impl fmt::Display for Event {
             Event::Released(event) => event.fmt(f),
             Event::Repaired(event) => event.fmt(f),
             Event::Waiting(event) => event.fmt(f),
+            Event::WaitingForItself(event) => event.fmt(f),
         }
     }
 }

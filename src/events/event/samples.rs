@@ -3,7 +3,7 @@
 use super::{
     Acquired, AttemptLost, Event, EventsDropped, Extended, ExtensionFailed, GaveUp, GaveUpReason, KeyWithoutExpiry,
     LossReason, Lost, NodeDown, NodeMayEvict, NodeNotDurable, NodeQuarantined, NodeUp, QuarantineEnded, ReleaseFailed,
-    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting,
+    ReleaseNotificationsRefused, Released, Repaired, ResourceName, Waiting, WaitingForItself,
 };
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
@@ -81,5 +81,6 @@ pub(crate) fn all() -> Vec<Event> {
         released(ReleaseOutcome::Released, true),
         Event::Repaired(Repaired { resource: resource(), addresses: vec![address()] }),
         Event::Waiting(Waiting { resource: resource() }),
+        Event::WaitingForItself(WaitingForItself { resource: resource(), remaining: second * 9 }),
     ]
 }

@@ -1,5 +1,5 @@
 /* Reentrant locks: threads and objects as owners, levels that end in any order and on any thread, an owner that is in
- * use.
+ * use. A thread that waits for its own plain lock.
  *
  * reentrant URL... */
 #include "check.h"
@@ -109,12 +109,76 @@ static void object_is_the_owner(const quorumlock_client *client)
     quorumlock_mutex_free(others);
 }
 
+/* The waits of this thread, each of which ends when it has begun, and those for itself. */
+typedef struct waits {
+    quorumlock_cancel_handle *cancel;
+    int all, own;
+} waits;
+
+static void note_wait(void *userdata, const quorumlock_event *event)
+{
+    waits *seen = userdata;
+    if (quorumlock_event_kind(event) == QUORUMLOCK_EVENT_WAITING) {
+        seen->all++;
+        quorumlock_cancel_handle_cancel(seen->cancel);
+    } else if (quorumlock_event_kind(event) == QUORUMLOCK_EVENT_WAITING_FOR_ITSELF) {
+        seen->own++;
+        CHECK(is(quorumlock_event_name(event), "mine") && contains(quorumlock_event_message(event), "\"mine\""));
+        CHECK(quorumlock_event_remaining_ms(event) > 5000 && quorumlock_event_remaining_ms(event) < 10000);
+        CHECK(quorumlock_event_severity(event) == QUORUMLOCK_SEVERITY_WARNING);
+    }
+}
+
+static void wait_for(const quorumlock_mutex *mutex, waits *seen)
+{
+    quorumlock_guard *none = NULL;
+    seen->cancel = quorumlock_cancel_handle_new();
+    CHECK(quorumlock_mutex_lock(mutex, seen->cancel, &none, NULL) == QUORUMLOCK_CANCELLED && none == NULL);
+    quorumlock_cancel_handle_free(seen->cancel);
+}
+
+static void thread_that_waits_for_itself_is_an_event(char **urls, int count)
+{
+    waits seen = { NULL, 0, 0 };
+    quorumlock_config *config = config_of(urls, count);
+    quorumlock_client *client = NULL;
+    quorumlock_mutex *plain, *reentrant;
+    quorumlock_owner *owner = quorumlock_owner_new();
+    quorumlock_guard *guard;
+    CHECK(quorumlock_config_add_observer(config, note_wait, &seen, NULL) == QUORUMLOCK_OK);
+    MUST(quorumlock_client_new(config, &client, &error));
+    quorumlock_config_free(config);
+    plain = mutex_of(client, "mine");
+    reentrant = mutex_of(client, "mine");
+    CHECK(quorumlock_mutex_set_reentrant(reentrant, NULL) == QUORUMLOCK_OK);
+    guard = take(plain);
+    wait_for(plain, &seen);
+    wait_for(reentrant, &seen);
+    CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK && seen.all == 2 && seen.own == 2);
+    quorumlock_guard_free(guard);
+    guard = take(reentrant);
+    wait_for(plain, &seen);
+    CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK && seen.all == 3 && seen.own == 3);
+    quorumlock_guard_free(guard);
+    /* An object may be served by another thread next. */
+    CHECK(quorumlock_mutex_set_reentrant(reentrant, owner) == QUORUMLOCK_OK);
+    guard = take(reentrant);
+    wait_for(plain, &seen);
+    CHECK(quorumlock_guard_unlock(guard, NULL) == QUORUMLOCK_OK && seen.all == 4 && seen.own == 3);
+    quorumlock_guard_free(guard);
+    quorumlock_owner_free(owner);
+    quorumlock_mutex_free(plain);
+    quorumlock_mutex_free(reentrant);
+    quorumlock_client_free(client);
+}
+
 int main(int argc, char **argv)
 {
     quorumlock_client *client = client_of(argv + 1, argc - 1);
     thread_is_the_owner(client);
     object_is_the_owner(client);
     quorumlock_client_free(client);
+    thread_that_waits_for_itself_is_an_event(argv + 1, argc - 1);
     puts("all kept");
     return 0;
 }

@@ -87,6 +87,7 @@ fn name(event: &Event) -> &'static str {
         Event::Released(_) => "released",
         Event::Repaired(_) => "repaired",
         Event::Waiting(_) => "waiting",
+        Event::WaitingForItself(_) => "waiting_for_itself",
         _ => "other",
     }
 }

@@ -1,0 +1,223 @@
+//! A thread that waits for a lock that it has itself: reported once for each call, and of no other wait.
+
+use super::{Recorder, observed, words};
+use crate::clients::{LONG_TTL, SOON, client, long_lock, take};
+use crate::support::child::{Child, End};
+use crate::support::process::{alone, eventually};
+use crate::support::server::Server;
+use quorumlock::event::Event;
+use quorumlock::{CancelHandle, ErrorKind, Owner, Redlock, Result, Wait, Watchdog};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// A lease that a test waits for to end.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// A client whose waits end when they have begun.
+struct Setting {
+    servers: Vec<Server>,
+    client: Redlock,
+    recorder: Arc<Recorder>,
+    /// What ends the wait.
+    cancel: Arc<Mutex<CancelHandle>>,
+}
+
+impl Setting {
+    fn new() -> Setting {
+        let (servers, cancel) = (Server::several(3).unwrap(), Arc::<Mutex<CancelHandle>>::default());
+        let (client, recorder) = observer(&servers, &cancel);
+        Setting { servers, client, recorder, cancel }
+    }
+
+    /// The call waits, and is cancelled. Of what it reports: the names of the locks that its own thread has.
+    #[track_caller]
+    fn own<G>(&self, call: impl FnOnce(&Wait) -> Result<Option<G>>) -> Vec<String> {
+        self.recorder.forget();
+        let cancel = CancelHandle::new();
+        *self.cancel.lock().unwrap() = cancel.clone();
+        let error = call(&Wait::timeout(SOON).cancelled_by(&cancel)).map(|guard| guard.is_some()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        own(&self.recorder)
+    }
+}
+
+fn observer(servers: &[Server], cancel: &Arc<Mutex<CancelHandle>>) -> (Redlock, Arc<Recorder>) {
+    let cancel = Arc::clone(cancel);
+    let recorder = Recorder::acting(move |event| {
+        if let Event::Waiting(_) = event {
+            cancel.lock().unwrap().cancel();
+        }
+    });
+    (observed(servers, &recorder), recorder)
+}
+
+/// The names that were reported, each right behind the event of its wait.
+#[track_caller]
+fn own(recorder: &Recorder) -> Vec<String> {
+    let events = recorder.events();
+    let mut names = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        let Event::WaitingForItself(event) = event else { continue };
+        assert!(matches!(events[index - 1], Event::Waiting(_)), "{}", words(&events[index - 1]));
+        assert!(event.remaining() > LONG_TTL / 2 && event.remaining() < LONG_TTL, "{event:?}");
+        names.push(event.resource().to_owned());
+    }
+    names
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn a_wait_for_a_lock_of_the_same_thread_is_reported_once() {
+    let setting = Setting::new();
+    let (client, recorder) = (&setting.client, &setting.recorder);
+    let plain = long_lock(client, "plain");
+    let guard = take(&plain);
+    assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
+    // Another `Mutex` of the same name.
+    assert_eq!(setting.own(|wait| client.mutex("plain").lock_with(wait)), ["plain"]);
+    // Behind a thread of the same client, which does not wait for itself.
+    let shutdown = CancelHandle::new();
+    thread::scope(|threads| {
+        recorder.forget();
+        threads.spawn(|| plain.lock_cancellable(&shutdown).unwrap_err());
+        assert!(eventually(SOON, || recorder.count("waiting plain") == 1));
+        assert!(own(recorder).is_empty());
+        assert_eq!(setting.own(|wait| plain.lock_with(wait)), ["plain"]);
+        shutdown.cancel();
+    });
+    drop(guard);
+
+    let watched = long_lock(client, "watched").watchdog(Watchdog::new());
+    let fair = long_lock(client, "fair").fair();
+    for (mutex, name) in [(&watched, "watched"), (&fair, "fair")] {
+        let _guard = take(mutex);
+        assert_eq!(setting.own(|wait| mutex.lock_with(wait)), [name]);
+    }
+    let fenced = long_lock(client, "fenced").fenced();
+    let _fenced = fenced.lock().unwrap();
+    assert_eq!(setting.own(|wait| fenced.lock_with(wait)), ["fenced"]);
+
+    let shared = client.rw_mutex("shared").ttl(LONG_TTL);
+    let _written = shared.write().unwrap();
+    assert_eq!(setting.own(|wait| shared.write_with(wait)), ["shared"]);
+    assert_eq!(setting.own(|wait| shared.read_with(wait)), ["shared"]);
+
+    let reentrant = long_lock(client, "reentrant").reentrant();
+    let _levels = [reentrant.lock().unwrap(), reentrant.lock().unwrap()];
+    assert_eq!(setting.own(|wait| client.mutex("reentrant").lock_with(wait)), ["reentrant"]);
+
+    let attached = long_lock(client, "attached");
+    let lease = thread::scope(|threads| threads.spawn(|| take(&attached).detach()).join().unwrap());
+    let _attached = attached.attach(lease).unwrap();
+    assert_eq!(setting.own(|wait| attached.lock_with(wait)), ["attached"]);
+}
+
+#[test]
+fn a_set_waits_for_its_own_thread_that_has_one_of_its_locks_and_a_permit_for_one_that_has_all() {
+    let setting = Setting::new();
+    let client = &setting.client;
+    let (set, b) = (client.mutex_set(["a", "b", "c"]).ttl(LONG_TTL), long_lock(client, "b"));
+    let guard = take(&b);
+    assert_eq!(setting.own(|wait| set.lock_with(wait)), ["b"]);
+    drop(guard);
+    let guard = set.lock().unwrap();
+    assert_eq!(setting.own(|wait| b.lock_with(wait)), ["b"]);
+    assert_eq!(setting.own(|wait| client.mutex_set(["c", "d"]).lock_with(wait)), ["c"]);
+    drop(guard);
+    // Another thread has the one that is waited for first.
+    let taken = |name| thread::scope(|threads| threads.spawn(|| take(&long_lock(client, name))).join().unwrap());
+    let guards = [taken("a"), take(&b)];
+    assert_eq!(setting.own(|wait| set.lock_with(wait)), ["b"]);
+    drop(guards);
+
+    let permits = client.semaphore("permits", 2).ttl(LONG_TTL);
+    let mine = permits.acquire().unwrap();
+    let theirs = thread::scope(|threads| threads.spawn(|| permits.acquire().unwrap()).join().unwrap());
+    assert_eq!(setting.own(|wait| permits.acquire_with(wait)), NOTHING, "another thread may release one");
+    drop(theirs);
+    let _both = [mine, permits.acquire().unwrap()];
+    assert_eq!(setting.own(|wait| permits.acquire_with(wait)), ["permits"]);
+}
+
+#[test]
+fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
+    let setting = Setting::new();
+    let client = &setting.client;
+    let another = self::client(&setting.servers);
+    let mutex = long_lock(client, "k");
+    let guard = take(&mutex);
+    // What does not wait, what another thread waits for, what another client has.
+    assert!(mutex.try_lock().unwrap().is_none() && mutex.lock_timeout(Duration::ZERO).unwrap().is_none());
+    let elsewhere = || setting.own(|wait| mutex.lock_with(wait));
+    assert_eq!(thread::scope(|threads| threads.spawn(elsewhere).join().unwrap()), NOTHING);
+    drop(guard);
+    let guard = long_lock(&another, "k").lock().unwrap();
+    assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
+    guard.unlock().unwrap();
+
+    // What the thread has let go of: it was dropped elsewhere, detached, has ended.
+    let guard = mutex.lock().unwrap();
+    let take_in_turn = || {
+        drop(guard);
+        mutex.lock().unwrap()
+    };
+    let theirs = thread::scope(|threads| threads.spawn(take_in_turn).join().unwrap());
+    assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
+    drop(theirs);
+    let lease = mutex.lock().unwrap().detach();
+    assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
+    mutex.attach(lease).unwrap().unlock().unwrap();
+    let ended = client.mutex("k").ttl(SHORT).lock().unwrap();
+    thread::sleep(SHORT);
+    let guard = long_lock(&another, "k").lock().unwrap();
+    assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
+    guard.unlock().unwrap();
+    drop(ended);
+
+    // Owners that one thread serves in turn, and a re-entry, which does not wait.
+    let (reentrant, owners) = (mutex.clone().reentrant(), [Owner::new(), Owner::new()]);
+    let level = reentrant.lock_as(&owners[0], &Wait::forever()).unwrap();
+    assert_eq!(setting.own(|wait| reentrant.lock_as(&owners[1], wait)), NOTHING);
+    assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
+    drop(level);
+    setting.recorder.forget();
+    let _levels = [reentrant.lock().unwrap(), reentrant.lock().unwrap()];
+    assert_eq!(own(&setting.recorder), NOTHING);
+}
+
+/// The thread that took a lock is known, and not where its guard is: the documentation says so.
+#[test]
+fn a_guard_that_was_sent_to_another_thread_is_reported_and_ends_the_wait() {
+    let setting = Setting::new();
+    let mutex = long_lock(&setting.client, "k");
+    let guard = take(&mutex);
+    let (release, released) = mpsc::channel();
+    thread::scope(|threads| {
+        threads.spawn(move || {
+            released.recv().unwrap();
+            drop(guard);
+        });
+        assert_eq!(setting.own(|wait| mutex.lock_with(wait)), ["k"]);
+        release.send(()).unwrap();
+        assert!(mutex.lock_timeout(SOON).unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_child_that_waits_for_its_parent_does_not_wait_for_itself() {
+    alone("observing::itself::a_child_that_waits_for_its_parent_does_not_wait_for_itself", || {
+        let mut setting = Setting::new();
+        let _guard = take(&long_lock(&setting.client, "k"));
+        let child = Child::fork(End::Vanish, |parent| {
+            let theirs;
+            (theirs, setting.recorder) = observer(&setting.servers, &setting.cancel);
+            let found = setting.own(|wait| long_lock(&theirs, "k").lock_with(wait));
+            let _own = take(&long_lock(&theirs, "own"));
+            let own = setting.own(|wait| long_lock(&theirs, "own").lock_with(wait));
+            parent.send(&format!("{found:?} {own:?}"));
+        });
+        assert_eq!(child.end(SOON), r#"[] ["own"]"#);
+    });
+}
