@@ -4,15 +4,15 @@
 
 mod faults;
 mod game;
+mod storms;
 
 use crate::clients::{SOON, builder, calls, client, failure, long_lock, take, value};
 use crate::support::process::{alone, eventually};
 use crate::support::server::{Answer, Server};
-use game::{Game, Turn, overtakes, turns};
+use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
 use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, Observer, Redlock, Wait};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex as Guarded};
 use std::thread;
 use std::time::Duration;
@@ -71,17 +71,9 @@ fn programs_are_served_in_the_order_in_which_they_came() {
     }
 }
 
-/// Lets programs compete. Gives their turns.
-fn play(servers: &[Server], programs: usize, game: Game, mutex: fn(&Redlock) -> Mutex) -> Vec<Turn> {
-    // No machine stands still for so long that a place ends.
-    let builder = builder(servers).place_lease(SOON);
-    let file = |number| servers[0].directory().join(format!("turns-{number}"));
-    let files: Vec<PathBuf> = (0..programs).map(file).collect();
-    let mut children: Vec<_> = files.iter().map(|file| game.fork(&builder, mutex, file)).collect();
-    children.iter_mut().for_each(|child| assert_eq!(child.receive(), '.'));
-    children.iter_mut().for_each(|child| child.let_continue());
-    children.into_iter().for_each(|child| _ = child.end(game.lasts + SOON * 2));
-    turns(&files)
+/// Lets programs compete that all servers serve. Gives their turns.
+fn play(servers: &[Server], programs: usize, game: Game, mutex: MakeMutex) -> Vec<Turn> {
+    game.play(&vec![builder(servers); programs], &servers[0].directory().join("turns"), mutex, || {})
 }
 
 /// What a game of programs has come to.
@@ -99,17 +91,19 @@ struct Figures {
 }
 
 impl Figures {
+    /// Of the programs with the first numbers.
     fn of(all: &[Turn], programs: usize, held: Duration) -> Figures {
+        let own = || all.iter().filter(|turn| turn.program < programs);
         let mut shares = vec![0; programs];
-        all.iter().for_each(|turn| shares[turn.program] += 1);
-        let mean = all.len() as f64 / programs as f64;
+        own().for_each(|turn| shares[turn.program] += 1);
+        let mean = own().count() as f64 / programs as f64;
         let mut gaps: Vec<u64> = all.windows(2).map(|two| two[1].had.saturating_sub(two[0].released)).collect();
         gaps.sort_unstable();
-        let longest = all.iter().map(|turn| turn.had - turn.begun).max().unwrap();
+        let longest = own().map(|turn| turn.had - turn.begun).max().unwrap();
         let turn = held.as_nanos() as u64 + gaps[gaps.len() / 2];
         Figures {
-            acquisitions: all.len(),
-            settled: all.iter().filter(|turn| turn.settled.is_some()).count(),
+            acquisitions: own().count(),
+            settled: own().filter(|turn| turn.settled.is_some()).count(),
             overtakes: overtakes(all).len(),
             least_share: f64::from(*shares.iter().min().unwrap()) / mean,
             most_share: f64::from(*shares.iter().max().unwrap()) / mean,
@@ -141,7 +135,9 @@ fn no_settled_waiter_is_overtaken_and_shares_are_equal() {
         let seconds = std::env::var("QUORUMLOCK_FAIR_SECONDS").ok().and_then(|text| text.parse().ok());
         let mut seconds = seconds.unwrap_or(2);
         let (held, mut total) = (Duration::from_millis(1), 0);
-        let game = |seconds| Game { quorum: 2, threads: 4, held, lasts: Duration::from_secs(seconds) };
+        // No machine stands still for so long that a place ends.
+        let game =
+            |seconds| Game { quorum: 2, threads: 4, held, lasts: Duration::from_secs(seconds), place_lease: SOON };
         while seconds > 0 {
             let lasts = seconds.min(LONGEST_GAME);
             seconds -= lasts;
@@ -173,7 +169,8 @@ fn programs_that_come_at_once_agree_on_an_order() {
             let servers = Server::several(nodes).unwrap();
             let (held, lasts) = (Duration::ZERO, Duration::from_millis(500));
             // It ends: each program that waits has the lock at last.
-            let all = play(&servers, 6, Game { quorum: nodes / 2 + 1, threads: 1, held, lasts }, fair);
+            let game = Game { quorum: nodes / 2 + 1, threads: 1, held, lasts, place_lease: SOON };
+            let all = play(&servers, 6, game, fair);
             println!("{nodes} nodes: {} acquisitions", all.len());
             assert!(all.len() >= 6);
         }

@@ -1,0 +1,200 @@
+//! Fair locks in storms: programs queue up, over and over, while waiters are killed, nodes hang or forget what they
+//! have, and the network falls apart.
+//!
+//! What is judged is what the programs write down, by the one clock of the machine: no two have the lock at once, and
+//! none that begins when another one has its place on a quorum of nodes comes before that.
+//!
+//! The runs are short by default. `QUORUMLOCK_FAIR_STORM_SECONDS` makes them longer.
+
+use super::game::{Game, Turn, now};
+use super::{Figures, LONGEST_GAME, no_place_stays};
+use crate::clients::{SOON, builder};
+use crate::support::child::{Child, End};
+use crate::support::process::alone;
+use crate::support::proxy::{Direction, Proxy};
+use crate::support::server::Server;
+use quorumlock::{Mutex, Redlock};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PROGRAMS: usize = 8;
+const SERVERS: usize = 5;
+const HELD: Duration = Duration::from_millis(1);
+/// What a lock costs whose holder was killed, or has released it on the other side of a partition.
+const TTL: Duration = Duration::from_millis(500);
+/// A call whose places may have ended while the machine stood still is not judged.
+const PLACE_LEASE: Duration = Duration::from_secs(1);
+/// How late a thread may be.
+const LATE: Duration = Duration::from_millis(300);
+/// How often a waiter is killed.
+const KILLED_EVERY: Duration = Duration::from_millis(100);
+/// So many wait to be killed at any time.
+const VICTIMS: usize = 5;
+const WAYS: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
+
+/// Plays games for as long as the variable says, each up to three times: the machine may stand still. The parameter
+/// says how long a game lasts, and the result whether it was a good one.
+fn for_a_while(default: u64, mut is_good: impl FnMut(u64) -> bool) {
+    let seconds = std::env::var("QUORUMLOCK_FAIR_STORM_SECONDS").ok().and_then(|text| text.parse().ok());
+    let mut seconds = seconds.unwrap_or(default);
+    while seconds > 0 {
+        let lasts = seconds.min(LONGEST_GAME);
+        seconds -= lasts;
+        assert!((0..3).any(|_| is_good(lasts)), "three times");
+    }
+}
+
+fn game(seconds: u64) -> Game {
+    Game {
+        quorum: SERVERS / 2 + 1,
+        threads: 1,
+        held: HELD,
+        lasts: Duration::from_secs(seconds),
+        place_lease: PLACE_LEASE,
+    }
+}
+
+fn fair(client: &Redlock) -> Mutex {
+    client.mutex("k").ttl(TTL).fair()
+}
+
+fn turns_of(servers: &[Server]) -> PathBuf {
+    servers[0].directory().join("turns")
+}
+
+/// What a game has come to.
+fn figures(turns: &[Turn]) -> Figures {
+    let figures = Figures::of(turns, PROGRAMS, HELD);
+    println!("{figures}");
+    assert!(figures.settled * 2 > figures.acquisitions, "nothing is judged");
+    figures
+}
+
+#[test]
+fn waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once() {
+    alone("fair::storms::waiters_killed_all_the_time_cost_the_others_the_lease_of_a_place_once", || {
+        let servers = Server::several(SERVERS).unwrap();
+        let builder = builder(&servers);
+        for_a_while(3, |seconds| {
+            let game = game(seconds);
+            let mut killed = 0;
+            let turns = game.play(&vec![builder.clone(); PROGRAMS], &turns_of(&servers), fair, || {
+                let (begun, mut victims) = (Instant::now(), VecDeque::new());
+                while begun.elapsed() < game.lasts {
+                    let file = turns_of(&servers).join((PROGRAMS + killed + victims.len()).to_string());
+                    let mut victim = game.fork(&builder, fair, &file);
+                    victim.let_continue();
+                    victims.push_back(victim);
+                    if victims.len() > VICTIMS
+                        && let Some(oldest) = victims.pop_front()
+                    {
+                        oldest.kill();
+                        killed += 1;
+                    }
+                    thread::sleep(KILLED_EVERY);
+                }
+            });
+            let victims = turns.iter().filter(|turn| turn.program >= PROGRAMS).count();
+            println!("{killed} waiters killed, which had the lock {victims} times");
+            no_place_stays(&servers);
+            // Those in front of a waiter are dead when as many were killed as there were, and then their places end.
+            let longest = KILLED_EVERY * VICTIMS as u32 + PLACE_LEASE + LATE;
+            let is_late = |turn: &&Turn| turn.had - turn.begun > longest.as_nanos() as u64;
+            let late = turns.iter().filter(is_late).count();
+            println!("{late} waits of more than {longest:?}");
+            figures(&turns).overtakes == 0 && late == 0
+        });
+    });
+}
+
+#[test]
+fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
+    alone("fair::storms::the_order_stays_while_one_node_hangs_and_another_one_forgets", || {
+        for hears in [true, false] {
+            let mut servers = Server::several(SERVERS).unwrap();
+            // A node that was restarted counts again soon.
+            let builder = builder(&servers).max_ttl(TTL).release_notifications(hears);
+            let (directory, mut hung) = (turns_of(&servers), 0);
+            for_a_while(2, |seconds| {
+                let game = game(seconds);
+                let turns = game.play(&vec![builder.clone(); PROGRAMS], &directory, fair, || {
+                    let begun = Instant::now();
+                    while begun.elapsed() + TTL * 3 < game.lasts {
+                        servers[hung].pause().unwrap();
+                        let lost = &mut servers[(hung + 2) % SERVERS];
+                        lost.restart().or_else(|_| lost.wait_ready()).unwrap();
+                        thread::sleep(TTL / 2);
+                        servers[hung].resume().unwrap();
+                        // All nodes have all places again, and count.
+                        thread::sleep(TTL * 2);
+                        hung = (hung + 1) % SERVERS;
+                    }
+                });
+                no_place_stays(&servers);
+                let (figures, hand_off) = (figures(&turns), PLACE_LEASE / 3);
+                let is_prompt = Duration::from_micros(figures.hand_off_us) < hand_off;
+                let longest_wait = (hand_off * PROGRAMS as u32).as_secs_f64() * 1000.0;
+                figures.overtakes == 0 && is_prompt && figures.longest_wait_ms < longest_wait
+            });
+        }
+    });
+}
+
+/// Proxies before some servers, in a process of their own, since this one must not have threads when it forks. It cuts
+/// them off and connects them again when it is let continue.
+fn proxies(servers: &[Server]) -> (Child, Vec<String>) {
+    let mut child = Child::fork(End::Vanish, |parent| {
+        let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+        proxies.iter().for_each(|proxy| parent.send(&format!("{} ", proxy.url())));
+        parent.send("\n");
+        parent.wait();
+        proxies.iter().for_each(|proxy| WAYS.into_iter().for_each(|way| proxy.stall(way)));
+        parent.wait();
+        proxies.iter().for_each(|proxy| WAYS.into_iter().for_each(|way| proxy.flow(way)));
+        parent.wait();
+    });
+    let text: String = std::iter::repeat_with(|| child.receive()).take_while(|&letter| letter != '\n').collect();
+    (child, text.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
+    alone("fair::storms::of_two_sides_of_a_partition_the_larger_one_goes_on_in_order", || {
+        let servers = Server::several(SERVERS).unwrap();
+        for_a_while(4, |seconds| {
+            let game = game(seconds);
+            let (mut proxies, urls) = proxies(&servers);
+            let side = |nodes: Range<usize>| {
+                let url = |node| if nodes.contains(&node) { servers[node].url() } else { urls[node].clone() };
+                let builder = Redlock::builder().nodes((0..SERVERS).map(url)).max_ttl(TTL);
+                vec![builder.node_timeout(Duration::from_millis(100)).unavailable_after(SOON * 6); PROGRAMS / 2]
+            };
+            let mut cut = 0..0;
+            let turns = game.play(&[side(0..2), side(2..SERVERS)].concat(), &turns_of(&servers), fair, || {
+                thread::sleep(game.lasts / 8);
+                proxies.let_continue();
+                cut.start = now() + LATE.as_nanos() as u64;
+                thread::sleep(game.lasts * 5 / 8);
+                cut.end = now();
+                proxies.let_continue();
+            });
+            no_place_stays(&servers);
+            let count = |is_small: bool, time: Range<u64>| {
+                let turns = turns.iter().filter(|turn| time.contains(&turn.had));
+                turns.filter(|turn| (turn.program < PROGRAMS / 2) == is_small).count()
+            };
+            let [before, cut, after] = [0..cut.start, cut.clone(), cut.end..u64::MAX]
+                .map(|time| [true, false].map(|is_small| count(is_small, time.clone())));
+            println!("turns of the two sides before, during and after the partition: {before:?}, {cut:?}, {after:?}");
+            let pauses = turns.windows(2).map(|two| Duration::from_nanos(two[1].had - two[0].released));
+            let longest_pause = pauses.max().unwrap_or_default();
+            println!("longest time without a turn: {longest_pause:?}");
+            assert!(cut[1] > 0 && after[0] > 0, "they do not go on");
+            // The places of those that are cut off end, and the lock of one that has released it on its side only.
+            figures(&turns).overtakes == 0 && cut[0] == 0 && longest_pause < PLACE_LEASE + LATE
+        });
+    });
+}
