@@ -4,6 +4,7 @@
 
 mod faults;
 mod game;
+mod hand_offs;
 mod storms;
 
 use crate::clients::{SOON, builder, calls, client, failure, long_lock, take, value};

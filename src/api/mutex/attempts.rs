@@ -310,7 +310,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 _ => break,
             }
         }
-        let (asked_at, now, access) = (self.now.steady, engine.now(), self.call.access);
+        // What the nodes have answered was so when they were asked: the replies may have been read much later.
+        let asked_at = self.last.as_ref().map_or(self.now.steady, |(record, _)| record.t0.steady);
+        let (now, access) = (engine.now(), self.call.access);
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
             WaitEnd::Woken(WakeReason::Released(order), place) => match access {
