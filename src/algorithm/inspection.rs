@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 /// What stands under the key of a lock on one node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
     /// Of the value that signs the key.
     pub tag: HolderTag,
@@ -34,7 +34,7 @@ pub struct Inspection {
     found: Vec<(NodeId, Found)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Found {
     tag: HolderTag,
     label: HolderLabel,
@@ -43,7 +43,7 @@ struct Found {
 }
 
 /// What the answers come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InspectionVerdict {
     /// No client has a quorum.
     Free,
@@ -56,7 +56,7 @@ pub enum InspectionVerdict {
 }
 
 /// A lock that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     /// The label of the holder.
     pub label: HolderLabel,
@@ -70,7 +70,7 @@ impl Inspection {
     /// A node has this under the key at present. Only its first answer counts.
     pub fn record(&mut self, node: NodeId, occupant: Occupant, now: Timestamp) {
         let Occupant { tag, label, left } = occupant;
-        if self.found.iter().all(|&(other, _)| other != node) {
+        if self.found.iter().all(|(other, _)| *other != node) {
             let end = left.map_or(Timestamp::NEVER, |left| now.after(left));
             self.found.push((node, Found { tag, label, end }));
         }
@@ -91,8 +91,8 @@ impl Inspection {
         if let Some(occupant) = most.filter(|_| count >= quorum) {
             let mut ends: Vec<Timestamp> = having(occupant.tag).map(|(_, occupant)| occupant.end).collect();
             ends.sort_unstable_by_key(|&end| Reverse(end));
-            let nodes = having(occupant.tag).map(|&(node, _)| node).collect();
-            return InspectionVerdict::Held(Holding { label: occupant.label, end: ends[quorum - 1], nodes });
+            let nodes = having(occupant.tag).map(|(node, _)| *node).collect();
+            return InspectionVerdict::Held(Holding { label: occupant.label.clone(), end: ends[quorum - 1], nodes });
         }
         let (undecided, faulted) = (tally.undecided().len(), tally.faulted().len());
         match () {

@@ -1,36 +1,33 @@
 //! The label of a holder: what the value of a key says, beside the token, for a reader of the key.
 
 use std::fmt;
+use std::sync::Arc;
 
-/// A label that was checked, or none. It is kept in place, so that a token with one can be copied.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct HolderLabel {
-    length: u8,
-    bytes: [u8; HolderLabel::LONGEST],
-}
+/// A label that was checked, or none. Cloning is cheap: most clients have none, and every token of a client the same.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HolderLabel(Option<Arc<str>>);
 
 impl HolderLabel {
     /// Bytes of the longest label. Every value, and every command with a value, is longer by it.
     pub const LONGEST: usize = 64;
     /// No label.
-    pub const NONE: HolderLabel = HolderLabel { length: 0, bytes: [0; HolderLabel::LONGEST] };
+    pub const NONE: HolderLabel = HolderLabel(None);
 
     /// The label of this text: 1 to 64 visible ASCII characters. A space separates it from the token.
     pub fn new(text: &[u8]) -> Option<HolderLabel> {
-        let mut label = HolderLabel { length: u8::try_from(text.len()).ok()?, ..HolderLabel::NONE };
-        let is_label = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
-        label.bytes.get_mut(..text.len()).filter(|_| is_label)?.copy_from_slice(text);
-        Some(label)
+        let is_label = (1..=HolderLabel::LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
+        let text = std::str::from_utf8(text).ok().filter(|_| is_label)?;
+        Some(HolderLabel(Some(text.into())))
     }
 
     /// The text. None for no label.
     pub fn as_str(&self) -> Option<&str> {
-        std::str::from_utf8(self.as_bytes()).ok().filter(|text| !text.is_empty())
+        self.0.as_deref()
     }
 
     /// The text, empty for no label.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
+        self.as_str().unwrap_or_default().as_bytes()
     }
 }
 

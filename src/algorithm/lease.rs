@@ -125,7 +125,7 @@ impl Validity {
 /// the label of the holder, if its client has one. Each command about the attempt's key has both.
 ///
 /// A client that knows it can release the lock, so `Debug` does not show it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct OwnerToken {
     entropy: [u8; OwnerToken::ENTROPY],
     label: HolderLabel,

@@ -135,7 +135,7 @@ impl Engine {
         let mut deadline = |has_to_connect| deadline(t0.steady, has_to_connect);
         let result = match listener {
             None => {
-                let key = key.clone();
+                let (key, token) = (key.clone(), token.clone());
                 let submission = Submission::Acquire { key, token, ttl_millis, kind, place };
                 self.driver.submit(submission, t0.steady, deadline, || ())
             }
@@ -250,12 +250,12 @@ impl Engine {
     pub(crate) fn release(
         &self,
         key: &LockKey,
-        attempt: &AttemptRecord,
+        attempt: AttemptRecord,
         key_lasts: Duration,
         now: Timestamp,
         queued: impl FnOnce(),
     ) -> RoundResult {
-        let submission = Submission::Release { key: key.clone(), attempt: *attempt, key_lasts };
+        let submission = Submission::Release { key: key.clone(), attempt, key_lasts };
         self.driver.submit(submission, now, |_| now.after(self.node_timeout), queued)
     }
 
@@ -376,7 +376,7 @@ impl Engine {
     pub(crate) fn post_release(
         &self,
         key: &LockKey,
-        attempt: &AttemptRecord,
+        attempt: AttemptRecord,
         key_lasts: Duration,
         now: Timestamp,
         context: Option<ReleaseContext>,
@@ -386,18 +386,18 @@ impl Engine {
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    pub(crate) fn undo(&self, key: &LockKey, attempt: &AttemptRecord, key_lasts: Duration) {
+    pub(crate) fn undo(&self, key: &LockKey, attempt: AttemptRecord, key_lasts: Duration) {
         self.post(key, attempt, (ReleaseScope::Reached, key_lasts), None);
     }
 
     fn post(
         &self,
         key: &LockKey,
-        attempt: &AttemptRecord,
+        attempt: AttemptRecord,
         (scope, key_lasts): (ReleaseScope, Duration),
         report: Option<(ReleaseContext, Timestamp)>,
     ) {
-        self.driver.post(Posting { key: key.clone(), attempt: *attempt, scope, key_lasts, report });
+        self.driver.post(Posting { key: key.clone(), attempt, scope, key_lasts, report });
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what

@@ -23,7 +23,7 @@ use crate::algorithm::vote::Vote;
 use std::time::Duration;
 
 /// What `GET` has brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stored {
     /// No key, or a fenced lock that is free.
     Nothing,
@@ -115,7 +115,7 @@ pub(super) fn end_reply(
     let end = match reply {
         Reply::Error(text) if is_fenced => Err(error_reply::fault(text, "TIME")),
         Reply::Error(text) => Err(error_reply::fault(text, "PTTL")),
-        reply if is_fenced => Ok(remaining(stored, clock(reply).ok_or(ProtocolError::UnexpectedReply)?)),
+        reply if is_fenced => Ok(remaining(&stored, clock(reply).ok_or(ProtocolError::UnexpectedReply)?)),
         reply => Ok(match command::remaining_reply(reply)? {
             Lifetime::Endless | Lifetime::Unknown => None,
             Lifetime::Limited(left) => Some(left),
@@ -152,8 +152,8 @@ fn signature(value: &[u8], deadline: u64) -> Stored {
 }
 
 /// How long a fenced lock is held for from this time of the node's clock on, through the last millisecond.
-fn remaining(stored: Stored, now: u64) -> Option<Duration> {
-    let Stored::Signature(_, _, deadline) = stored else { return None };
+fn remaining(stored: &Stored, now: u64) -> Option<Duration> {
+    let &Stored::Signature(_, _, deadline) = stored else { return None };
     Some(Duration::from_millis((deadline + 1).saturating_sub(now)))
 }
 
@@ -223,9 +223,10 @@ mod tests {
         let time = "*2\r\n$4\r\n1700\r\n$6\r\n250999\r\n";
         let at = |deadline: u64| answer(&bulk(&format!("9 {deadline} {token} host7")), time, true).unwrap();
         let (vote, occupant) = at(1_700_350);
-        assert_eq!((vote, occupant.unwrap().left), (Vote::Granted, Some(Duration::from_millis(101))));
-        assert_eq!(occupant.unwrap().label.as_str(), Some("host7"));
-        assert_eq!(at(1_700_351).1.unwrap().tag, occupant.unwrap().tag, "nodes have deadlines of their own");
+        let Occupant { tag, label, left } = occupant.unwrap();
+        assert_eq!((vote, left), (Vote::Granted, Some(Duration::from_millis(101))));
+        assert_eq!(label.as_str(), Some("host7"));
+        assert_eq!(at(1_700_351).1.unwrap().tag, tag, "nodes have deadlines of their own");
         assert!(at(1_700_250).1.is_some(), "through the last millisecond");
         assert_eq!(at(1_700_249), (Vote::Absent, None));
         for free in ["9 0 ", "9 0  host7"] {

@@ -27,9 +27,18 @@ pub struct SentOperation {
     pub(super) tried: TriedDialects,
     /// Of a set: which of its keys the next reply is about.
     pub(super) part: u8,
+    /// Of the operation, which is large: looked at for each reply.
+    pub(super) is_release: bool,
+    pub(super) publishes: bool,
 }
 
 impl SentOperation {
+    /// An operation that goes out in this dialect.
+    pub(super) fn new(ticket: Ticket, operation: Operation, tried: TriedDialects) -> SentOperation {
+        let (is_release, publishes) = (operation.is_release(), operation.publishes());
+        SentOperation { ticket, operation, tried, part: 0, is_release, publishes }
+    }
+
     /// The round it belongs to.
     pub fn ticket(self) -> Ticket {
         self.ticket
@@ -102,7 +111,7 @@ impl EncodedOperation {
     /// Writes the command.
     #[inline]
     pub(super) fn write(&mut self, sent: &SentOperation, out: &mut Vec<u8>, key: &[u8], token: &OwnerToken) {
-        let form = Some((sent.ticket, sent.tried.last(), sent.operation.publishes()));
+        let form = Some((sent.ticket, sent.tried.last(), sent.publishes));
         if self.form != form {
             self.clear();
             sent.write(&mut self.bytes, key, token);

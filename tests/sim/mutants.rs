@@ -32,7 +32,7 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());",
+            "engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());",
             "let _ = (nodes, engine, key, record);",
         )],
     },
@@ -41,12 +41,12 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/attempts.rs",
         edits: &[
             (
-                "engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());",
+                "engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());",
                 "let _ = (nodes, engine, key, record);",
             ),
             (
                 "        let asked = engine.acquire(",
-                "        engine.undo(self.call.key, &engine.adopt(lease.0, lease.2), self.call.ttl.duration());\n        let asked = engine.acquire(",
+                "        engine.undo(self.call.key, engine.adopt(lease.0.clone(), lease.2), self.call.ttl.duration());\n        let asked = engine.acquire(",
             ),
         ],
     },

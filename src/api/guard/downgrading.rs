@@ -20,8 +20,8 @@ impl MutexGuard {
             return Err(Error::lease_lost(self.resource(), None));
         }
         // No extension of the writer is sent from here on, and a node refuses one that is on its way.
-        let (Unregistered { lease, .. }, claim) = self.leave_watch();
-        (self.lease, self.claim, self.watched) = (lease, claim, OnceLock::new());
+        let Unregistered { lease, reached, .. } = self.leave_watch();
+        (self.lease, self.claim.reached, self.watched) = (lease, reached, OnceLock::new());
         self.claim.kind = LockKind::ReadWrite(Access::Read);
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.longest.get());

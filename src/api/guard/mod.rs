@@ -374,17 +374,14 @@ impl MutexGuard {
     }
 
     /// Stops the watch, so that nothing more is sent for this lock, and gives what is held.
-    fn leave_watch(&self) -> (Unregistered, AttemptRecord) {
+    fn leave_watch(&self) -> Unregistered {
+        let MutexGuard { lease, claim: AttemptRecord { reached, .. }, .. } = *self;
         match self.watched.get() {
             Some(watched) => {
                 let left = self.client.watchdog_thread().unregister(watched);
-                let reached = self.claim.reached.union(left.reached);
-                (left, AttemptRecord { reached, ..self.claim })
+                Unregistered { reached: reached.union(left.reached), ..left }
             }
-            None => {
-                let loss_reported = self.lease == Validity::LOST;
-                (Unregistered { lease: self.lease, reached: self.claim.reached, loss_reported }, self.claim)
-            }
+            None => Unregistered { lease, reached, loss_reported: lease == Validity::LOST },
         }
     }
 }
@@ -407,15 +404,15 @@ impl Drop for MutexGuard {
         if self.held_for.is_none() {
             return;
         }
-        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
         let is_loss_found = !was_valid && !loss_reported;
         let context =
             client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
-        client.engine().post_release(key, &self.released_at(claim, now.lease), self.key_lasts(), now.steady, context);
-        client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
+        client.engine().post_release(key, self.released_at(reached, now.lease), self.key_lasts(), now.steady, context);
+        client.queues().release(key.each(), HoldId::of(&self.claim.token), now.steady);
         if is_loss_found {
             client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
         }

@@ -1,6 +1,7 @@
 //! A lock that stands for some time at least, however early it is released.
 
 use super::MutexGuard;
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
 use crate::engine::calls::AttemptRecord;
 use std::num::NonZeroU64;
@@ -13,11 +14,12 @@ impl MutexGuard {
         self
     }
 
-    /// What the release of the lock needs to know at this time.
-    pub(super) fn released_at(&self, claim: AttemptRecord, now: LeaseTime) -> AttemptRecord {
+    /// What the release of the lock on these nodes needs to know at this time.
+    pub(super) fn released_at(&self, reached: NodeSet, now: LeaseTime) -> AttemptRecord {
         let left = self.stands_until.since(now);
         // A node counts whole milliseconds, from when it runs the command.
         let millis = left.as_nanos().div_ceil(1_000_000);
-        AttemptRecord { stands_for: u64::try_from(millis).ok().and_then(NonZeroU64::new), ..claim }
+        let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
+        AttemptRecord { reached, stands_for, ..self.claim.clone() }
     }
 }

@@ -12,14 +12,14 @@ impl MutexGuard {
     /// [`unlock`](MutexGuard::unlock). `queued` is called when later requests go behind the release.
     pub(crate) fn unlock_and(mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
-        let (Unregistered { lease, loss_reported, .. }, claim) = self.leave_watch();
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
         let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
-        let claim = self.released_at(claim, now.lease);
-        let count = client.engine().release(key, &claim, key_lasts, now.steady, || {
+        let (claim, hold) = (self.released_at(reached, now.lease), HoldId::of(&self.claim.token));
+        let count = client.engine().release(key, claim, key_lasts, now.steady, || {
             self.held_for = None;
-            client.queues().release(key.each(), HoldId::of(&claim.token), now.steady);
+            client.queues().release(key.each(), hold, now.steady);
             queued();
         });
         let held = self.held_at(now);

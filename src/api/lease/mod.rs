@@ -147,7 +147,7 @@ impl Lease {
         let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
         let end = wall.saturating_add(validity.remaining(now)).as_millis();
         let end_millis = u64::try_from(end).unwrap_or(u64::MAX).min(LATEST_END_MILLIS);
-        let content = LeaseContent { key, ttl_millis, end_millis, kind: claim.kind, token: claim.token };
+        let content = LeaseContent { key, ttl_millis, end_millis, kind: claim.kind, token: claim.token.clone() };
         Lease { content, end_here: Some(validity.end()) }
     }
 
@@ -169,7 +169,7 @@ impl Lease {
 
     /// The token that the lock is held with.
     pub(crate) fn token(&self) -> OwnerToken {
-        self.content.token
+        self.content.token.clone()
     }
 
     /// Its end by the clock of this process: no later than any of the clocks allows, and `longest` from now at most.

@@ -275,7 +275,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn undo(&self, nodes: NodeSet) {
         if let Some((record, _)) = &self.last {
             let (engine, key) = (self.call.client.engine(), self.call.key);
-            engine.undo(key, &AttemptRecord { reached: nodes, ..*record }, self.call.ttl.duration());
+            engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());
         }
     }
 

@@ -58,7 +58,7 @@ impl<'m> LockCall<'m> {
 
     /// The label of this client. Entries of read-write locks have none.
     pub(super) fn label(&self) -> HolderLabel {
-        if self.access.is_some() { HolderLabel::NONE } else { self.client.settings().label }
+        if self.access.is_some() { HolderLabel::NONE } else { self.client.settings().label.clone() }
     }
 
     /// The keys that a wait is for: of a set, the one at this place.

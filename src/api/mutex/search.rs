@@ -108,7 +108,7 @@ impl<'a> Attempts<'a, '_> {
         let reached = record.reached.without(result.tally.refused());
         if !reached.is_empty() {
             let engine = self.call.client.engine();
-            engine.undo(self.call.key, &AttemptRecord { reached, ..*record }, self.call.ttl.duration());
+            engine.undo(self.call.key, AttemptRecord { reached, ..record.clone() }, self.call.ttl.duration());
         }
     }
 

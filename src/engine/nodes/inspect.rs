@@ -61,7 +61,8 @@ impl Nodes {
         ticket
     }
 
-    /// Notes what a node has answered.
+    /// Notes what a node has answered. Apart from what runs for each reply.
+    #[inline(never)]
     pub(super) fn note_inspected(&mut self, ticket: Ticket, node: NodeId, now: Timestamp) {
         let session = &mut self.connections[node.index()].session;
         let (occupant, slots) = (session.take_occupant(), session.take_slots());

@@ -59,7 +59,7 @@ pub(in crate::engine) struct ReleaseRequest<'o> {
 }
 
 /// What a release needs to know of the attempt that it ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AttemptRecord {
     /// The attempt's token.
     pub(crate) token: OwnerToken,

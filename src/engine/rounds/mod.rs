@@ -150,7 +150,7 @@ impl Rounds {
                     references: 0,
                     purpose,
                     key: Vec::new(),
-                    token: *token,
+                    token: token.clone(),
                     tally: Tally::new(self.fault_counts.len()),
                     faults: vec![Fault::new(Phase::Reply, Cause::TimedOut); self.fault_counts.len()].into_boxed_slice(),
                     ends: Vec::new(),
@@ -176,7 +176,7 @@ impl Rounds {
         round.references = 1;
         round.purpose = purpose;
         round.key.extend_from_slice(key);
-        round.token = *token;
+        round.token.clone_from(token);
         round.tally = Tally::new(self.fault_counts.len());
         round.ends.clear();
         round.holders.clear();

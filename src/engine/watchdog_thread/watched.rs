@@ -89,7 +89,7 @@ impl WatchedLock {
         let held =
             Mutex::new(Held { ttl, reached: record.reached, lease, by_hand: None, is_over: false, loss_reported });
         let on_loss = Mutex::new(LossCallbacks::Waiting(Vec::new()));
-        let (key, token, kind, held_since) = (key.clone(), record.token, record.kind, record.t0.steady);
+        let (key, token, kind, held_since) = (key.clone(), record.token.clone(), record.kind, record.t0.steady);
         WatchedLock { key, hold, token, kind, held_since, margin, id, held, loss, lost, on_loss }
     }
 

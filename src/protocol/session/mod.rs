@@ -149,8 +149,8 @@ impl Request {
         if let Request::Handshake(part) = self { part } else { Part::InfoReplication }
     }
 
-    fn is_release(self) -> bool {
-        matches!(self, Request::Operation(sent) if sent.operation().is_release())
+    fn is_release(&self) -> bool {
+        matches!(self, Request::Operation(sent) if sent.is_release)
     }
 }
 
@@ -248,7 +248,7 @@ impl Session {
                 &Request::Part(sent) => {
                     self.parts.add(sent.part, sent.parse_reply(reply)?);
                     let outcome = publish::published_by_script(reply);
-                    let count = if sent.operation.publishes() { self.publisher.count(outcome) } else { 0 };
+                    let count = if sent.publishes { self.publisher.count(outcome) } else { 0 };
                     (count > 0).then_some(SessionEvent::Published(sent.ticket, sent.part, count))
                 }
                 &Request::Publish(ticket, part) => {
@@ -363,9 +363,8 @@ impl Session {
     #[inline]
     fn taken(&mut self, length: usize) {
         let time = self.traffic.answered(length);
-        let Some(request) = self.expected.pop_front() else { return };
-        self.unanswered_releases -= usize::from(request.is_release());
-        if let Request::Operation(_) = request {
+        if let Some(Request::Operation(sent)) = self.expected.pop_front() {
+            self.unanswered_releases -= usize::from(sent.is_release);
             self.latency.record(time);
         }
     }

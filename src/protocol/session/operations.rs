@@ -25,7 +25,7 @@ impl Session {
         let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
         let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
         let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
-        self.send(SentOperation { ticket, operation, tried, part: 0 }, about, now, encoded);
+        self.send(SentOperation::new(ticket, operation, tried), about, now, encoded);
     }
 
     /// Queues an operation once more, in a dialect it has not been sent in.
@@ -49,14 +49,14 @@ impl Session {
         now: Timestamp,
         encoded: &mut EncodedOperation,
     ) {
-        if !sent.operation.is_release() {
+        if !sent.is_release {
             self.recheck(now);
         }
-        if !self.publisher.is_permitted() {
-            sent.operation = sent.operation.unpublished();
+        if sent.publishes && !self.publisher.is_permitted() {
+            (sent.operation, sent.publishes) = (sent.operation.unpublished(), false);
         }
         encoded.write(&sent, self.traffic.end(), key, token);
-        let publishes_apart = sent.operation.publishes() && sent.tried.last().publishes_apart();
+        let publishes_apart = sent.publishes && sent.tried.last().publishes_apart();
         let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) - 1 };
         for part in 0..=last {
             sent.part = part as u8;
@@ -86,8 +86,8 @@ impl Session {
         answer: &mut Answer,
         outcome: PublishOutcome,
     ) -> SessionEvent {
-        let SentOperation { ticket, operation, .. } = sent;
-        if operation.publishes() {
+        let SentOperation { ticket, operation, is_release, .. } = sent;
+        if sent.publishes {
             self.publisher.note(outcome);
         }
         self.note_script(&sent, answer);
@@ -98,14 +98,14 @@ impl Session {
         }
         let is_duplicate = self.standing.is_duplicate();
         match (&*answer, &self.standing) {
-            (Answer::Vote(vote), state) if operation.is_release() => released(ticket, vote, state),
+            (Answer::Vote(vote), state) if is_release => released(ticket, vote, state),
             // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
             // refused because of it. A fence would have to be raised on the connection that answered it.
             (Answer::Vote(Vote::Granted), _) if is_duplicate && operation.fence().is_none() => {
                 SessionEvent::Answered(ticket, Vote::Granted)
             }
             // Another dialect would not give it a vote. A release is wanted for what it does.
-            (Answer::WrongDialect(_), HandshakeState::Rejected(_)) if operation.is_release() || is_duplicate => {
+            (Answer::WrongDialect(_), HandshakeState::Rejected(_)) if is_release || is_duplicate => {
                 SessionEvent::WrongDialect(sent)
             }
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),

@@ -185,7 +185,7 @@ impl Scene {
             // An attempt takes less time than a lock lasts.
             let still = time::stand_still();
             let token = OwnerToken::from_entropy([number; 20]);
-            let claim = stage.network.take(&name, token, ttl, nodes);
+            let claim = stage.network.take(&name, token.clone(), ttl, nodes);
             let (key, lease) = (LockKey::One(name.as_str().into()), ttl.lease_from(claim.t0.lease));
             let extension = watchdog.as_ref().map(|watchdog| watchdog.extension_of(ttl, claim.t0.lease, HoldId));
             let watched = client.watchdog_thread().watch(&key, &claim, lease, extension);
@@ -245,7 +245,7 @@ impl Stage {
     fn check_held(&self, lock: &Lock) {
         let is_relied_on = || !lock.watched.is_over() && lock.watched.lease().is_valid(time::lease_now());
         let lease = lock.watched.lease();
-        let lasting = self.network.count_lasting(&lock.name, lock.token, lease.end());
+        let lasting = self.network.count_lasting(&lock.name, &lock.token, lease.end());
         let still = is_relied_on() && lock.watched.lease() == lease;
         assert!(lasting > NODES / 2 || !still, "{}: {lease:?} counts, and {lasting} keys last so long", lock.name);
     }

@@ -64,7 +64,8 @@ impl MutexGuard {
         self.longest = self.longest.max(ttl.longest());
         let timeout = engine.node_timeout();
         let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects)));
-        let (record, result) = engine.acquire(&self.key, (self.claim.token, ttl.millis(), kind, None), None, deadline);
+        let (record, result) =
+            engine.acquire(&self.key, (self.claim.token.clone(), ttl.millis(), kind, None), None, deadline);
         self.claim.reached = self.claim.reached.union(record.reached);
         let now = engine.lease_now();
         let is_won = result.is_won() && self.lease().is_valid(now) && ttl.lease_from(record.t0.lease).is_valid(now);

@@ -41,7 +41,7 @@ pub(crate) struct LeaseRequest<'o> {
 }
 
 /// What a release needs to know of the attempt that it ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AttemptRecord {
     pub(crate) token: OwnerToken,
     pub(crate) t0: Readings,
@@ -145,25 +145,25 @@ impl Engine {
     pub(crate) fn release(
         &self,
         key: &LockKey,
-        claim: &AttemptRecord,
+        claim: AttemptRecord,
         _: Duration,
         now: Timestamp,
         queued: impl FnOnce(),
     ) -> RoundResult {
-        let ticket = self.0.release(key.as_bytes(), claim, queued);
+        let ticket = self.0.release(key.as_bytes(), &claim, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
     pub(crate) fn post_release(
         &self,
         key: &LockKey,
-        claim: &AttemptRecord,
+        claim: AttemptRecord,
         _: Duration,
         _: Timestamp,
         context: Option<ReleaseContext>,
     ) {
         assert!(context.is_none());
-        let ticket = self.0.release(key.as_bytes(), claim, || ());
+        let ticket = self.0.release(key.as_bytes(), &claim, || ());
         lock(&self.0.state).rounds.unrefer(ticket);
     }
 }
@@ -199,7 +199,6 @@ struct Node {
     hangs: bool,
 }
 
-#[derive(Clone, Copy)]
 struct Key {
     token: OwnerToken,
     end: LeaseTime,
@@ -239,7 +238,7 @@ impl Network {
         let t0 = time::readings(time::now());
         let end = t0.lease.after(Duration::from_millis(ttl.millis()));
         for node in nodes.iter() {
-            lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token, end });
+            lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
         AttemptRecord { token, t0, reached: nodes, kind: LockKind::Plain, stands_for: None }
     }
@@ -302,10 +301,10 @@ impl Network {
     }
 
     /// On how many nodes a key of this token lasts at least so long.
-    pub(crate) fn count_lasting(&self, key: &str, token: OwnerToken, end: LeaseTime) -> usize {
+    pub(crate) fn count_lasting(&self, key: &str, token: &OwnerToken, end: LeaseTime) -> usize {
         let state = lock(&self.state);
         let keys = state.nodes.iter().filter_map(|node| node.keys.get(key.as_bytes()));
-        keys.filter(|key| key.token == token && key.end >= end).count()
+        keys.filter(|key| key.token == *token && key.end >= end).count()
     }
 
     /// On how many nodes a key that was released is all the same.
@@ -381,7 +380,7 @@ impl State {
         self.rounds.refer(ticket, nodes);
         for node in nodes.iter() {
             let ttl = Duration::from_millis(order.ttl_millis);
-            let request = Request { ticket, key: order.key.to_vec(), token: *order.token, ttl, what };
+            let request = Request { ticket, key: order.key.to_vec(), token: order.token.clone(), ttl, what };
             self.nodes[node.index()].requests.push_back(request);
         }
     }
@@ -395,7 +394,7 @@ impl State {
             (What::Extend, None) => Vote::Absent,
             (What::Release, None) => Vote::Refused,
             (What::Repair, None) => {
-                keys.insert(request.key.clone(), Key { token: request.token, end });
+                keys.insert(request.key.clone(), Key { token: request.token.clone(), end });
                 Vote::Granted
             }
             (What::Repair, Some(_)) => Vote::Refused,
