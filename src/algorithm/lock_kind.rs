@@ -14,8 +14,13 @@ pub enum Access {
 /// The kind of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// One that programs get in their order. So many bytes of its key are the prefix of all keys.
-    Fair(u32),
+    /// One that programs get in their order.
+    Fair {
+        /// So many bytes of its key are the prefix of all keys.
+        prefix: u32,
+        /// As of [`Fenced`](LockKind::Fenced), if it gives numbers.
+        fence: Option<FencingToken>,
+    },
     /// One that gives numbers: its fence, or while that is not known yet, the floor.
     Fenced(FencingToken),
     /// One that is alone in its key, and has nothing besides its token.
@@ -27,7 +32,20 @@ pub enum LockKind {
 impl LockKind {
     /// The fence or the floor, of a fenced lock.
     pub fn fence(self) -> Option<FencingToken> {
-        if let LockKind::Fenced(fence) = self { Some(fence) } else { None }
+        match self {
+            LockKind::Fair { fence, .. } => fence,
+            LockKind::Fenced(fence) => Some(fence),
+            LockKind::Plain | LockKind::ReadWrite(_) => None,
+        }
+    }
+
+    /// The same, of a fenced lock whose fence is this.
+    #[must_use]
+    pub fn with_fence(self, fence: FencingToken) -> LockKind {
+        match self {
+            LockKind::Fair { prefix, .. } => LockKind::Fair { prefix, fence: Some(fence) },
+            _ => LockKind::Fenced(fence),
+        }
     }
 
     /// What it has of a read-write lock, if it is one.
@@ -37,6 +55,6 @@ impl LockKind {
 
     /// Whether it gives numbers.
     pub fn is_fenced(self) -> bool {
-        matches!(self, LockKind::Fenced(_))
+        self.fence().is_some()
     }
 }

@@ -218,7 +218,6 @@ fn errors() -> Vec<Error> {
         refused(client.mutex("")),
         refused(client.mutex("quorumlock-fence:x")),
         refused(client.mutex("quorumlock-queue:x")),
-        refused(client.mutex("x").fair().fenced().into()),
         refused(order().ttl(Duration::ZERO)),
         refused(order().ttl(Duration::from_millis(2))),
         refused(order().ttl(MINUTE * 90)),

@@ -1,4 +1,5 @@
-//! The key of a fenced lock as the script [`FENCE`](crate::protocol::script::FENCE) leaves it, written out in Rust.
+//! The key of a fenced lock as the script [`FENCE`](crate::protocol::script::FENCE) leaves it, written out in Rust, and
+//! what other scripts do with such a key.
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
@@ -20,17 +21,23 @@ const TOKEN: usize = 40;
 /// Bytes of the longest label, with the space before it.
 const LONGEST_LABEL: usize = 65;
 
-/// What a key says. The label begins with its space.
-struct Value<'k> {
-    fence: u64,
-    deadline: Millis,
-    owner: &'k [u8],
-    label: &'k [u8],
+/// The key of a fenced lock, as its scripts read and write it. The label begins with its space.
+#[derive(Clone, Default)]
+pub(super) struct FencedKey {
+    pub(super) fence: u64,
+    pub(super) deadline: Millis,
+    pub(super) owner: Vec<u8>,
+    label: Vec<u8>,
 }
 
-impl<'k> Value<'k> {
+impl FencedKey {
+    /// What stands under the key. None: no fenced lock.
+    pub(super) fn read(database: &Keyspace, key: &[u8], now: Millis) -> Option<FencedKey> {
+        database.value(key, now).map_or_else(|| Some(FencedKey::default()), FencedKey::parse)
+    }
+
     /// The value that was written so, if there is one.
-    fn read(bytes: &'k [u8]) -> Option<Value<'k>> {
+    fn parse(bytes: &[u8]) -> Option<FencedKey> {
         let mut fields = bytes.splitn(3, |&byte| byte == b' ');
         let fence = number(fields.next()?).filter(|fence| *fence > 0)?;
         let deadline = number(fields.next()?)?;
@@ -39,8 +46,81 @@ impl<'k> Value<'k> {
         let is_token = owner.len() == TOKEN && owner.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let is_label = (2..=LONGEST_LABEL).contains(&label.len()) && label[1..].iter().all(u8::is_ascii_graphic);
         let is_valid = (owner.is_empty() || is_token) && (label.is_empty() || is_label);
-        is_valid.then_some(Value { fence, deadline, owner, label })
+        is_valid.then(|| FencedKey { fence, deadline, owner: owner.to_vec(), label: label.to_vec() })
     }
+
+    /// Whether the owner is the one of this signature: a token, and perhaps a label.
+    pub(super) fn is_of(&self, signature: &[u8]) -> bool {
+        self.owner == signature[..signature.len().min(TOKEN)]
+    }
+
+    /// For how long it is held, and zero if it is free.
+    pub(super) fn left(&self, now: Millis) -> Millis {
+        if self.owner.is_empty() { 0 } else { (self.deadline + 1).saturating_sub(now) }
+    }
+
+    /// Gives the key to the owner of this signature, with a new fence that is no less than this one, if no clock says
+    /// that it is too far ahead.
+    pub(super) fn acquire(
+        mut self,
+        storing: Storing<'_>,
+        signature: &[u8],
+        ttl: Millis,
+        least: u64,
+    ) -> Result<ScriptValue, ScriptFailure> {
+        self.fence = (self.fence + 1).max(least.min(latest_floor(storing.now)));
+        if self.is_ahead(storing.now) {
+            return Ok(ScriptValue::Integer(-3));
+        }
+        let (token, label) = signature.split_at(signature.len().min(TOKEN));
+        (self.deadline, self.owner, self.label) = (storing.now + ttl, token.to_vec(), label.to_vec());
+        self.store(storing).map(|()| ScriptValue::Fence(self.fence))
+    }
+
+    /// Frees the key.
+    pub(super) fn release(mut self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
+        (self.deadline, self.owner) = (0, Vec::new());
+        // It writes something first that needs no memory.
+        let condition =
+            if storing.condition == Condition::OutOfMemory { Condition::Serving } else { storing.condition };
+        self.store(Storing { condition, ..storing })
+    }
+
+    fn is_ahead(&self, now: Millis) -> bool {
+        self.fence > (latest_floor(now) + DAY).min(MOST)
+    }
+
+    fn store(&self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
+        let Storing { database, key, retention, script, condition, now } = storing;
+        let refusal = match condition {
+            Condition::OutOfMemory => Some(OUT_OF_MEMORY),
+            Condition::Replica => Some(READ_ONLY),
+            Condition::Loading | Condition::Serving => None,
+        };
+        if let Some(error) = refusal {
+            return Err(ScriptFailure::of_call(error, script, "redis.pcall('SET', KEYS[1]"));
+        }
+        let lasts = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time));
+        let mut value = format!("{} {} ", self.fence, self.deadline).into_bytes();
+        value.extend_from_slice(&self.owner);
+        value.extend_from_slice(&self.label);
+        database.set(key, &value, Some(lasts.ok_or(NO_ARGUMENT)?), now);
+        Ok(())
+    }
+}
+
+/// What it takes to store a key: for how long from now on, in which script, and what keeps the node from it.
+pub(super) struct Storing<'s> {
+    pub(super) database: &'s mut Keyspace,
+    pub(super) key: &'s [u8],
+    pub(super) retention: &'s [u8],
+    pub(super) script: &'static str,
+    pub(super) condition: Condition,
+    pub(super) now: Millis,
+}
+
+fn latest_floor(now: Millis) -> u64 {
+    now * 1000 + MINUTE
 }
 
 /// Runs the script.
@@ -55,65 +135,37 @@ pub(super) fn run(
     now: Millis,
 ) -> Result<ScriptValue, ScriptFailure> {
     let [what, signature, retention, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
-    let read = database.value(key, now).map(Value::read);
-    let Value { mut fence, mut deadline, owner, mut label } = match read {
-        None => Value { fence: 0, deadline: 0, owner: b"", label: b"" },
-        Some(None) => return Ok(ScriptValue::Integer(-2)),
-        Some(Some(value)) => value,
-    };
+    let Some(mut stored) = FencedKey::read(database, key, now) else { return Ok(ScriptValue::Integer(-2)) };
     let argument = |index: usize| rest.get(index).and_then(|text| number(text)).ok_or(NO_ARGUMENT);
-    let (token, own_label) = signature.split_at(signature.len().min(TOKEN));
-    let is_ours = owner == token;
-    let mut owner_now = token;
-    let mut answer = ScriptValue::Integer(1);
-    let latest_floor = now * 1000 + MINUTE;
-    let greatest = (latest_floor + DAY).min(MOST);
-    if matches!(*what, b"acquire" | b"extend") {
-        let is_held = !owner.is_empty() && deadline >= now;
-        if is_held && !is_ours {
-            let left = i64::try_from(deadline - now).unwrap_or(i64::MAX - 4);
-            return Ok(ScriptValue::Integer(if *what == b"acquire" { -4 - left } else { -1 }));
+    let is_ours = stored.is_of(signature);
+    let storing = Storing { database, key, retention, script: FENCE, condition, now };
+    match *what {
+        b"release" | b"raise" if !is_ours => {
+            return Ok(ScriptValue::Integer(if stored.owner.is_empty() { 0 } else { -1 }));
         }
-        if *what == b"extend" && !is_held {
-            return Ok(ScriptValue::Integer(0));
-        }
-        if *what == b"acquire" {
-            if is_held {
-                return Ok(ScriptValue::Fence(fence));
-            }
-            fence = (fence + 1).max(argument(1)?.min(latest_floor));
-            if fence > greatest {
+        b"release" => return stored.release(storing).map(|()| ScriptValue::Integer(1)),
+        b"raise" => {
+            stored.fence = stored.fence.max(argument(0)?);
+            if stored.is_ahead(now) {
                 return Ok(ScriptValue::Integer(-3));
             }
-            answer = ScriptValue::Fence(fence);
-            label = own_label;
         }
-        deadline = now + argument(0)?;
-    } else if !is_ours {
-        return Ok(ScriptValue::Integer(if owner.is_empty() { 0 } else { -1 }));
-    } else if *what == b"raise" {
-        fence = fence.max(argument(0)?);
-        if fence > greatest {
-            return Ok(ScriptValue::Integer(-3));
+        _ => {
+            let left = stored.left(now);
+            let is_acquire = *what == b"acquire";
+            if left > 0 && !is_ours {
+                let left = i64::try_from(left - 1).unwrap_or(i64::MAX - 4);
+                return Ok(ScriptValue::Integer(if is_acquire { -4 - left } else { -1 }));
+            }
+            match (is_acquire, left) {
+                (true, 0) => return stored.acquire(storing, signature, argument(0)?, argument(1)?),
+                (true, _) => return Ok(ScriptValue::Fence(stored.fence)),
+                (false, 0) => return Ok(ScriptValue::Integer(0)),
+                (false, _) => stored.deadline = now + argument(0)?,
+            }
         }
-    } else {
-        (deadline, owner_now) = (0, b"");
     }
-    let refusal = match condition {
-        // A release writes something first that needs no memory.
-        Condition::OutOfMemory if *what != b"release" => Some(OUT_OF_MEMORY),
-        Condition::Replica => Some(READ_ONLY),
-        Condition::Loading | Condition::OutOfMemory | Condition::Serving => None,
-    };
-    if let Some(error) = refusal {
-        return Err(ScriptFailure::of_call(error, FENCE, "redis.pcall('SET'"));
-    }
-    let end = number(retention).filter(|time| *time > 0).and_then(|time| now.checked_add(time)).ok_or(NO_ARGUMENT)?;
-    let mut value = format!("{fence} {deadline} ").into_bytes();
-    value.extend_from_slice(owner_now);
-    value.extend_from_slice(label);
-    database.set(key, &value, Some(end), now);
-    Ok(answer)
+    stored.store(storing).map(|()| ScriptValue::Integer(1))
 }
 
 /// A number that counts exactly, written without leading zeros.

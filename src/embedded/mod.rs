@@ -34,6 +34,7 @@ mod config;
 mod connection;
 mod expire;
 mod failure;
+mod fair_key;
 mod fencing;
 mod info;
 mod keyspace;

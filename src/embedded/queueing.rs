@@ -1,12 +1,14 @@
-//! The queue of a fair lock as the script [`FAIR`](crate::protocol::script::FAIR) leaves it, written out in Rust.
+//! The queue of a fair lock as the scripts [`FAIR`](crate::protocol::script::FAIR) and
+//! [`FENCED_FAIR`](crate::protocol::script::FENCED_FAIR) leave it, written out in Rust. What they do with the lock's
+//! key is in [`fair_key`](super::fair_key).
 //!
 //! Step for step what the script does, in its order, so that the two can be read side by side.
 
 use super::config::Condition;
 use super::failure::ScriptFailure;
+use super::fair_key::FairKey;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
-use crate::protocol::script::FAIR;
 
 /// Digits of the greatest ticket at the front of a queue.
 const HEAD: usize = 15;
@@ -63,6 +65,7 @@ impl Queue {
 /// # Errors
 /// What keeps it from an answer.
 pub(super) fn run(
+    script: &'static str,
     database: &mut Keyspace,
     (key, queue_key): (&[u8], &[u8]),
     values: &[&[u8]],
@@ -71,19 +74,20 @@ pub(super) fn run(
 ) -> Result<ScriptValue, ScriptFailure> {
     let [what, argument, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
     let written = |first: &str| match condition {
-        Condition::OutOfMemory if first.contains("SET") => Err(ScriptFailure::of_call(OUT_OF_MEMORY, FAIR, first)),
-        Condition::Replica => Err(ScriptFailure::of_call(READ_ONLY, FAIR, first)),
+        Condition::OutOfMemory if first.contains("SET") => Err(ScriptFailure::of_call(OUT_OF_MEMORY, script, first)),
+        Condition::Replica => Err(ScriptFailure::of_call(READ_ONLY, script, first)),
         Condition::Loading | Condition::OutOfMemory | Condition::Serving => Ok(()),
     };
-    let owner = database.value(key, now).map(<[u8]>::to_vec);
-    let is_ours = owner.as_deref() == Some(*argument);
+    let lock = FairKey::read(script, database, key, now);
+    let is_free = lock.is_free(now);
     match *what {
-        b"take" if is_ours => return Ok(ScriptValue::Integer(1)),
-        b"release" if !is_ours => return Ok(ScriptValue::Integer(0)),
-        b"release" => {
-            written("redis.pcall('DEL', KEYS[1]")?;
-            database.remove(key, now);
+        b"take" => {
+            if let Some(answer) = lock.answer_to_take(argument, now) {
+                return Ok(answer);
+            }
         }
+        b"release" if !lock.is_of(argument) => return Ok(ScriptValue::Integer(0)),
+        b"release" => lock.release((database, key), rest, condition, now)?,
         _ => {}
     }
     let read = database.value(queue_key, now).map_or_else(|| Some(Queue::default()), Queue::read);
@@ -98,7 +102,7 @@ pub(super) fn run(
     let is_of = |id: &[u8]| queue.places.iter().position(|place| place.id == id);
     if *what == b"leave" {
         let Some(own) = is_of(argument) else { return Ok(ScriptValue::Integer(0)) };
-        let next = id_at(&queue, queue.next(own + 1, now)).filter(|_| own == first && owner.is_none());
+        let next = id_at(&queue, queue.next(own + 1, now)).filter(|_| own == first && is_free);
         queue.places.remove(own);
         let end = database.deadline(queue_key, now).flatten().filter(|_| !queue.places.is_empty());
         match end {
@@ -113,7 +117,7 @@ pub(super) fn run(
         }
         return Ok(ScriptValue::Left(next));
     }
-    let [ttl, id, sent, keeps] = rest else { return Err(NO_ARGUMENT.into()) };
+    let [ttl, id, sent, keeps, of_fence @ ..] = rest else { return Err(NO_ARGUMENT.into()) };
     let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
     let (sent, keeps) = (number(sent).ok_or(NO_ARGUMENT)?, number(keeps).ok_or(NO_ARGUMENT)?);
     let own = is_of(id);
@@ -123,17 +127,11 @@ pub(super) fn run(
     let is_alone = |own: usize| queue.next(own + 1, now) >= queue.places.len();
     let is_first =
         first >= queue.places.len() || own.is_some_and(|own| own == first && (stored == Some(mine) || is_alone(own)));
-    if owner.is_none() && is_first {
+    if is_free && is_first {
         let ttl = number(ttl).filter(|ttl| *ttl > 0).ok_or(NO_ARGUMENT)?;
-        written("redis.pcall('SET', KEYS[1]")?;
-        database.set(key, argument, Some(now + ttl), now);
-        return Ok(ScriptValue::Integer(1));
+        return lock.grant((database, key), (argument, ttl, of_fence), condition, now);
     }
-    let held = match database.deadline(key, now) {
-        None => 0,
-        Some(None) => -1,
-        Some(Some(end)) => i64::try_from(end - now + 1).unwrap_or(i64::MAX),
-    };
+    let held = lock.held_for((database, key), now);
     let mut position = own.map_or(queue.places.len() + 1, |own| own + 1) as i64 - first as i64;
     if keeps > 0 {
         let place = Place { ticket: mine, deadline: now + keeps, id: id.to_vec() };

@@ -20,6 +20,7 @@ const UNKNOWN_SCRIPT: &str = "ERR the embedded node runs only quorumlock's own s
 pub(super) struct Known {
     fair: bool,
     fence: bool,
+    fenced_fair: bool,
     read_write: bool,
     release: bool,
 }
@@ -29,6 +30,7 @@ impl Known {
     pub(super) fn learn(&mut self, text: &[u8]) {
         self.fair |= text == script::FAIR.as_bytes();
         self.fence |= text == script::FENCE.as_bytes();
+        self.fenced_fair |= text == script::FENCED_FAIR.as_bytes();
         self.read_write |= text == script::READ_WRITE.as_bytes();
         self.release |= text == script::RELEASE.as_bytes();
     }
@@ -40,6 +42,8 @@ impl Known {
             Some(script::RELEASE.as_bytes())
         } else if is(self.fair, script::FAIR_SHA1) {
             Some(script::FAIR.as_bytes())
+        } else if is(self.fenced_fair, script::FENCED_FAIR_SHA1) {
+            Some(script::FENCED_FAIR.as_bytes())
         } else if is(self.read_write, script::READ_WRITE_SHA1) {
             Some(script::READ_WRITE.as_bytes())
         } else {
@@ -50,9 +54,10 @@ impl Known {
 
 /// The channel and the message in the arguments of a script that publishes a release, if it is to publish it.
 pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&'v [u8]]> {
+    let is_fair = [script::FAIR, script::FENCED_FAIR].iter().any(|script| text == script.as_bytes());
     let rest = if text == script::RELEASE.as_bytes() {
         values.get(1..)
-    } else if text == script::FAIR.as_bytes() && values.first() != Some(&&b"take"[..]) {
+    } else if is_fair && values.first() != Some(&&b"take"[..]) {
         values.get(2..)
     } else if text == script::FENCE.as_bytes() && values.first() == Some(&&b"release"[..]) {
         values.get(3..)
@@ -61,7 +66,7 @@ pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&
     } else {
         None
     };
-    rest.filter(|rest| !rest.is_empty())
+    rest.filter(|rest| rest.first().is_some_and(|channel| !channel.is_empty()))
 }
 
 /// Runs the script of this text. A node that may not write refuses it where it writes, and no sooner.
@@ -82,9 +87,9 @@ pub(super) fn run(
     if text == script::READ_WRITE.as_bytes() {
         return read_write::run(database, keys.first().ok_or(NO_ARGUMENT)?, values, condition, now);
     }
-    if text == script::FAIR.as_bytes() {
+    if let Some(script) = [script::FAIR, script::FENCED_FAIR].into_iter().find(|script| text == script.as_bytes()) {
         let [key, queue] = keys else { return Err(NO_ARGUMENT.into()) };
-        return queueing::run(database, (key, queue), values, condition, now);
+        return queueing::run(script, database, (key, queue), values, condition, now);
     }
     let run = if text == script::EXTEND.as_bytes() {
         extend

@@ -164,13 +164,13 @@ impl Engine {
             }
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
-        let kind = result.agreement.as_ref().map_or(kind, |agreement| LockKind::Fenced(agreement.fence()));
+        let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
         (AttemptRecord { token, t0, reached, origin, has_waited, kind, stands_for: None }, result)
     }
 
     /// Deletes the place of a call in the queue of a fair lock on these nodes, and does not wait for that.
-    pub(crate) fn leave(&self, key: &LockKey, place: (PlaceId, u32), nodes: NodeSet) {
-        self.driver.enter(|all, now, _| all.leave(key.as_bytes(), place, nodes, now));
+    pub(crate) fn leave(&self, key: &LockKey, kind: LockKind, id: PlaceId, nodes: NodeSet) {
+        self.driver.enter(|all, now, _| all.leave((key.as_bytes(), kind), id, nodes, now));
     }
 
     /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be

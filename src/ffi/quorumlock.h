@@ -561,8 +561,8 @@ quorumlock_result quorumlock_mutex_set_at_least_ms(quorumlock_mutex *mutex, uint
 quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
 
 /* Whether programs get the lock in the order in which they came to wait; not if `enabled` is 0. Default: 0. It excludes
- * plain locks of the same name, which do not queue up. Nodes need scripts for it. A lock cannot be fenced and fair. See
- * quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
+ * plain locks of the same name, which do not queue up; or if it is fenced as well, fenced locks. Nodes need scripts for
+ * it. See quorumlock_config_set_place_lease_ms and quorumlock_event_position. */
 quorumlock_result quorumlock_mutex_set_fair(quorumlock_mutex *mutex, int enabled);
 
 /* What a lock of a mutex is taken for. */

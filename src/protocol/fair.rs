@@ -10,15 +10,20 @@
 //!
 //! All is one script, [`FAIR`](super::script::FAIR). The lock's key is that of a plain lock, and the name of the
 //! queue's key is made of it.
+//!
+//! The key of a lock that is fenced as well is that of a fenced lock, and the script is
+//! [`FENCED_FAIR`](super::script::FENCED_FAIR). What is granted has a fence, as [`fenced`] says, with what else may be
+//! wrong about it. To extend it, and to raise the fence, is asked as of any fenced lock.
 
 use super::command;
 use super::dialect::{Answer, Dialect};
 use super::fair_operation::FairOperation;
 use super::fenced;
+use super::operation::Operation;
 use super::publish::CHANNEL;
 use super::resp::{self, Reply};
 use super::script::Script;
-use crate::algorithm::fault::{Cause, Fault, Phase};
+use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::place::{PlaceAnswer, PlaceId, QueueReply};
 use crate::algorithm::protocol_error::ProtocolError;
@@ -37,33 +42,43 @@ pub fn queue_key(key: &[u8], prefix: u32) -> Vec<u8> {
 
 /// Writes an operation: by the script's text, or by its hash in [`Dialect::Evalsha`].
 pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, operation: FairOperation) {
-    let [command, script] = Script::Fair.call(dialect);
+    let fence = operation.fence();
+    let script = if fence.is_some() { Script::FencedFair } else { Script::Fair };
+    let [command, script] = script.call(dialect);
     let (FairOperation::Take { prefix, .. }
     | FairOperation::Leave { prefix, .. }
     | FairOperation::Release { prefix, .. }) = operation;
-    let queue = queue_key(key, prefix);
-    let [mut first, mut second, mut third] = [[0; 20]; 3];
-    let mut send = |words: &[&[u8]]| {
-        let mut all: Vec<&[u8]> = vec![command, script, b"2", key, &queue];
-        all.extend_from_slice(words);
-        resp::encode(out, &all);
-    };
+    let (queue, token) = (queue_key(key, prefix), token.value());
+    let [mut first, mut second, mut third, mut fourth, mut fifth] = [[0; 20]; 5];
+    let kept = fence.map(|fence| resp::decimal(fence.retention_millis, &mut fourth));
+    let least = fence.map(|fence| resp::decimal(fence.least.get(), &mut fifth));
+    let mut words: Vec<&[u8]> = vec![command, script, b"2", key, &queue];
     match operation {
-        FairOperation::Take { ttl_millis, place, .. } => {
+        FairOperation::Take { ttl_millis, ref place, .. } => {
             let ttl = resp::decimal(ttl_millis, &mut first);
             let ticket = resp::decimal(place.ticket.unwrap_or(0), &mut second);
             let lasts = resp::decimal(place.lasts_millis.unwrap_or(0).into(), &mut third);
-            send(&[b"take", &token.value(), ttl, place.id.text(), ticket, lasts]);
+            words.extend([b"take", &*token, ttl, place.id.text(), ticket, lasts]);
+            words.extend(kept.into_iter().chain(least));
         }
-        FairOperation::Leave { id, hint: None, .. } => send(&[b"leave", id.text()]),
-        FairOperation::Leave { id, hint: Some(hint), .. } => {
-            send(&[b"leave", id.text(), CHANNEL, hint.text(&mut first)]);
+        FairOperation::Leave { ref id, hint, .. } => {
+            words.extend([b"leave".as_slice(), id.text()]);
+            if let Some(hint) = hint {
+                words.extend([CHANNEL, hint.text(&mut first)]);
+            }
         }
-        FairOperation::Release { hint: None, .. } => send(&[b"release", &token.value()]),
-        FairOperation::Release { hint: Some(hint), .. } => {
-            send(&[b"release", &token.value(), CHANNEL, hint.text(&mut first)]);
+        FairOperation::Release { hint, .. } => {
+            words.extend([b"release", &*token]);
+            match hint {
+                Some(hint) => words.extend([CHANNEL, hint.text(&mut first)]),
+                // More words follow.
+                None if kept.is_some() => words.extend([b"".as_slice(); 2]),
+                None => {}
+            }
+            words.extend(kept);
         }
     }
+    resp::encode(out, &words);
 }
 
 /// The meaning of a reply to [`ask`] in this dialect.
@@ -73,14 +88,16 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
 pub fn reply(dialect: Dialect, operation: FairOperation, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match (operation, reply) {
         (FairOperation::Release { .. }, reply) => command::release_reply(reply),
-        (_, Reply::Error(text)) => Ok(fenced::refusal(dialect, text, "EVAL with GET, SET, DEL, PTTL and TIME")),
-        (FairOperation::Take { .. }, Reply::Bulk(Some(text))) => {
+        (_, Reply::Error(text)) => Ok(fenced::refusal(dialect, text, Operation::Fair(operation).commands())),
+        (FairOperation::Take { .. }, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
             queued(text).map(Answer::Queued).ok_or(ProtocolError::UnexpectedReply)
         }
-        (FairOperation::Take { .. }, Reply::Integer(1)) | (FairOperation::Leave { .. }, Reply::Integer(0 | 1)) => {
-            Ok(Answer::Vote(Vote::Granted))
+        (FairOperation::Take { fence: Some(fence), .. }, reply @ (Reply::Bulk(_) | Reply::Integer(-3))) => {
+            fenced::acquire_reply(fence.least, reply)
         }
-        (_, Reply::Integer(-2)) => Ok(Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, Cause::UnexpectedValue)))),
+        (FairOperation::Take { fence: None, .. }, Reply::Integer(1))
+        | (FairOperation::Leave { .. }, Reply::Integer(0 | 1)) => Ok(Answer::Vote(Vote::Granted)),
+        (_, Reply::Integer(-2)) => Ok(fenced::fault(Cause::UnexpectedValue)),
         _ => Err(ProtocolError::UnexpectedReply),
     }
 }
@@ -101,12 +118,17 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::fault::{Fault, Phase};
+    use crate::algorithm::fence::FencingToken;
     use crate::algorithm::place::PlaceRequest;
+    use crate::protocol::operation::FenceRequest;
     use crate::protocol::publish::Hint;
 
     const ID: PlaceId = PlaceId::new(255);
     const PLACE: PlaceRequest = PlaceRequest { id: ID, ticket: Some(12), lasts_millis: Some(1000) };
-    const TAKE: FairOperation = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6 };
+    const TAKE: FairOperation = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6, fence: None };
+    const FENCE: Option<FenceRequest> =
+        Some(FenceRequest { least: FencingToken::GREATEST, retention_millis: 86_400_000 });
 
     fn sent(operation: FairOperation) -> String {
         let mut out = Vec::new();
@@ -121,15 +143,23 @@ mod tests {
         let keys = "locks/orders locks/quorumlock-queue:orders";
         assert_eq!(sent(TAKE), format!("{keys} take token 30000 00000000000000ff 12 1000"));
         let first = PlaceRequest { ticket: None, lasts_millis: None, ..PLACE };
-        let take = FairOperation::Take { ttl_millis: 5, place: first, prefix: 6 };
+        let take = FairOperation::Take { ttl_millis: 5, place: first, prefix: 6, fence: None };
         assert_eq!(sent(take), format!("{keys} take token 5 00000000000000ff 0 0"));
         let hint = Some(Hint { crowd: 2, has_waited: true });
-        let leave = FairOperation::Leave { id: ID, hint, prefix: 6 };
+        let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: None };
         assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
         assert_eq!(sent(leave.unpublished()), format!("{keys} leave 00000000000000ff"));
-        let release = FairOperation::Release { hint, prefix: 6 };
+        let release = FairOperation::Release { hint, prefix: 6, fence: None };
         assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w"));
         assert_eq!(sent(release.unpublished()), format!("{keys} release token"));
+        let take = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6, fence: FENCE };
+        let of_fence = "86400000 9007199254740991";
+        assert_eq!(sent(take), format!("{keys} take token 30000 00000000000000ff 12 1000 {of_fence}"));
+        let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: FENCE };
+        assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
+        let release = FairOperation::Release { hint, prefix: 6, fence: FENCE };
+        assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w 86400000"));
+        assert_eq!(sent(release.unpublished()), format!("{keys} release token   86400000"));
     }
 
     #[test]
@@ -163,11 +193,35 @@ mod tests {
         let forgotten = Reply::Error(b"NOSCRIPT No matching script.");
         let again = Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT")));
         assert_eq!(reply(Dialect::Evalsha, TAKE, forgotten), again);
-        let release = FairOperation::Release { hint: None, prefix: 0 };
+        let release = FairOperation::Release { hint: None, prefix: 0, fence: None };
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(4)), granted);
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(0)), Ok(Answer::Vote(Vote::Refused)));
-        let leave = FairOperation::Leave { id: ID, hint: None, prefix: 0 };
+        let leave = FairOperation::Leave { id: ID, hint: None, prefix: 0, fence: None };
         assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(0)), granted);
         assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(2)), Err(ProtocolError::UnexpectedReply));
+    }
+
+    #[test]
+    fn a_fenced_lock_is_granted_with_a_fence_or_not_at_all() {
+        let take = |least: u64| {
+            let fence = Some(FenceRequest { least: least.into(), retention_millis: 1 });
+            FairOperation::Take { ttl_millis: 1, place: PLACE, prefix: 0, fence }
+        };
+        let said = |bytes| reply(Dialect::Eval, take(1_700_000_000_000_000), bytes);
+        let fence = 1_700_000_000_000_001;
+        assert_eq!(said(Reply::Bulk(Some(b"1700000000000001"))), Ok(Answer::Fence(fence.into())));
+        let fault = |cause| Ok(fenced::fault(cause));
+        assert_eq!(reply(Dialect::Eval, take(1), Reply::Bulk(Some(b"1700000000000001"))), fault(Cause::FenceAhead));
+        assert_eq!(said(Reply::Integer(-3)), fault(Cause::FenceAhead));
+        assert_eq!(said(Reply::Integer(-2)), fault(Cause::UnexpectedValue));
+        let queued = b"250 000000000000012 2 900 00000000000000ff";
+        assert!(matches!(said(Reply::Bulk(Some(queued))), Ok(Answer::Queued(_))));
+        let too_great = Reply::Bulk(Some(b"9007199254740992"));
+        for wrong in [Reply::Integer(1), Reply::Integer(-4), Reply::Bulk(None), too_great] {
+            assert_eq!(said(wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
+        }
+        for wrong in [Reply::Integer(-3), Reply::Bulk(Some(b"1700000000000001"))] {
+            assert_eq!(reply(Dialect::Eval, TAKE, wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
+        }
     }
 }

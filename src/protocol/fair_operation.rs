@@ -1,9 +1,11 @@
 //! The operations on a fair lock, which every node of a round is asked alike.
 
+use super::fence_request::FenceRequest;
 use super::publish::Hint;
 use crate::algorithm::place::{PlaceId, PlaceRequest};
 
-/// One operation on a fair lock. `prefix` is how much of the lock's key is the prefix of all keys, in bytes.
+/// One operation on a fair lock. `prefix` is how much of the lock's key is the prefix of all keys, in bytes. With a
+/// fence, the key is that of a fenced lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FairOperation {
     /// Sets the key if it is the call's turn, or else notes its place.
@@ -14,6 +16,8 @@ pub enum FairOperation {
         place: PlaceRequest,
         /// See [`FairOperation`].
         prefix: u32,
+        /// See [`FairOperation`].
+        fence: Option<FenceRequest>,
     },
     /// Deletes the call's place.
     Leave {
@@ -23,6 +27,8 @@ pub enum FairOperation {
         hint: Option<Hint>,
         /// See [`FairOperation`].
         prefix: u32,
+        /// See [`FairOperation`].
+        fence: Option<FenceRequest>,
     },
     /// Deletes the key if it holds our token, and publishes which call is the first.
     Release {
@@ -30,16 +36,26 @@ pub enum FairOperation {
         hint: Option<Hint>,
         /// See [`FairOperation`].
         prefix: u32,
+        /// See [`FairOperation`].
+        fence: Option<FenceRequest>,
     },
 }
 
 impl FairOperation {
+    /// What makes it one on a fenced lock.
+    pub fn fence(self) -> Option<FenceRequest> {
+        let (FairOperation::Take { fence, .. }
+        | FairOperation::Leave { fence, .. }
+        | FairOperation::Release { fence, .. }) = self;
+        fence
+    }
+
     /// The same without a hint.
     #[must_use]
     pub(super) fn unpublished(self) -> FairOperation {
         match self {
-            FairOperation::Leave { id, prefix, .. } => FairOperation::Leave { id, hint: None, prefix },
-            FairOperation::Release { prefix, .. } => FairOperation::Release { hint: None, prefix },
+            FairOperation::Leave { id, prefix, fence, .. } => FairOperation::Leave { id, hint: None, prefix, fence },
+            FairOperation::Release { prefix, fence, .. } => FairOperation::Release { hint: None, prefix, fence },
             take @ FairOperation::Take { .. } => take,
         }
     }

@@ -94,7 +94,8 @@ pub fn reply(dialect: Dialect, operation: Operation, reply: Reply<'_>) -> Result
     })
 }
 
-fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
+/// The meaning of a reply to an attempt that wants this fence at least.
+pub(super) fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Answer, ProtocolError> {
     match reply {
         Reply::Bulk(Some(digits)) => match FencingToken::from_digits(digits) {
             // The node's own clock and value agree, and this machine's clock disagrees. If the fence counted, the other

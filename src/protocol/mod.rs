@@ -51,6 +51,7 @@ pub mod error_reply;
 pub mod extension;
 pub mod fair;
 pub mod fair_operation;
+mod fence_request;
 pub mod fenced;
 pub mod handshake;
 pub mod holder;

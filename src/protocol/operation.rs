@@ -2,9 +2,9 @@
 
 use super::dialect::Dialect;
 use super::fair_operation::FairOperation;
+pub use super::fence_request::FenceRequest;
 use super::publish::Hint;
 use super::script::Script;
-use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lock_kind::Access;
 
 /// One operation. With a fence, the key is that of a fenced lock.
@@ -65,15 +65,6 @@ pub enum ReadWriteOperation {
     },
 }
 
-/// What an operation on a fenced lock says beside that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FenceRequest {
-    /// The least fencing token. Only an acquisition and a raise send it.
-    pub least: FencingToken,
-    /// How long the node keeps the key from now on. No shorter than any time to live.
-    pub retention_millis: u64,
-}
-
 impl Operation {
     /// What makes it one on a fenced lock.
     pub fn fence(self) -> Option<FenceRequest> {
@@ -82,7 +73,8 @@ impl Operation {
                 fence
             }
             Operation::Raise(fence) => Some(fence),
-            Operation::Fair(_) | Operation::ReadWrite(_) => None,
+            Operation::Fair(fair) => fair.fence(),
+            Operation::ReadWrite(_) => None,
         }
     }
 
@@ -155,6 +147,7 @@ impl Operation {
     pub(super) fn cached_script(self) -> Option<Script> {
         match self {
             Operation::Release { fence: None, .. } => Some(Script::Release),
+            Operation::Fair(fair) if fair.fence().is_some() => Some(Script::FencedFair),
             Operation::Fair(_) => Some(Script::Fair),
             Operation::ReadWrite(_) => Some(Script::ReadWrite),
             _ => self.fence().map(|_| Script::Fence),

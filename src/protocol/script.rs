@@ -25,7 +25,10 @@ pub const EXTEND: &str = script!("lua/extend.lua");
 /// All of a fair lock: `EVAL FAIR 2 key queue what …`, see [`fair`](super::fair).
 pub const FAIR: &str = script!("lua/fair.lua", "lua/queue.lua");
 /// All of a fenced lock: `EVAL FENCE 1 key what token retention_ms …`, see [`fenced`](super::fenced).
-pub const FENCE: &str = script!("lua/fence.lua");
+pub const FENCE: &str = script!("lua/fence_key.lua", "lua/fence.lua");
+/// The queue of a lock that is fenced and fair, all else of which is [`FENCE`]: `EVAL FENCED_FAIR 2 key queue what …`,
+/// see [`fair`](super::fair).
+pub const FENCED_FAIR: &str = script!("lua/fence_key.lua", "lua/fenced_fair.lua", "lua/queue.lua");
 /// All of a read-write lock: `EVAL READ_WRITE 1 key what token …`, see [`read_write`](super::read_write).
 pub const READ_WRITE: &str = script!("lua/read_write.lua");
 /// Compare and delete, for servers that have no command for it: `EVAL RELEASE 1 key token [channel number]` → `:1` or
@@ -33,9 +36,11 @@ pub const READ_WRITE: &str = script!("lua/read_write.lua");
 pub const RELEASE: &str = script!("lua/release.lua");
 
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "066451bbe526fb8e708f94d36b77087c4e099256";
+pub const FAIR_SHA1: &str = "61ea5a5a0f3b4aed59f78f4f87317dd60bd2d457";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCE_SHA1: &str = "2f5082f530ce81fb3f705768e2c60813209e9194";
+pub const FENCE_SHA1: &str = "0dabcfcd7a4b340e82796ec2f3c6f005e218271b";
+/// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
+pub const FENCED_FAIR_SHA1: &str = "ecf3f2b5ce8d6db71a74d241e11e186126535c62";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
 pub const READ_WRITE_SHA1: &str = "575d0117141304a7039226ec521beab3cc6118bc";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a
@@ -53,6 +58,8 @@ pub(super) enum Script {
     Fair,
     /// [`FENCE`].
     Fence,
+    /// [`FENCED_FAIR`].
+    FencedFair,
     /// [`READ_WRITE`].
     ReadWrite,
     /// [`RELEASE`].
@@ -65,6 +72,7 @@ impl Script {
         let (text, hash) = match self {
             Script::Fair => (FAIR, FAIR_SHA1),
             Script::Fence => (FENCE, FENCE_SHA1),
+            Script::FencedFair => (FENCED_FAIR, FENCED_FAIR_SHA1),
             Script::ReadWrite => (READ_WRITE, READ_WRITE_SHA1),
             Script::Release => (RELEASE, RELEASE_SHA1),
         };
@@ -75,7 +83,7 @@ impl Script {
 /// Which scripts a server knows by their hashes, on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScriptCache {
-    scripts: [CacheEntry; 4],
+    scripts: [CacheEntry; 5],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,13 +142,15 @@ mod tests {
         assert!(EXTEND.ends_with("return redis.pcall('PEXPIRE', KEYS[1], ARGV[2])\n"));
         assert!(RELEASE.starts_with("if redis.call('GET', KEYS[1]) ~= ARGV[1]"), "{RELEASE}");
         assert!(RELEASE.ends_with("or gone\n"));
-        assert!(FENCE.starts_with("local most = 9007199254740991\n"), "{FENCE}");
-        assert!(FENCE.ends_with("or answer\n"));
+        assert!(FENCE.starts_with("local value = redis.pcall('GET', KEYS[1])\n"), "{FENCE}");
+        assert!(FENCE.ends_with("or 1\n"));
         assert!(READ_WRITE.starts_with("local room = 64\n"), "{READ_WRITE}");
         assert!(READ_WRITE.ends_with("or 1\n"));
         assert!(FAIR.starts_with("local what = ARGV[1]\n") && FAIR.contains("\nend\nlocal queue = redis."), "{FAIR}");
         assert!(FAIR.ends_with("position, lasts, next_id)\n"));
-        assert!([EXTEND, FAIR, FENCE, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
+        assert!(FENCED_FAIR.starts_with("local value = redis.pcall('GET', KEYS[1])\n"), "{FENCED_FAIR}");
+        assert!(FENCED_FAIR.ends_with("position, lasts, next_id)\n"));
+        assert!([EXTEND, FAIR, FENCE, FENCED_FAIR, READ_WRITE, RELEASE].iter().all(|script| !script.contains("--")));
     }
 
     #[test]

@@ -88,11 +88,17 @@ impl Choice {
 /// The embedded node has the rules of a queue written out in Rust: so this compares the script with them, too.
 #[test]
 fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
+    queues_are_the_same(false);
+    queues_are_the_same(true);
+}
+
+fn queues_are_the_same(is_fenced: bool) {
     let (server, node) = (Server::start().unwrap(), EmbeddedNode::start().unwrap());
     let mut both = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
     let queue = String::from_utf8(fair::queue_key(b"locks/k", 6)).unwrap();
+    let ahead = format!("{} 0 ", FencingToken::GREATEST);
     let mut choice = Choice(7);
-    let (mut granted, mut queued, mut most) = (0, 0, 0);
+    let (mut granted, mut queued, mut unread, mut most) = (0, 0, 0, 0);
     for step in 0..4000 {
         let id = PlaceId::new(choice.of(&[1, 2, 3, 4, 5, 6]));
         let owner = OwnerToken::from_entropy([choice.of(&[1, 2, 3]); OwnerToken::ENTROPY]);
@@ -100,12 +106,23 @@ fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
         let ticket = choice.of(&[None, None, Some(3), Some(9), Some(step / 20)]).filter(|ticket| *ticket > 0);
         let lasts_millis = choice.of(&[None, Some(1), Some(600_000), Some(600_000), Some(600_000)]);
         let place = PlaceRequest { id, ticket, lasts_millis };
+        let (ttl_millis, prefix) = (if is_fenced { choice.of(&[1, TTL, TTL]) } else { TTL }, 6);
+        let fence = fence(choice.of(&[1, step])).filter(|_| is_fenced);
         let operation = match choice.of(&[0, 0, 0, 0, 1, 2]) {
-            0 => FairOperation::Take { ttl_millis: TTL, place, prefix: 6 },
-            1 => FairOperation::Leave { id, hint, prefix: 6 },
-            _ => FairOperation::Release { hint, prefix: 6 },
+            0 => FairOperation::Take { ttl_millis, place, prefix, fence },
+            1 => FairOperation::Leave { id, hint, prefix, fence },
+            _ => FairOperation::Release { hint, prefix, fence },
+        };
+        // What no lock has written, and the end of it.
+        let other: Option<Vec<&str>> = match step % 40 {
+            9 => Some(vec!["SET", &queue, "junk"]),
+            19 if is_fenced => Some(vec!["SET", "locks/k", choice.of(&["junk", &ahead])]),
+            12 => Some(vec!["DEL", &queue]),
+            26 => Some(vec!["DEL", "locks/k"]),
+            _ => None,
         };
         let [real, ours] = both.each_mut().map(|raw| {
+            other.iter().for_each(|words| _ = raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
             let mut request = Vec::new();
             fair::ask(&mut request, Dialect::Eval, b"locks/k", &owner, operation);
             let reply = String::from_utf8(raw.ask(&request)).unwrap();
@@ -115,19 +132,24 @@ fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
                 [ticket, position, lasts, first] => format!("{is_held} {ticket} {position} {} {first}", lasts != "0"),
                 _ => reply.clone(),
             };
-            let places = raw.say(&[b"GET", queue.as_bytes()]);
-            let fields = places.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
-            (answer, fields.map(str::to_owned).collect::<Vec<_>>())
+            let stored = ["locks/k", &queue].map(|key| {
+                let value = raw.say(&[b"GET", key.as_bytes()]);
+                let fields = value.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
+                fields.map(str::to_owned).collect::<Vec<_>>()
+            });
+            (answer, stored)
         });
         assert_eq!(real, ours, "step {step}: {operation:?}");
-        granted += u32::from(matches!(operation, FairOperation::Take { .. }) && real.0 == ":1\r\n");
+        let takes = matches!(operation, FairOperation::Take { .. });
+        granted += u32::from(takes && (real.0 == ":1\r\n" || real.0.starts_with('$') && !real.0.contains(' ')));
         queued += u32::from(real.0.contains(' '));
-        most = most.max(real.1.len() / 2);
-        if matches!(operation, FairOperation::Take { .. }) && lasts_millis == Some(1) {
+        unread += u32::from(real.0 == ":-2\r\n");
+        most = most.max(real.1[1].len() / 2);
+        if takes && (lasts_millis == Some(1) || ttl_millis == 1) {
             std::thread::sleep(Duration::from_millis(3));
         }
     }
-    assert!(granted > 100 && queued > 1000 && most >= 5, "{granted} {queued} {most}");
+    assert!(granted > 100 && queued > 1000 && unread > 10 && most >= 5, "{granted} {queued} {unread} {most}");
 }
 
 /// What the library asks in the life of a key, and around it.

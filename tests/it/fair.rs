@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "the figures of a run")]
 
 mod faults;
+mod fenced;
 mod game;
 mod hand_offs;
 mod storms;
@@ -13,12 +14,14 @@ use crate::support::server::{Answer, Server};
 use game::{Game, MakeMutex, Turn, overtakes};
 use quorumlock::embedded::EmbeddedNode;
 use quorumlock::event::Event;
-use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, Observer, Redlock, Wait};
+use quorumlock::{CancelHandle, Cause, ErrorKind, Mutex, MutexGuard, Observer, Redlock, Wait};
 use std::sync::{Arc, Mutex as Guarded};
 use std::thread;
 use std::time::Duration;
 
 const QUEUE: &str = "quorumlock-queue:k";
+/// That of the lock that is fenced as well.
+const FENCED_QUEUE: &str = "quorumlock-queue:quorumlock-fence:k";
 /// How long programs compete at a stretch, in seconds. Children have an alarm.
 const LONGEST_GAME: u64 = 20;
 
@@ -28,24 +31,37 @@ fn fair(client: &Redlock) -> Mutex {
 
 /// How many places a server has.
 fn places(server: &Server) -> usize {
-    value(server, QUEUE).map_or(0, |queue| queue.split(' ').count() - 1)
+    let queues = [QUEUE, FENCED_QUEUE].map(|queue| value(server, queue));
+    queues.iter().flatten().map(|queue| queue.split(' ').count() - 1).sum()
 }
 
 /// Whether no server has a place.
 #[track_caller]
 fn no_place_stays(servers: &[Server]) {
-    assert!(eventually(SOON, || servers.iter().all(|server| value(server, QUEUE).is_none())), "a place stays");
+    assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 0)), "a place stays");
 }
 
 /// Lets clients come to wait one after the other, each when the one before it has its place on all nodes that answer,
 /// and then releases the lock. Gives the order in which they had it.
 fn order(clients: &[Redlock], servers: &[&Server], release: impl FnOnce()) -> Vec<usize> {
+    let locks: Vec<Mutex> = clients.iter().map(fair).collect();
+    order_of(&locks, servers, release, |_| ())
+}
+
+/// [`order`], with these mutexes. `had` sees each guard.
+fn order_of(
+    locks: &[Mutex],
+    servers: &[&Server],
+    release: impl FnOnce(),
+    had: impl Fn(&MutexGuard) + Sync,
+) -> Vec<usize> {
     let order = Guarded::new(Vec::new());
     thread::scope(|scope| {
-        for (number, client) in clients.iter().enumerate() {
-            let order = &order;
+        for (number, lock) in locks.iter().enumerate() {
+            let (order, had) = (&order, &had);
             scope.spawn(move || {
-                let guard = fair(client).lock().unwrap();
+                let guard = lock.lock().unwrap();
+                had(&guard);
                 order.lock().unwrap().push(number);
                 drop(guard.unlock());
             });
@@ -302,6 +318,6 @@ fn names_of_queues_are_no_names_of_locks() {
     let client = Redlock::builder().node("redis://127.0.0.1:1").build().unwrap();
     let kind = |mutex: Mutex| mutex.try_lock().unwrap_err().kind();
     assert_eq!(kind(client.mutex("quorumlock-queue:k")), ErrorKind::Config);
-    assert_eq!(kind(client.mutex("k").fair().fenced().into()), ErrorKind::Config);
     assert_eq!(kind(client.mutex("k").fair()), ErrorKind::Unavailable);
+    assert_eq!(kind(client.mutex("k").fair().fenced().into()), ErrorKind::Unavailable);
 }

@@ -84,15 +84,15 @@ impl LeaseContent {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
         let version = match (self.kind, is_set, label.is_some()) {
-            // Its key is that of a plain lock, and its holder has no place any more.
-            (LockKind::Plain | LockKind::Fair(_), false, false) => PLAIN,
-            (LockKind::Fenced(_), _, false) => FENCED,
-            (LockKind::Plain | LockKind::Fair(_), false, true) => PLAIN_LABELLED,
-            (LockKind::Fenced(_), _, true) => FENCED_LABELLED,
-            (LockKind::Plain | LockKind::Fair(_), true, false) => SET,
-            (LockKind::Plain | LockKind::Fair(_), true, true) => SET_LABELLED,
             (LockKind::ReadWrite(Access::Read), ..) => READ,
             (LockKind::ReadWrite(Access::Write), ..) => WRITE,
+            // A fair lock's key is that of another one, and its holder has no place any more.
+            (kind, _, false) if kind.is_fenced() => FENCED,
+            (kind, _, true) if kind.is_fenced() => FENCED_LABELLED,
+            (_, false, false) => PLAIN,
+            (_, false, true) => PLAIN_LABELLED,
+            (_, true, false) => SET,
+            (_, true, true) => SET_LABELLED,
         };
         let keys: Vec<String> = self.key.each().iter().map(|key| encoded(key)).collect();
         let mut text = format!("{NAME}:{version}:{}:{}:{}:", keys.join(","), self.ttl_millis, self.end_millis);

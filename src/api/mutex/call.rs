@@ -50,7 +50,10 @@ impl<'m> LockCall<'m> {
     pub(super) fn kind(&self) -> LockKind {
         match self.access {
             Some(access) => LockKind::ReadWrite(access),
-            None if self.is_fair => LockKind::Fair(self.client.settings().prefix.len() as u32),
+            None if self.is_fair => {
+                let prefix = self.client.settings().prefix.len() as u32;
+                LockKind::Fair { prefix, fence: self.is_fenced.then(wall_clock) }
+            }
             None if self.is_fenced => LockKind::Fenced(wall_clock()),
             None => LockKind::Plain,
         }

@@ -29,18 +29,19 @@ impl Mutex {
     ///
     /// The key of the lock is that of a plain lock. So fair and plain clients of any library exclude each other, and
     /// the plain ones do not queue up: for turns, let all programs use a fair mutex. [`try_lock`](Mutex::try_lock)
-    /// takes no place, and fails while others wait.
+    /// takes no place, and fails while others wait. The same holds for a lock that is [fenced](Mutex::fenced) as well,
+    /// and its key is that of a fenced lock.
     ///
     /// Nodes need scripts ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`,
-    /// `SET`, `DEL`, `PTTL` and `TIME`, and for releases that are announced `PUBLISH`; the queue's key is the prefix,
-    /// `quorumlock-queue:` and the name. Without release notifications the order is the same, and a program that is
-    /// next notices within a third of the place's time. A call takes one round trip when the lock is free and none
-    /// waits.
+    /// `SET`, `DEL`, `PTTL` and `TIME`, and for releases that are announced `PUBLISH`; the queue's key is that of the
+    /// lock, with `quorumlock-queue:` behind the prefix. Without release notifications the order is the same, and a
+    /// program that is next notices within a third of the place's time. A call takes one round trip when the lock is
+    /// free and none waits.
     ///
     /// The rules are those of section 15 of the [rules](crate::docs::rules), with a proof in
     /// [`algorithm::place`](crate::algorithm::place).
     ///
-    /// A [fenced](Mutex::fenced) lock cannot be fair, nor a set of resources: to lock one is an error.
+    /// A set of resources cannot be fair: to lock one is an error.
     #[must_use]
     pub fn fair(mut self) -> Mutex {
         self.is_fair = true;
@@ -49,11 +50,9 @@ impl Mutex {
 
     /// Refuses a fair lock that has no queue.
     pub(super) fn check_fairness(&self) -> Result<()> {
-        let message = match self.key {
-            LockKey::Set(_) => "a set of resources cannot be fair",
-            LockKey::One(_) if self.is_fenced => "a lock that is fenced and fair: it can be one of both",
-            LockKey::One(_) => return Ok(()),
-        };
-        Err(Error::new(ErrorKind::Config, message))
+        match self.key {
+            LockKey::Set(_) => Err(Error::new(ErrorKind::Config, "a set of resources cannot be fair")),
+            LockKey::One(_) => Ok(()),
+        }
     }
 }

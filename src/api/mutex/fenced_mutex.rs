@@ -43,6 +43,13 @@ impl FencedMutex {
         FencedMutex(self.0.at_least(time))
     }
 
+    /// As [`Mutex::fair`]. The key is still that of a fenced lock, so those that are fenced and not fair are excluded,
+    /// and do not queue up.
+    #[must_use]
+    pub fn fair(self) -> FencedMutex {
+        FencedMutex(self.0.fair())
+    }
+
     /// Takes the lock, as [`Mutex::lock`].
     ///
     /// ```

@@ -31,16 +31,12 @@ impl<'m> HeldPlace<'m> {
     pub(super) fn id(&self) -> PlaceId {
         self.id
     }
-
-    fn prefix(&self) -> u32 {
-        self.call.client.settings().prefix.len() as u32
-    }
 }
 
 impl Drop for HeldPlace<'_> {
     fn drop(&mut self) {
         if !self.nodes.is_empty() {
-            self.call.client.engine().leave(self.call.key, (self.id, self.prefix()), self.nodes);
+            self.call.client.engine().leave(self.call.key, self.call.kind(), self.id, self.nodes);
         }
     }
 }

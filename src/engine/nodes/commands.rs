@@ -4,7 +4,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::PlaceRequest;
+use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::nodes::submission::LeaseRequest;
@@ -112,8 +112,8 @@ impl Commands {
     pub(super) fn acquire(&self, request: &LeaseRequest<'_>, attempt: Attempt<'_>) -> Operation {
         let &LeaseRequest { kind, ttl_millis, .. } = request;
         let mark_millis = if attempt.leaves_mark { self.mark_millis } else { 0 };
-        if let (LockKind::Fair(prefix), Some(place)) = (kind, attempt.place) {
-            return Operation::Fair(FairOperation::Take { ttl_millis, place, prefix });
+        if let (LockKind::Fair { prefix, .. }, Some(place)) = (kind, attempt.place) {
+            return Operation::Fair(FairOperation::Take { ttl_millis, place, prefix, fence: self.fence(kind) });
         }
         match kind {
             LockKind::ReadWrite(access) => {
@@ -135,10 +135,18 @@ impl Commands {
     pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>) -> Operation {
         match kind {
             // Without a hint, the queue need not be looked at.
-            LockKind::Fair(prefix) if hint.is_some() => Operation::Fair(FairOperation::Release { hint, prefix }),
+            LockKind::Fair { prefix, .. } if hint.is_some() => {
+                Operation::Fair(FairOperation::Release { hint, prefix, fence: self.fence(kind) })
+            }
             LockKind::ReadWrite(_) => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
             _ => Operation::Release { hint, fence: self.fence(kind) },
         }
+    }
+
+    /// The operation that deletes a place in the queue of a fair lock.
+    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, hint: Option<Hint>) -> Option<Operation> {
+        let LockKind::Fair { prefix, .. } = kind else { return None };
+        Some(Operation::Fair(FairOperation::Leave { id, hint, prefix, fence: self.fence(kind) }))
     }
 
     fn fence(&self, kind: LockKind) -> Option<FenceRequest> {

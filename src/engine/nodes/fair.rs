@@ -8,8 +8,6 @@ use crate::algorithm::node::NodeSet;
 use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::Purpose;
-use crate::protocol::fair_operation::FairOperation;
-use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
 
 impl Nodes {
@@ -17,15 +15,15 @@ impl Nodes {
     /// itself. No thread waits for it.
     pub(in crate::engine) fn leave(
         &mut self,
-        key: &[u8],
-        (id, prefix): (PlaceId, u32),
+        (key, kind): (&[u8], LockKind),
+        id: PlaceId,
         nodes: NodeSet,
         now: Timestamp,
     ) {
+        let hint = self.subscribers.is_on().then(Hint::default);
+        let Some(operation) = self.commands.leave(kind, id, hint) else { return };
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Acquire, (key, &token), LockKind::Plain);
-        let hint = self.subscribers.is_on().then(Hint::default);
-        let operation = Operation::Fair(FairOperation::Leave { id, hint, prefix });
         let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
         self.queue(Command::new(ticket, key, &token, operation), ready, now);
         self.rounds.mark_decided(ticket);

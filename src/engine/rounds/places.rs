@@ -12,7 +12,7 @@ impl Round {
     pub(super) fn lacks_places(&self) -> bool {
         let answered = self.tally.granted().len() + self.tally.refused().len();
         let quorum = self.tally.quorum();
-        let is_fair = matches!(self.kind, LockKind::Fair(_));
+        let is_fair = matches!(self.kind, LockKind::Fair { .. });
         is_fair && answered < quorum && answered + self.tally.undecided().len() >= quorum
     }
 }

@@ -47,6 +47,9 @@ elseif what == 'release' then
   end
 end
 local time = redis.pcall('TIME')
+if time.err then
+  return what == 'release' and 1 or time
+end
 local is_free, channel, hint = not owner, ARGV[3], ARGV[4]
 local function held_for()
   local left = redis.pcall('PTTL', KEYS[1])

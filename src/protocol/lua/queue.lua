@@ -32,9 +32,6 @@ local function part(place, from, to)
   local before = head + (place - 1) * length
   return string.sub(queue, before + from, before + to)
 end
-if time.err then
-  return what == 'release' and 1 or time
-end
 local clock = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = string.format('%013.0f', clock)
 local function next_place(place)

@@ -1,8 +1,8 @@
 //! Programs that go further than an example would, by themselves, under valgrind and with sanitizers.
 //!
-//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`, `read_write.c`, `host.c`,
-//! `loader.c`. A child of `fork` leaves memory behind, as the header says, and a library that is closed stays in
-//! memory; there, leaks are not looked for.
+//! What each does stands at its top: `misuse.c`, `reentrant.c`, `sets.c`, `permits.c`, `read_write.c`, `fair.c`,
+//! `host.c`, `loader.c`. A child of `fork` leaves memory behind, as the header says, and a library that is closed stays
+//! in memory; there, leaks are not looked for.
 
 use super::library::{LIMIT, Running, compile, compile_with, has_sanitizer, library, root, run};
 use crate::support::process::eventually;
@@ -68,6 +68,16 @@ fn locks_to_read_and_to_write_exclude_and_share_as_they_should() {
     keeps_all(&program, &STRICT);
     if has_sanitizer(SANITIZERS) {
         keeps_all(&compile("read_write-sanitized", "tests/it/capi/read_write.c", &["-std=c99", SANITIZERS]), &[]);
+    }
+}
+
+#[test]
+fn fair_locks_have_numbers_if_they_are_fenced() {
+    let program = compile("fair", "tests/it/capi/fair.c", &["-std=c99"]);
+    keeps_all(&program, &[]);
+    keeps_all(&program, &STRICT);
+    if has_sanitizer(SANITIZERS) {
+        keeps_all(&compile("fair-sanitized", "tests/it/capi/fair.c", &["-std=c99", SANITIZERS]), &[]);
     }
 }
 

@@ -241,6 +241,8 @@ static void holding(const quorumlock::client &client)
     CHECK(watched.unlock());
     mutex.watchdog(false).fenced(false).fair();
     CHECK(mutex.lock().fencing_token() == 0);
+    mutex.fenced();
+    CHECK(mutex.lock().fencing_token() > 0);
 }
 
 static void moving(const quorumlock::client &client)

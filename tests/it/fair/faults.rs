@@ -1,6 +1,6 @@
 //! Fair locks when programs and nodes fail.
 
-use super::{QUEUE, fair, no_place_stays, order, places};
+use super::{FENCED_QUEUE, QUEUE, fair, no_place_stays, order, places};
 use crate::clients::{SOON, builder, client, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Runs something that must be done in time, up to three times: the machine may stand still.
 #[track_caller]
-fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
+pub(super) fn in_time(limit: Duration, mut action: impl FnMut() -> Duration) {
     let mut taken = Vec::new();
     while taken.len() < 3 {
         taken.push(action());
@@ -133,24 +133,29 @@ fn a_call_that_reaches_no_quorum_gives_up_its_place() {
 #[test]
 fn a_queue_of_256_is_small() {
     let server = Server::start().unwrap();
-    server.command(&["SET", "k", "held"]).unwrap();
-    let take = |number: usize, ticket: &str| {
-        let id = format!("{number:016x}");
-        let words = ["EVAL", script::FAIR, "2", "k", QUEUE, "take", "token", "1000", &id, ticket, "600000"];
-        let Answer::Text(place) = server.command(&words).unwrap() else { panic!() };
-        place.split(' ').skip(1).take(2).map(|field| field.parse().unwrap()).collect::<Vec<usize>>()
-    };
-    for number in 1..=256 {
-        assert_eq!(take(number, "0"), [number, number]);
+    let fenced_key = ("quorumlock-fence:k", FENCED_QUEUE, script::FENCED_FAIR);
+    let held = format!("5 9999999999999 {}", "cd".repeat(20));
+    for ((key, queue, script), held) in [(("k", QUEUE, script::FAIR), "held"), (fenced_key, &held)] {
+        server.command(&["SET", key, held]).unwrap();
+        let take = |number: usize, ticket: &str| {
+            let id = format!("{number:016x}");
+            let mut words = vec!["EVAL", script, "2", key, queue, "take", "token", "1000", &id, ticket, "600000"];
+            words.extend(["86400000", "1"]);
+            let Answer::Text(place) = server.command(&words).unwrap() else { panic!() };
+            place.split(' ').skip(1).take(2).map(|field| field.parse().unwrap()).collect::<Vec<usize>>()
+        };
+        for number in 1..=256 {
+            assert_eq!(take(number, "0"), [number, number]);
+        }
+        assert!(matches!(server.command(&["STRLEN", queue]).unwrap(), Answer::Number(..=16_384)));
+        server.command(&["CONFIG", "RESETSTAT"]).unwrap();
+        for number in 1..=256 {
+            assert_eq!(take(number, &number.to_string()), [number, number]);
+        }
+        let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
+        let line = statistics.lines().find(|line| line.starts_with("cmdstat_eval:")).unwrap();
+        println!("takes in a queue of 256 beside {key}: {line}");
     }
-    assert!(matches!(server.command(&["STRLEN", QUEUE]).unwrap(), Answer::Number(..=16_384)));
-    server.command(&["CONFIG", "RESETSTAT"]).unwrap();
-    for number in 1..=256 {
-        assert_eq!(take(number, &number.to_string()), [number, number]);
-    }
-    let Answer::Text(statistics) = server.command(&["INFO", "commandstats"]).unwrap() else { panic!() };
-    let line = statistics.lines().find(|line| line.starts_with("cmdstat_eval:")).unwrap();
-    println!("takes in a queue of 256: {line}");
 }
 
 /// A lock that nothing else uses, for as long as a test lasts.
