@@ -12,7 +12,9 @@
 //! 4. Abandoning hands out the unanswered requests, all of them, oldest first; later bytes answer nothing.
 //! 5. What is sent is what was asked, in that order, however it is cut; a release is sent in no dialect twice, nor is
 //!    an extension, which is sent by script first until scripts turn out not to work.
-//! 6. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
+//! 6. A set of keys is one request with a reply for each key, and the worst of them counts; or, where the server sets
+//!    all or none, one command. A refusal says for which keys, and whether others were set.
+//! 7. The receive buffer stays within twice of what it had to hold, and returns to its size when it is empty.
 
 use super::{Input, Tree};
 use quorumlock::NodeId;
@@ -24,6 +26,7 @@ use quorumlock::algorithm::vote::Vote;
 use quorumlock::protocol::dialect::Dialect;
 use quorumlock::protocol::error_reply;
 use quorumlock::protocol::handshake::Handshake;
+use quorumlock::protocol::lock_key::LockKey;
 use quorumlock::protocol::operation::Operation;
 use quorumlock::protocol::resp::{Decoder, Reply};
 use quorumlock::protocol::script;
@@ -34,7 +37,8 @@ use quorumlock::protocol::session::{
 use std::collections::VecDeque;
 
 const RECEIVE_BUFFER: usize = 16 * 1024;
-const KEY: &[u8] = b"orders/42";
+/// What a single lock is of, and sets are of more of.
+const NAMES: [&str; 4] = ["orders/42", "orders/43", "orders/44", "orders/45"];
 const USER: &str = "alice";
 const PASSWORD: &str = "hunter2";
 
@@ -52,7 +56,7 @@ const REPLIES: [&str; 18] = [
     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
     "-NOAUTH Authentication required.\r\n",
     "$10\r\nrole:slave\r\n",
-    "$43\r\nvalkey_version:9.0.0\r\nredis_version:7.2.4\r\n\r\n",
+    "$43\r\nvalkey_version:9.1.0\r\nredis_version:7.2.4\r\n\r\n",
     "$18\r\nredis_mode:cluster\r\n",
     "+QUEUED\r\n",
     "*2\r\n$2\r\nOK\r\n:1\r\n",
@@ -71,15 +75,28 @@ pub(crate) fn run(input: &[u8]) {
     run.end();
 }
 
+/// A reply that is expected.
 #[derive(Clone, Copy)]
 struct Asked {
     request: Request,
     at: Timestamp,
+    /// Which key of how many it is about.
+    part: usize,
+    keys: usize,
+}
+
+impl Asked {
+    /// Of a lock's request, the last reply.
+    fn is_last(self) -> bool {
+        self.part + 1 == self.keys
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Request {
     Acquire(Ticket),
+    /// All keys of a set by one command.
+    AcquireAll(Ticket),
     Auth,
     /// Which attempt at the same extension this is, and whether it is one by script.
     Extend(Ticket, usize, bool),
@@ -98,7 +115,11 @@ struct Run {
     asked: Vec<Asked>,
     answered: usize,
     /// Releases and extensions to be sent again, and as what.
-    misunderstood: VecDeque<(SentOperation, Request)>,
+    misunderstood: VecDeque<(SentOperation, Request, usize)>,
+    /// What was said to the request whose replies are arriving.
+    said: Vec<Said>,
+    /// Whether the next set is asked for by one command.
+    at_once: bool,
     /// Whether the next extension is to be one by script.
     by_script: bool,
     standing: HandshakeState,
@@ -130,6 +151,8 @@ impl Run {
             asked: Vec::new(),
             answered: 0,
             misunderstood: VecDeque::new(),
+            said: Vec::new(),
+            at_once: false,
             by_script: true,
             standing: HandshakeState::Pending,
             identity: ServerInfo::default(),
@@ -151,7 +174,7 @@ impl Run {
             (Request::InfoReplication, true),
         ];
         for request in handshake.into_iter().filter_map(|(request, is_sent)| is_sent.then_some(request)) {
-            run.asked.push(Asked { request, at: Timestamp::ORIGIN });
+            run.asked.push(Asked { request, at: Timestamp::ORIGIN, part: 0, keys: 1 });
         }
         run
     }
@@ -159,33 +182,37 @@ impl Run {
     fn step(&mut self, step: u8, how: usize, input: &mut Input<'_>) {
         match step {
             0 | 1 => {
-                let (ticket, now) = self.ask(Request::Acquire);
+                let keys = if step == 0 { 1 } else { 1 + how % NAMES.len() };
+                let is_at_once = self.at_once && keys > 1;
+                let request = if is_at_once { Request::AcquireAll } else { Request::Acquire };
+                let (ticket, now) = self.ask(keys, request);
                 let ttl_millis = u64::from(ticket.generation);
-                self.queue(ticket, Operation::Acquire { ttl_millis, fence: None }, now);
+                self.queue(ticket, Operation::Acquire { ttl_millis, fence: None }, keys, now);
             }
             2 => {
-                let (ticket, now) = self.ask(|ticket| Request::Release(ticket, 1));
-                let queued = self.queue(ticket, Operation::Release { hint: None, fence: None }, now);
+                let (keys, before) = (1 + how % NAMES.len(), self.asked.len());
+                let (ticket, now) = self.ask(keys, |ticket| Request::Release(ticket, 1));
+                let queued = self.queue(ticket, Operation::Release { hint: None, fence: None }, keys, now);
                 // By its hash the script is tried once more than the ways that are known without it.
-                if queued.windows(b"EVALSHA".len()).any(|word| word == b"EVALSHA")
-                    && let Some(asked) = self.asked.last_mut()
-                {
-                    asked.request = Request::Release(ticket, 0);
+                if queued.windows(b"EVALSHA".len()).any(|word| word == b"EVALSHA") {
+                    self.asked[before..].iter_mut().for_each(|asked| asked.request = Request::Release(ticket, 0));
                 }
             }
             3 => {
-                let by_script = self.by_script;
-                let (ticket, now) = self.ask(|ticket| Request::Extend(ticket, 1, by_script));
+                let (keys, by_script) = (1 + how % NAMES.len(), self.by_script);
+                let (ticket, now) = self.ask(keys, |ticket| Request::Extend(ticket, 1, by_script));
                 let ttl_millis = u64::from(ticket.generation);
-                self.queue(ticket, Operation::Extend { ttl_millis, fence: None }, now);
+                self.queue(ticket, Operation::Extend { ttl_millis, fence: None }, keys, now);
             }
             4 => {
-                if let Some((again, request)) = self.misunderstood.pop_front() {
-                    if let Request::Extend(_, _, by_script) = request {
-                        self.by_script = by_script;
+                if let Some((again, request, keys)) = self.misunderstood.pop_front() {
+                    match request {
+                        Request::Acquire(_) => self.at_once = false,
+                        Request::Extend(_, _, by_script) => self.by_script = by_script,
+                        _ => {}
                     }
-                    let (_, now) = self.ask(|_| request);
-                    self.session.ask_again(again, KEY, &token(again.ticket()), now);
+                    let (_, now) = self.ask(keys, |_| request);
+                    self.session.ask_again(again, key(keys).as_bytes(), &token(again.ticket()), now);
                 }
             }
             5 => {
@@ -231,16 +258,20 @@ impl Run {
     }
 
     /// Queues an operation. Gives the bytes of it.
-    fn queue(&mut self, ticket: Ticket, operation: Operation, now: Timestamp) -> Vec<u8> {
+    fn queue(&mut self, ticket: Ticket, operation: Operation, keys: usize, now: Timestamp) -> Vec<u8> {
         let before = self.session.traffic.unsent().len();
-        self.session.queue(ticket, operation, (KEY, &token(ticket)), now, &mut EncodedOperation::default());
+        let (key, encoded) = (key(keys), &mut EncodedOperation::default());
+        self.session.queue(ticket, operation, (key.as_bytes(), &token(ticket)), now, encoded);
         self.session.traffic.unsent()[before..].to_vec()
     }
 
-    fn ask(&mut self, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
+    /// Expects the replies to a request about so many keys.
+    fn ask(&mut self, keys: usize, request: impl FnOnce(Ticket) -> Request) -> (Ticket, Timestamp) {
         let count = self.asked.len() as u32;
         let (ticket, at) = (Ticket { slot: count % 3, generation: count }, Timestamp::from_nanos(u64::from(count)));
-        self.asked.push(Asked { request: request(ticket), at });
+        let request = request(ticket);
+        let first = if let Request::AcquireAll(_) = request { keys - 1 } else { 0 };
+        self.asked.extend((first..keys).map(|part| Asked { request, at, part, keys }));
         (ticket, at)
     }
 
@@ -248,6 +279,7 @@ impl Run {
     fn fitting_reply(&mut self, how: usize) -> &'static str {
         let replies: &[usize] = match self.asked.get(self.served).map(|asked| asked.request) {
             Some(Request::Acquire(_)) => &[0, 4, 8],
+            Some(Request::AcquireAll(_)) => &[1, 5, 8, 6, 7],
             Some(Request::Auth | Request::Select) => &[0, 0, 0, 10],
             Some(Request::Extend(_, _, true)) => &[1, 5, 16, 6, 7, 9],
             Some(Request::Extend(_, _, false)) => &[0, 4, 17, 7, 8, 9],
@@ -293,7 +325,7 @@ impl Run {
                 Ok(Some((reply, length))) => (Tree::of(reply), length),
                 Err(error) => return self.fail(got, error),
             };
-            let Some(meaning) = self.meaning(asked.request, &reply) else {
+            let Some(meaning) = self.meaning(asked, &reply) else {
                 return self.fail(got, ProtocolError::UnexpectedReply);
             };
             self.understood += length;
@@ -309,7 +341,7 @@ impl Run {
                     return assert_eq!(fault.phase, Phase::Handshake);
                 }
                 (Meaning::WrongDialect(ticket, request), Ok(Some(SessionEvent::WrongDialect(again)))) => {
-                    self.misunderstood.push_back((again, request));
+                    self.misunderstood.push_back((again, request, asked.keys));
                     return assert_eq!(again.ticket(), ticket);
                 }
                 (_, event) => panic!("{event:?} to {reply:?}"),
@@ -323,21 +355,10 @@ impl Run {
     }
 
     /// What a reply means to a request, or `None` when it does not fit.
-    fn meaning(&mut self, request: Request, reply: &Tree) -> Option<Meaning> {
+    fn meaning(&mut self, asked: Asked, reply: &Tree) -> Option<Meaning> {
         let is_pending = self.standing == HandshakeState::Pending;
         let refused = if is_pending { Meaning::Rejected } else { Meaning::Nothing };
-        Some(match (request, reply) {
-            (Request::Acquire(ticket), Tree::Simple(_) | Tree::Bulk(None) | Tree::Error(_)) => {
-                let vote = match (self.standing, reply) {
-                    (_, Tree::Simple(text)) if text != b"OK" => return None,
-                    (standing, Tree::Simple(_)) if standing.is_duplicate() => Vote::Granted,
-                    (HandshakeState::Rejected(fault), _) => Vote::Fault(fault),
-                    (_, Tree::Simple(_)) => Vote::Granted,
-                    (_, Tree::Bulk(_)) => Vote::Refused,
-                    _ => return Some(Meaning::Fault(ticket)),
-                };
-                Meaning::Event(SessionEvent::Answered(ticket, vote))
-            }
+        Some(match (asked.request, reply) {
             (Request::Auth | Request::Select, Tree::Simple(text)) if text == b"OK" => Meaning::Nothing,
             (Request::Auth | Request::Select, Tree::Error(_)) => refused,
             (Request::InfoMemory | Request::InfoPersistence, Tree::Error(_)) => Meaning::Nothing,
@@ -350,8 +371,11 @@ impl Run {
                 if let Tree::Bulk(Some(section)) = reply {
                     self.identity.learn(section);
                 }
+                if asked.request == Request::InfoServer || !is_pending {
+                    return Some(Meaning::Nothing);
+                }
+                self.at_once |= self.identity.has_msetex();
                 match self.identity.objection() {
-                    _ if request == Request::InfoServer || !is_pending => Meaning::Nothing,
                     Some(_) => Meaning::Rejected,
                     None => {
                         self.standing = HandshakeState::Accepted;
@@ -359,72 +383,62 @@ impl Run {
                     }
                 }
             }
-            (Request::Extend(ticket, attempt, by_script), reply) => {
-                let vote = match (by_script, reply) {
-                    (true, Tree::Integer(1)) => Some(Vote::Granted),
-                    (true, Tree::Integer(0)) => Some(Vote::Absent),
-                    (true, Tree::Integer(-1)) | (false, Tree::Bulk(None)) => Some(Vote::Refused),
-                    (false, Tree::Simple(text)) if text == b"OK" => Some(Vote::Granted),
-                    (_, Tree::Error(text)) if first_word(text) == b"WRONGTYPE" => Some(Vote::Refused),
-                    (_, Tree::Error(_)) => None,
-                    _ => return None,
-                };
-                let is_slip = matches!(reply, Tree::Error(text) if text.starts_with(b"ERR syntax error"));
-                let is_withheld = matches!(reply, Tree::Error(text) if is_withheld(text)) || is_slip && !by_script;
-                match (self.standing, vote) {
-                    (standing, Some(Vote::Granted)) if standing.is_duplicate() => {
-                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Granted))
-                    }
-                    (standing, None) if standing.is_duplicate() && is_withheld && attempt == 1 => {
-                        Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
-                    }
-                    (HandshakeState::Rejected(fault), _) => {
-                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault)))
-                    }
-                    (_, Some(vote)) => Meaning::Event(SessionEvent::Answered(ticket, vote)),
-                    _ if is_withheld && attempt == 1 => {
-                        Meaning::WrongDialect(ticket, Request::Extend(ticket, 2, !by_script))
-                    }
-                    _ => Meaning::Fault(ticket),
+            (request, reply) => {
+                self.said.push(said(request, reply)?);
+                if !asked.is_last() {
+                    return Some(Meaning::Nothing);
                 }
+                let said = std::mem::take(&mut self.said);
+                self.answer(request, &said)?
             }
-            (Request::Release(ticket, _), Tree::Integer(1)) => self.released(ticket, Vote::Granted),
-            (Request::Release(ticket, _), Tree::Integer(0)) => self.released(ticket, Vote::Refused),
-            (Request::Release(ticket, attempt), Tree::Error(text)) => match text {
-                text if first_word(text) == b"WRONGTYPE" => self.released(ticket, Vote::Refused),
-                text if (is_withheld(text) || first_word(text) == b"NOSCRIPT")
-                    && attempt < Dialect::FOR_RELEASE.len() =>
-                {
-                    Meaning::WrongDialect(ticket, Request::Release(ticket, attempt + 1))
-                }
-                text => match self.standing {
-                    HandshakeState::Rejected(fault) if is_not_run(text) => {
-                        Meaning::Event(SessionEvent::NotRun(ticket, fault))
-                    }
-                    HandshakeState::Rejected(fault) => {
-                        Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault)))
-                    }
-                    HandshakeState::Pending | HandshakeState::Accepted if is_not_run(text) => {
-                        let fault = Fault::new(Phase::Reply, error_reply::cause(text));
-                        Meaning::Event(SessionEvent::NotRun(ticket, fault))
-                    }
-                    HandshakeState::Pending | HandshakeState::Accepted => Meaning::Fault(ticket),
-                },
-            },
-            _ => return None,
         })
     }
 
-    /// A node that may not vote releases, and its answer counts as a fault; unless a duplicate has deleted the key, in
-    /// place of the node that votes.
-    fn released(&self, ticket: Ticket, vote: Vote) -> Meaning {
-        match self.standing {
-            standing if vote == Vote::Granted && standing.is_duplicate() => {
-                Meaning::Event(SessionEvent::Answered(ticket, vote))
+    /// What the replies to all parts of a lock's request mean: the worst of them, or the first of the worst.
+    fn answer(&self, request: Request, said: &[Said]) -> Option<Meaning> {
+        let worst = said.iter().rev().max_by_key(|said| said.weight());
+        let (worst, standing) = (*worst?, self.standing);
+        let (ticket, again) = match request {
+            Request::Acquire(ticket) => (ticket, None),
+            Request::AcquireAll(ticket) => (ticket, Some(Request::Acquire(ticket))),
+            Request::Extend(ticket, attempt, by_script) => {
+                (ticket, (attempt == 1).then_some(Request::Extend(ticket, 2, !by_script)))
             }
-            HandshakeState::Rejected(fault) => Meaning::Event(SessionEvent::Answered(ticket, Vote::Fault(fault))),
-            HandshakeState::Pending | HandshakeState::Accepted => Meaning::Event(SessionEvent::Answered(ticket, vote)),
-        }
+            Request::Release(ticket, attempt) => {
+                let is_left = attempt < Dialect::FOR_RELEASE.len();
+                (ticket, is_left.then_some(Request::Release(ticket, attempt + 1)))
+            }
+            _ => return None,
+        };
+        let is_release = matches!(request, Request::Release(..));
+        let vote = |vote| Meaning::Event(SessionEvent::Answered(ticket, vote));
+        Some(match (worst, standing) {
+            // What is done on a duplicate is done on the server.
+            (Said::Granted, standing) if standing.is_duplicate() => vote(Vote::Granted),
+            // A node that may not vote releases all the same.
+            (Said::Withheld, HandshakeState::Rejected(fault)) if !is_release && !standing.is_duplicate() => {
+                vote(Vote::Fault(fault))
+            }
+            (Said::Withheld, _) if again.is_some() => Meaning::WrongDialect(ticket, again.unwrap_or(request)),
+            (Said::NotRun(_), HandshakeState::Rejected(fault)) if is_release => {
+                Meaning::Event(SessionEvent::NotRun(ticket, fault))
+            }
+            (Said::NotRun(cause), _) if is_release => {
+                Meaning::Event(SessionEvent::NotRun(ticket, Fault::new(Phase::Reply, cause)))
+            }
+            (_, HandshakeState::Rejected(fault)) => vote(Vote::Fault(fault)),
+            (Said::Fault | Said::NotRun(_) | Said::Withheld, _) => Meaning::Fault(ticket),
+            (Said::Refused, _) if matches!(request, Request::Acquire(_)) && said.len() > 1 => {
+                let refused = (0..).zip(said).filter(|(_, said)| matches!(said, Said::Refused));
+                let keys = refused.fold(0, |keys, (part, _)| keys | 1 << part);
+                let is_partial = said.iter().any(|said| matches!(said, Said::Granted));
+                let vote = if is_partial { Vote::Partial } else { Vote::Refused };
+                Meaning::Event(SessionEvent::RefusedFor(ticket, vote, keys))
+            }
+            (Said::Refused, _) => vote(Vote::Refused),
+            (Said::Absent, _) => vote(Vote::Absent),
+            (Said::Granted, _) => vote(Vote::Granted),
+        })
     }
 
     /// What can be seen of the session is what the model says.
@@ -441,8 +455,9 @@ impl Run {
         let shown = format!("{:?}", self.session);
         assert!(!shown.contains(USER) && !shown.contains(PASSWORD), "{shown}");
 
-        let unanswered = self.asked[self.answered..].iter().filter_map(|asked| match asked.request {
-            Request::Acquire(ticket) => Some((ticket, Abandoned::Acquire)),
+        let unanswered = self.asked[self.answered..].iter().filter(|asked| asked.is_last());
+        let unanswered = unanswered.filter_map(|asked| match asked.request {
+            Request::Acquire(ticket) | Request::AcquireAll(ticket) => Some((ticket, Abandoned::Acquire)),
             Request::Extend(ticket, ..) => Some((ticket, Abandoned::Extend)),
             Request::Release(ticket, _) => Some((ticket, Abandoned::Release)),
             _ => None,
@@ -465,6 +480,57 @@ enum Meaning {
     WrongDialect(Ticket, Request),
 }
 
+/// What the reply to one command about a lock says.
+#[derive(Clone, Copy)]
+enum Said {
+    Absent,
+    Fault,
+    Granted,
+    /// The command was not run, and may be later.
+    NotRun(Cause),
+    Refused,
+    /// The user may not, or the server does not know how.
+    Withheld,
+}
+
+impl Said {
+    fn weight(self) -> u8 {
+        match self {
+            Said::Granted => 0,
+            Said::Absent => 1,
+            Said::Refused => 2,
+            Said::Fault => 3,
+            Said::NotRun(_) => 4,
+            Said::Withheld => 5,
+        }
+    }
+}
+
+/// What a reply to a command about a lock says, or `None` when it does not fit.
+fn said(request: Request, reply: &Tree) -> Option<Said> {
+    let is_by_set = matches!(request, Request::Acquire(_) | Request::Extend(_, _, false));
+    let is_acquisition = matches!(request, Request::Acquire(_) | Request::AcquireAll(_));
+    let is_extension_by_script = matches!(request, Request::Extend(_, _, true));
+    Some(match reply {
+        Tree::Simple(text) if is_by_set && text == b"OK" => Said::Granted,
+        Tree::Bulk(None) if is_by_set => Said::Refused,
+        Tree::Integer(1) if !is_by_set => Said::Granted,
+        Tree::Integer(0) if is_extension_by_script => Said::Absent,
+        Tree::Integer(-1) if is_extension_by_script => Said::Refused,
+        Tree::Integer(0) if !is_by_set => Said::Refused,
+        Tree::Error(text) => match (request, text) {
+            _ if first_word(text) == b"WRONGTYPE" && !is_acquisition => Said::Refused,
+            (Request::Acquire(_), _) => Said::Fault,
+            _ if is_withheld(text) => Said::Withheld,
+            (Request::Release(..), _) if first_word(text) == b"NOSCRIPT" => Said::Withheld,
+            (Request::Extend(_, _, false), _) if text.starts_with(b"ERR syntax error") => Said::Withheld,
+            _ if is_not_run(text) => Said::NotRun(error_reply::cause(text)),
+            _ => Said::Fault,
+        },
+        _ => return None,
+    })
+}
+
 /// Whether a server that says this to a release has not run it, and may run it later.
 fn is_not_run(text: &[u8]) -> bool {
     let passing = ["BUSY", "MASTERDOWN", "MISCONF", "NOREPLICAS"].map(Cause::Server);
@@ -479,6 +545,11 @@ fn token(ticket: Ticket) -> OwnerToken {
     OwnerToken::from_entropy(entropy)
 }
 
+/// The key of so many names.
+fn key(keys: usize) -> LockKey {
+    LockKey::of("", &NAMES[..keys])
+}
+
 fn first_word(text: &[u8]) -> &[u8] {
     text.split(|&byte| byte == b' ').next().unwrap_or_default()
 }
@@ -491,7 +562,7 @@ fn is_withheld(text: &[u8]) -> bool {
 
 /// All that was sent, sent or not yet: one command for each request.
 fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
-    let mut dialects: Vec<(Ticket, Vec<u8>)> = Vec::new();
+    let mut dialects: Vec<(Ticket, usize, Vec<u8>)> = Vec::new();
     for asked in asked {
         let Ok(Some((Reply::Array(Some(words)), length))) = Decoder::default().decode(bytes) else {
             panic!("not a command: {}", bytes.escape_ascii());
@@ -499,18 +570,27 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
         bytes = &bytes[length..];
         let words: Vec<&[u8]> =
             words.map(|word| if let Reply::Bulk(Some(word)) = word { word } else { b"?" }).collect();
+        let key = NAMES[asked.part].as_bytes();
         let fits = match (asked.request, words.as_slice()) {
-            (Request::Acquire(ticket), [b"SET", key, owner, b"NX", b"PX", ttl]) => {
-                (*key, *owner) == (KEY, &token(ticket).digits()[..]) && *ttl == ticket.generation.to_string().as_bytes()
+            (Request::Acquire(ticket), [b"SET", name, owner, b"NX", b"PX", ttl]) => {
+                (*name, *owner) == (key, &token(ticket).digits()[..])
+                    && *ttl == ticket.generation.to_string().as_bytes()
+            }
+            (Request::AcquireAll(ticket), [b"MSETEX", count, pairs @ .., b"NX", b"PX", ttl]) => {
+                let (token, names) = (token(ticket).digits(), &NAMES[..asked.keys]);
+                let expected: Vec<&[u8]> = names.iter().flat_map(|name| [name.as_bytes(), &token]).collect();
+                pairs == expected
+                    && (*count, *ttl)
+                        == (asked.keys.to_string().as_bytes(), ticket.generation.to_string().as_bytes())
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::Extend(ticket, _, by_script), words) => {
                 let (token, ttl) = (token(ticket), ticket.generation.to_string());
                 let (token, ttl) = (&token.digits(), ttl.as_bytes());
                 if by_script {
-                    *words == [b"EVAL", script::EXTEND.as_bytes(), b"1", KEY, token, ttl]
+                    *words == [b"EVAL", script::EXTEND.as_bytes(), b"1", key, token, ttl]
                 } else {
-                    *words == [b"SET", KEY, token, b"IFEQ", token, b"PX", ttl]
+                    *words == [b"SET", key, token, b"IFEQ", token, b"PX", ttl]
                 }
             }
             (Request::InfoMemory, words) => *words == [b"INFO".as_slice(), b"memory"],
@@ -518,14 +598,15 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
             (Request::InfoReplication, words) => *words == [b"INFO".as_slice(), b"replication"],
             (Request::InfoServer, words) => *words == [b"INFO".as_slice(), b"server"],
             (Request::Release(ticket, _), [dialect, arguments @ ..]) => {
-                assert!(!dialects.contains(&(ticket, dialect.to_vec())), "a release in the same dialect again");
-                dialects.push((ticket, dialect.to_vec()));
+                let sent = (ticket, asked.part, dialect.to_vec());
+                assert!(!dialects.contains(&sent), "a release in the same dialect again");
+                dialects.push(sent);
                 let token = token(ticket);
                 let expected: &[&[u8]] = match *dialect {
-                    b"DELEX" => &[KEY, b"IFEQ", &token.digits()],
-                    b"DELIFEQ" => &[KEY, &token.digits()],
-                    b"EVALSHA" => &[script::RELEASE_SHA1.as_bytes(), b"1", KEY, &token.digits()],
-                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", KEY, &token.digits()],
+                    b"DELEX" => &[key, b"IFEQ", &token.digits()],
+                    b"DELIFEQ" => &[key, &token.digits()],
+                    b"EVALSHA" => &[script::RELEASE_SHA1.as_bytes(), b"1", key, &token.digits()],
+                    b"EVAL" => &[script::RELEASE.as_bytes(), b"1", key, &token.digits()],
                     _ => &[],
                 };
                 arguments == expected
