@@ -580,8 +580,7 @@ fn check_commands(mut bytes: &[u8], asked: &[Asked]) {
                 let (token, names) = (token(ticket).digits(), &NAMES[..asked.keys]);
                 let expected: Vec<&[u8]> = names.iter().flat_map(|name| [name.as_bytes(), &token]).collect();
                 pairs == expected
-                    && (*count, *ttl)
-                        == (asked.keys.to_string().as_bytes(), ticket.generation.to_string().as_bytes())
+                    && (*count, *ttl) == (asked.keys.to_string().as_bytes(), ticket.generation.to_string().as_bytes())
             }
             (Request::Auth, [b"AUTH", b"hunter2"] | [b"AUTH", b"alice", b"hunter2"]) => true,
             (Request::Extend(ticket, _, by_script), words) => {

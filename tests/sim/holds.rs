@@ -120,7 +120,7 @@ pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begu
             world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
         }
         world.check_cover(hold, remaining);
-        world.note_change(client, resource);
+        world.note_change(client, (resource, is_set));
         (hold, world.others_of(hold))
     });
     check_exclusion(hold, remaining, &others);

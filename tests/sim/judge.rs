@@ -22,9 +22,9 @@
 //! | punctual | no call lasts longer than it may, unless its client stood still |
 //! | restful | no thread polls without end and without sleeping, while nothing happens |
 //! | patient | no call finds the lock held before the time for which it may wait has passed, whatever becomes of wall clocks |
-//! | asks in time | while a lock is free, a client that waits for it asks before its longest delay is over, whatever becomes of published releases |
+//! | asks in time | while a lock is free, or all of a set, a client that waits for it asks before its longest delay is over, whatever becomes of published releases |
 //! | asks seldom | a waiter makes so many attempts at first, in each second, and for each time that the lock changes hands, and no more |
-//! | has its turn | a waiter is not overtaken too often |
+//! | has its turn | a waiter for a single lock is not overtaken too often |
 //! | keeps connections | a client makes so many connections to a node at first, and in each second, and no more |
 //! | available | while nothing fails, no call finds too few nodes |
 //! | bounded delivery | one call delivers a limited number of events to an observer |
@@ -34,6 +34,7 @@
 use crate::holds::{Extending, Hold};
 use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
 use crate::protocol::{fenced, script};
+use crate::waits::SHARED;
 use crate::world::World;
 use std::collections::BTreeMap;
 
@@ -254,7 +255,11 @@ impl World {
         let (majority, written_at) = (self.judge.majority, connection.command_written_at);
         self.saw(sight(command.words, reply, is_stale));
         if key == SHARED_KEY.as_bytes() {
+            self.note_key(node, key, (SHARED, number));
             return self.executed_on_shared_key((number, node), action, reply);
+        }
+        if command.words[0] == b"MSETEX" {
+            self.note_key(node, SHARED_KEY.as_bytes(), (SHARED, number));
         }
         let present = &mut self.judge.tokens[number];
         present.resource =

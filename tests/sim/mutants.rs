@@ -64,6 +64,17 @@ const MUTANTS: &[Mutant] = &[
         edits: &[("let undo = reached.without(tally.untouched());", "let undo = reached.without(tally.refused());")],
     },
     Mutant {
+        name: "a set goes on to wait for a key that is free",
+        file: "api/mutex/attempts.rs",
+        edits: &[
+            ("refused.filter(|&key| key != self.place && key", "refused.filter(|&key| key > 200 && key"),
+            (
+                "is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);\n            self.machine",
+                "is_for_this_key = true;\n            self.machine",
+            ),
+        ],
+    },
+    Mutant {
         name: "a set goes by its last key",
         file: "protocol/session/mod.rs",
         edits: &[("if sent.part > 0 {", "if sent.part > 200 {")],

@@ -294,6 +294,10 @@ fn lost_hints(plan: &mut Plan, random: &mut Random) {
         let (node, interval) = (random.index(plan.nodes.len()), random.magnitude(MILLISECOND / 2, 20 * MILLISECOND));
         plan.hints.strays = Some(Strays { node, interval, crowd: random.pick(&[0, 1, 5, 40]) });
     }
+    if plan.takes_sets() {
+        // Those of one resource lack the key that they share while one of the other is held.
+        plan.resources = 2;
+    }
 }
 
 /// So many nodes and clients, one resource, and nothing of what only delays a run: faults come with the profile.

@@ -20,6 +20,8 @@ const ATTEMPTS_PER_CHANGE: u64 = 4;
 /// How many attempts more a stranger provokes at most, until it is distrusted: by as many announcements as it takes,
 /// with delays that double up to ten seconds, each followed by one more attempt.
 const STRAY_ATTEMPTS: u64 = 2 * (4 + 13);
+/// The number of the resource that all sets share, among those that are waited for.
+pub(crate) const SHARED: usize = usize::MAX - 1;
 /// How often others may have the lock while a call waits for it.
 const MOST_OVERTAKEN: u64 = 250;
 /// How many connections a client makes to one node at most: at first, and in each second.
@@ -42,7 +44,8 @@ pub(crate) struct Waits {
 /// A call that waits for a lock.
 struct Call {
     client: usize,
-    resource: usize,
+    /// Its resources; of a single lock, twice the same.
+    resources: [usize; 2],
     begun: u64,
     /// How often its client had lost time by then.
     pauses: u64,
@@ -53,12 +56,16 @@ struct Call {
 }
 
 impl World {
-    /// The running thread calls for a lock, and waits for so long; none is without limit.
-    pub(crate) fn begins_to_wait(&mut self, resource: usize, patience: Option<u64>) {
+    /// The running thread calls for a lock, or for the set of a resource, and waits for so long; none is without limit.
+    pub(crate) fn begins_to_wait(&mut self, what: (usize, bool), patience: Option<u64>) {
         let (task, client) = (self.current_task(), self.current_client());
         let (begun, pauses) = (self.now, self.clients[client].pauses);
         let longest_sleep = patience.map_or(LONGEST_SLEEP, |time| (time / 2).min(LONGEST_SLEEP));
-        let call = Call { client, resource, begun, pauses, longest_sleep, attempts: 0, changes: 0 };
+        let resources = resources_of(what);
+        if what.1 {
+            self.saw("a wait for a set");
+        }
+        let call = Call { client, resources, begun, pauses, longest_sleep, attempts: 0, changes: 0 };
         self.waits.calls.insert(task, call);
     }
 
@@ -81,11 +88,11 @@ impl World {
             + stray
             + ATTEMPTS_PER_SECOND * (now - call.begun) / SECOND
             + (ATTEMPTS_PER_CHANGE * nodes + stray) * call.changes;
-        let (client, resource, attempts, begun) = (call.client, call.resource, call.attempts, call.begun);
-        self.waits.asked_at.insert((client, resource), now);
+        let (client, resources, attempts, begun) = (call.client, call.resources, call.attempts, call.begun);
+        self.waits.asked_at.extend(resources.map(|resource| ((client, resource), now)));
         if attempts > limit && self.plan.is_calm() {
-            let took = seconds(now - begun);
-            let text = format!("client {client} has asked {attempts} times for r{resource} in {took}");
+            let (took, what) = (seconds(now - begun), name(resources));
+            let text = format!("client {client} has asked {attempts} times for {what} in {took}");
             self.violate("asks seldom", text);
         }
     }
@@ -101,19 +108,21 @@ impl World {
         }
     }
 
-    /// A client has taken a lock.
-    pub(crate) fn note_change(&mut self, client: usize, resource: usize) {
-        let mut overtaken = None;
-        for call in self.waits.calls.values_mut().filter(|call| call.resource == resource && call.client != client) {
+    /// A client has taken a lock, or the set of a resource. That a set has its turn among many is not promised.
+    pub(crate) fn note_change(&mut self, client: usize, what: (usize, bool)) {
+        let (taken, mut overtaken) = (resources_of(what), None);
+        let concerns = |call: &&mut Call| call.resources.iter().any(|resource| taken.contains(resource));
+        for call in self.waits.calls.values_mut().filter(|call| call.client != client).filter(concerns) {
             call.changes += 1;
-            if call.changes > MOST_OVERTAKEN {
-                overtaken = Some((call.client, call.changes));
+            if call.changes > MOST_OVERTAKEN && call.resources[0] == call.resources[1] {
+                overtaken = Some((call.client, call.changes, call.resources));
             }
         }
-        if let Some((client, changes)) = overtaken
+        if let Some((client, changes, resources)) = overtaken
             && self.plan.is_calm()
         {
-            let text = format!("client {client} waits for r{resource}, and others have had it {changes} times");
+            let what = name(resources);
+            let text = format!("client {client} waits for {what}, and others have had it {changes} times");
             self.violate("has its turn", text);
         }
     }
@@ -131,6 +140,7 @@ impl World {
     }
 
     /// While no node has a key of the lock, the client that the thread belongs to asks again before its delay is over.
+    /// For a set, a thread does that is first in its client's queue for one of the keys.
     fn check_asked_in_time(&mut self, task: usize) {
         let now = self.now;
         let Some(call) = self.waits.calls.get(&task) else { return };
@@ -139,15 +149,16 @@ impl World {
         if !is_undisturbed || !self.plan.is_calm() && self.has_faults() {
             return;
         }
-        let keys = self.waits.keys.range((call.resource, 0)..(call.resource + 1, 0));
-        let free_since = keys.map(|(_, &(_, until))| until.min(now)).max().unwrap_or(0);
-        let asked_at = self.waits.asked_at.get(&(call.client, call.resource)).copied().unwrap_or(0);
+        let keys = call.resources.map(|resource| self.waits.keys.range((resource, 0)..(resource + 1, 0)));
+        let free_since = keys.into_iter().flatten().map(|(_, &(_, until))| until.min(now)).max().unwrap_or(0);
+        let asked_at = call.resources.map(|resource| self.waits.asked_at.get(&(call.client, resource)).copied());
+        let asked_at = asked_at.into_iter().flatten().max().unwrap_or(0);
         let waited = now - free_since.max(asked_at).max(call.begun);
         let limit = self.longest_delay(call);
         if waited > limit {
             let (waited, limit) = (seconds(waited), seconds(limit));
-            let (client, resource) = (call.client, call.resource);
-            let text = format!("client {client} waits for r{resource}, and leaves it free for {waited} of {limit}");
+            let (client, what) = (call.client, name(call.resources));
+            let text = format!("client {client} waits for {what}, and leaves it free for {waited} of {limit}");
             self.violate("asks in time", text);
         }
     }
@@ -171,10 +182,20 @@ impl World {
 
     /// How long the first thread in the queue of the call's client sleeps at most, whichever of them that is.
     fn longest_sleep(&self, call: &Call) -> u64 {
-        let is_beside = |other: &&Call| (other.client, other.resource) == (call.client, call.resource);
+        let shares = |other: &Call| other.resources.iter().any(|resource| call.resources.contains(resource));
+        let is_beside = |other: &&Call| other.client == call.client && shares(other);
         let beside = self.waits.calls.values().filter(is_beside);
         beside.map(|other| other.longest_sleep).max().unwrap_or(call.longest_sleep)
     }
+}
+
+/// The resources of a lock, or of the set of one.
+fn resources_of((resource, is_set): (usize, bool)) -> [usize; 2] {
+    [resource, if is_set { SHARED } else { resource }]
+}
+
+fn name([resource, other]: [usize; 2]) -> String {
+    if resource == other { format!("r{resource}") } else { format!("the set of r{resource}") }
 }
 
 /// Whether a client publishes its releases, and subscribes to those of others.

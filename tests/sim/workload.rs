@@ -99,10 +99,8 @@ impl Worker {
         let has_time = |patience: Option<u64>| is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout);
         let delivered = with(|world| world.delivered());
         let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
-        // A set waits for whichever key it lacks, which the rules of waits do not follow.
-        let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<MutexGuard>>| match is_set {
-            true => call(),
-            false => waiting(resource, patience, call),
+        let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<MutexGuard>>| {
+            waiting((resource, is_set), patience, call)
         };
         let (what, allowed, result) = match way {
             // Connections may have to be made first, and a fence may take a second round trip.
@@ -365,7 +363,7 @@ impl Worker {
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
-            let outcome = waiting(0, Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
+            let outcome = waiting((0, false), Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
             with(|world| world.reported_call("lock_timeout", &outcome));
             match outcome {
                 Ok(Some(guard)) => {
@@ -421,8 +419,8 @@ impl Worker {
 }
 
 /// A call that waits for so long.
-fn waiting<R>(resource: usize, patience: Option<u64>, call: impl FnOnce() -> R) -> R {
-    with(|world| world.begins_to_wait(resource, patience));
+fn waiting<R>(what: (usize, bool), patience: Option<u64>, call: impl FnOnce() -> R) -> R {
+    with(|world| world.begins_to_wait(what, patience));
     let result = call();
     with(World::ends_waiting);
     result
