@@ -132,7 +132,7 @@ pub(super) fn run(
         return lock.grant((database, key), (argument, ttl, of_fence), condition, now);
     }
     let held = lock.held_for((database, key), now);
-    let mut position = own.map_or(queue.places.len() + 1, |own| own + 1) as i64 - first as i64;
+    let mut position = own.filter(|&own| own >= first).unwrap_or(queue.places.len()) + 1 - first;
     if keeps > 0 {
         let place = Place { ticket: mine, deadline: now + keeps, id: id.to_vec() };
         queue.seen = queue.seen.max(mine);
@@ -150,7 +150,7 @@ pub(super) fn run(
                 queue.places.retain(|other| other.id != place.id && other.deadline >= now);
                 let is_behind = |other: &Place| (other.ticket, &other.id) > (mine, &place.id);
                 let at = queue.places.iter().position(is_behind).unwrap_or(queue.places.len());
-                position = at as i64 + 1;
+                position = at + 1;
                 queue.places.insert(at, place);
             }
         }

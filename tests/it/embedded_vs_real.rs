@@ -121,33 +121,39 @@ fn queues_are_the_same(is_fenced: bool) {
             26 => Some(vec!["DEL", "locks/k"]),
             _ => None,
         };
-        let [real, ours] = both.each_mut().map(|raw| {
+        let answers = both.each_mut().map(|raw| {
             other.iter().for_each(|words| _ = raw.say(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
             let mut request = Vec::new();
             fair::ask(&mut request, Dialect::Eval, b"locks/k", &owner, operation);
             let reply = String::from_utf8(raw.ask(&request)).unwrap();
             let (held, rest) = reply.split_once(' ').unwrap_or((&reply, ""));
             let is_held = held.lines().last() != Some("0");
-            let answer = match rest.split(' ').collect::<Vec<_>>()[..] {
-                [ticket, position, lasts, first] => format!("{is_held} {ticket} {position} {} {first}", lasts != "0"),
+            match rest.split(' ').collect::<Vec<_>>()[..] {
+                [ticket, position, lasts, first] => {
+                    assert!(position.parse::<i64>().unwrap() > 0, "step {step}: {operation:?}: {reply}");
+                    format!("{is_held} {ticket} {position} {} {first}", lasts != "0")
+                }
                 _ => reply.clone(),
-            };
-            let stored = ["locks/k", &queue].map(|key| {
-                let value = raw.say(&[b"GET", key.as_bytes()]);
-                let fields = value.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
-                fields.map(str::to_owned).collect::<Vec<_>>()
-            });
-            (answer, stored)
+            }
         });
-        assert_eq!(real, ours, "step {step}: {operation:?}");
         let takes = matches!(operation, FairOperation::Take { .. });
-        granted += u32::from(takes && (real.0 == ":1\r\n" || real.0.starts_with('$') && !real.0.contains(' ')));
-        queued += u32::from(real.0.contains(' '));
-        unread += u32::from(real.0 == ":-2\r\n");
-        most = most.max(real.1[1].len() / 2);
+        // What lasts for a moment is over on both when they are asked.
         if takes && (lasts_millis == Some(1) || ttl_millis == 1) {
             std::thread::sleep(Duration::from_millis(3));
         }
+        let stored = both.each_mut().map(|raw| {
+            ["locks/k", &queue].map(|key| {
+                let value = raw.say(&[b"GET", key.as_bytes()]);
+                let fields = value.split([' ', ':']).filter(|field| field.len() != 13 && !field.starts_with('$'));
+                fields.map(str::to_owned).collect::<Vec<_>>()
+            })
+        });
+        let ([real, ours], [really_stored, stored]) = (answers, stored);
+        assert_eq!((&real, &really_stored), (&ours, &stored), "step {step}: {operation:?}");
+        granted += u32::from(takes && (real == ":1\r\n" || real.starts_with('$') && !real.contains(' ')));
+        queued += u32::from(real.contains(' '));
+        unread += u32::from(real == ":-2\r\n");
+        most = most.max(stored[1].len() / 2);
     }
     assert!(granted > 100 && queued > 1000 && unread > 10 && most >= 5, "{granted} {queued} {unread} {most}");
 }

@@ -91,7 +91,7 @@ local held = is_free and 0 or held_for()
 if type(held) == 'table' then
   return held
 end
-local position = own and own - first + 1 or count - first + 2
+local position = own and own >= first and own - first + 1 or count - first + 2
 local keeps = tonumber(ARGV[6])
 if keeps > 0 then
   local deadline = string.format('%013.0f', clock + keeps)
