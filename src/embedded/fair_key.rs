@@ -31,7 +31,7 @@ impl FairKey {
             FairKey::Fenced(Some(stored)) => {
                 (stored.is_of(signature) && stored.left(now) > 0).then_some(ScriptValue::Fence(stored.fence))
             }
-            FairKey::Plain(_) => self.is_of(signature).then_some(ScriptValue::Integer(1)),
+            FairKey::Plain(_) => self.is_of(signature).then_some(ScriptValue::Unpublished(1)),
         }
     }
 
@@ -82,7 +82,7 @@ impl FairKey {
                 return Err(ScriptFailure::of_call(error, FAIR, "redis.pcall('SET', KEYS[1]"));
             }
             database.set(key, signature, Some(now + ttl), now);
-            return Ok(ScriptValue::Integer(1));
+            return Ok(ScriptValue::Unpublished(1));
         };
         let [retention, least] = *of_fence else { return Err(NO_ARGUMENT.into()) };
         let storing = Storing { database, key, retention, script: FENCED_FAIR, condition, now };
@@ -99,7 +99,7 @@ impl FairKey {
     ) -> Result<(), ScriptFailure> {
         match self {
             FairKey::Fenced(stored) => {
-                let retention = values.last().ok_or(NO_ARGUMENT)?;
+                let retention = values.get(2).ok_or(NO_ARGUMENT)?;
                 let storing = Storing { database, key, retention, script: FENCED_FAIR, condition, now };
                 stored.clone().unwrap_or_default().release(storing)
             }

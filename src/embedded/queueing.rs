@@ -9,6 +9,7 @@ use super::failure::ScriptFailure;
 use super::fair_key::FairKey;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
+use crate::protocol::script::FENCED_FAIR;
 
 /// Digits of the greatest ticket at the front of a queue.
 const HEAD: usize = 15;
@@ -97,7 +98,11 @@ pub(super) fn run(
     let first = queue.next(0, now);
     let id_at = |queue: &Queue, place: usize| queue.places.get(place).map(|place| place.id.clone());
     if *what == b"release" {
-        return Ok(ScriptValue::Released(id_at(&queue, first)));
+        let next = id_at(&queue, first);
+        return Ok(match rest.get(if script == FENCED_FAIR { 3 } else { 2 }) {
+            Some(undoes) if next.as_deref().is_none_or(|next| next == *undoes) => ScriptValue::Unpublished(1),
+            _ => ScriptValue::Released(next),
+        });
     }
     let is_of = |id: &[u8]| queue.places.iter().position(|place| place.id == id);
     if *what == b"leave" {
@@ -117,7 +122,8 @@ pub(super) fn run(
         }
         return Ok(ScriptValue::Left(next));
     }
-    let [ttl, id, sent, keeps, of_fence @ ..] = rest else { return Err(NO_ARGUMENT.into()) };
+    let [ttl, id, sent, keeps, more @ ..] = rest else { return Err(NO_ARGUMENT.into()) };
+    let of_fence = more.get(2..).unwrap_or_default();
     let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
     let (sent, keeps) = (number(sent).ok_or(NO_ARGUMENT)?, number(keeps).ok_or(NO_ARGUMENT)?);
     let own = is_of(id);
@@ -158,9 +164,10 @@ pub(super) fn run(
         let end = database.deadline(queue_key, now).flatten().unwrap_or(0).max(now + keeps);
         database.set(queue_key, &queue.text(), Some(end), now);
     }
-    let first = queue.places.get(queue.next(0, now)).map_or((id.to_vec(), 0), |place| {
-        (place.id.clone(), if place.id == *id { 0 } else { place.deadline - now + 1 })
-    });
-    let (first, lasts) = (String::from_utf8_lossy(&first.0).into_owned(), first.1);
-    Ok(ScriptValue::Queued(format!("{held} {mine:015} {position} {lasts} {first}")))
+    let first = queue.places.get(queue.next(0, now)).filter(|place| place.id != *id);
+    let lasts = first.map_or(0, |place| place.deadline - now + 1);
+    let next = first.map(|place| place.id.clone());
+    let first = String::from_utf8_lossy(next.as_deref().unwrap_or(id)).into_owned();
+    let answer = format!("{held} {mine:015} {position} {lasts} {first}");
+    Ok(ScriptValue::Queued(answer, next.filter(|_| is_free)))
 }

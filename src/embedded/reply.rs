@@ -28,8 +28,8 @@ pub(super) enum ScriptValue {
     Integer(i64),
     /// The place of a fair lock was left, and this call is the next, if the lock is free: a hint is for it.
     Left(Option<Vec<u8>>),
-    /// As a bulk string.
-    Queued(String),
+    /// As a bulk string. A hint is for this call, which is the first of a fair lock that is free.
+    Queued(String, Option<Vec<u8>>),
     /// A fair lock was released, and this call is the first.
     Released(Option<Vec<u8>>),
     /// As an integer, and no hint is published.

@@ -57,8 +57,8 @@ pub(super) fn hint<'v, 'w>(text: &[u8], values: &'w [&'v [u8]]) -> Option<&'w [&
     let is_fair = [script::FAIR, script::FENCED_FAIR].iter().any(|script| text == script.as_bytes());
     let rest = if text == script::RELEASE.as_bytes() {
         values.get(1..)
-    } else if is_fair && values.first() != Some(&&b"take"[..]) {
-        values.get(2..)
+    } else if is_fair {
+        values.get(if values.first() == Some(&&b"take"[..]) { 6 } else { 2 }..)
     } else if text == script::FENCE.as_bytes() && values.first() == Some(&&b"release"[..]) {
         values.get(3..)
     } else if text == script::READ_WRITE.as_bytes() && values.first() == Some(&&b"release"[..]) {

@@ -165,7 +165,8 @@ impl Engine {
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
         let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
-        (AttemptRecord { token, t0, reached, origin, has_waited, kind, stands_for: None }, result)
+        let place = place.map(|place| place.id);
+        (AttemptRecord { token, t0, reached, origin, has_waited, kind, place, stands_for: None }, result)
     }
 
     /// Deletes the place of a call in the queue of a fair lock on these nodes, and does not wait for that.
@@ -205,7 +206,16 @@ impl Engine {
         let (token, reached, origin) =
             (OwnerToken::from_entropy([0; OwnerToken::ENTROPY]), NodeSet::EMPTY, KeyOrigin::Here);
         (
-            AttemptRecord { token, t0, reached, origin, has_waited: false, kind: LockKind::Plain, stands_for: None },
+            AttemptRecord {
+                token,
+                t0,
+                reached,
+                origin,
+                has_waited: false,
+                kind: LockKind::Plain,
+                place: None,
+                stands_for: None,
+            },
             result,
         )
     }

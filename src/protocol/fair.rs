@@ -20,7 +20,7 @@ use super::dialect::{Answer, Dialect};
 use super::fair_operation::FairOperation;
 use super::fenced;
 use super::operation::Operation;
-use super::publish::CHANNEL;
+use super::publish::{CHANNEL, Hint};
 use super::resp::{self, Reply};
 use super::script::Script;
 use crate::algorithm::fault::Cause;
@@ -49,36 +49,39 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
     | FairOperation::Leave { prefix, .. }
     | FairOperation::Release { prefix, .. }) = operation;
     let (queue, token) = (queue_key(key, prefix), token.value());
-    let [mut first, mut second, mut third, mut fourth, mut fifth] = [[0; 20]; 5];
+    let [mut first, mut second, mut third, mut fourth, mut fifth, mut sixth] = [[0; 20]; 6];
     let kept = fence.map(|fence| resp::decimal(fence.retention_millis, &mut fourth));
     let least = fence.map(|fence| resp::decimal(fence.least.get(), &mut fifth));
     let mut words: Vec<&[u8]> = vec![command, script, b"2", key, &queue];
     match operation {
-        FairOperation::Take { ttl_millis, ref place, .. } => {
+        FairOperation::Take { ttl_millis, ref place, hint, .. } => {
             let ttl = resp::decimal(ttl_millis, &mut first);
             let ticket = resp::decimal(place.ticket.unwrap_or(0), &mut second);
             let lasts = resp::decimal(place.lasts_millis.unwrap_or(0).into(), &mut third);
             words.extend([b"take", &*token, ttl, place.id.text(), ticket, lasts]);
+            words.extend(published(hint, kept.is_some(), &mut sixth).into_iter().flatten());
             words.extend(kept.into_iter().chain(least));
         }
         FairOperation::Leave { ref id, hint, .. } => {
             words.extend([b"leave".as_slice(), id.text()]);
-            if let Some(hint) = hint {
-                words.extend([CHANNEL, hint.text(&mut first)]);
-            }
+            words.extend(published(hint, false, &mut first).into_iter().flatten());
         }
-        FairOperation::Release { hint, .. } => {
+        FairOperation::Release { hint, ref undoes, .. } => {
             words.extend([b"release", &*token]);
-            match hint {
-                Some(hint) => words.extend([CHANNEL, hint.text(&mut first)]),
-                // More words follow.
-                None if kept.is_some() => words.extend([b"".as_slice(); 2]),
-                None => {}
-            }
+            words.extend(published(hint, kept.is_some() || undoes.is_some(), &mut first).into_iter().flatten());
             words.extend(kept);
+            words.extend(undoes.iter().map(|id| id.text().as_slice()));
         }
     }
     resp::encode(out, &words);
+}
+
+/// The words that say what is to be published. Without a hint they are empty, where `more` words follow.
+fn published(hint: Option<Hint>, more: bool, space: &mut [u8; 20]) -> Option<[&[u8]; 2]> {
+    match hint {
+        Some(hint) => Some([CHANNEL, hint.text(space)]),
+        None => more.then_some([b"", b""]),
+    }
 }
 
 /// The meaning of a reply to [`ask`] in this dialect.
@@ -126,7 +129,8 @@ mod tests {
 
     const ID: PlaceId = PlaceId::new(255);
     const PLACE: PlaceRequest = PlaceRequest { id: ID, ticket: Some(12), lasts_millis: Some(1000) };
-    const TAKE: FairOperation = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6, fence: None };
+    const TAKE: FairOperation =
+        FairOperation::Take { ttl_millis: 30_000, place: PLACE, hint: None, prefix: 6, fence: None };
     const FENCE: Option<FenceRequest> =
         Some(FenceRequest { least: FencingToken::GREATEST, retention_millis: 86_400_000 });
 
@@ -143,21 +147,23 @@ mod tests {
         let keys = "locks/orders locks/quorumlock-queue:orders";
         assert_eq!(sent(TAKE), format!("{keys} take token 30000 00000000000000ff 12 1000"));
         let first = PlaceRequest { ticket: None, lasts_millis: None, ..PLACE };
-        let take = FairOperation::Take { ttl_millis: 5, place: first, prefix: 6, fence: None };
+        let take = FairOperation::Take { ttl_millis: 5, place: first, hint: None, prefix: 6, fence: None };
         assert_eq!(sent(take), format!("{keys} take token 5 00000000000000ff 0 0"));
         let hint = Some(Hint { crowd: 2, has_waited: true });
         let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: None };
         assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
         assert_eq!(sent(leave.unpublished()), format!("{keys} leave 00000000000000ff"));
-        let release = FairOperation::Release { hint, prefix: 6, fence: None };
+        let release = FairOperation::Release { hint, undoes: None, prefix: 6, fence: None };
         assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w"));
         assert_eq!(sent(release.unpublished()), format!("{keys} release token"));
-        let take = FairOperation::Take { ttl_millis: 30_000, place: PLACE, prefix: 6, fence: FENCE };
+        let take = FairOperation::Take { ttl_millis: 30_000, place: PLACE, hint: None, prefix: 6, fence: FENCE };
         let of_fence = "86400000 9007199254740991";
-        assert_eq!(sent(take), format!("{keys} take token 30000 00000000000000ff 12 1000 {of_fence}"));
+        assert_eq!(sent(take), format!("{keys} take token 30000 00000000000000ff 12 1000   {of_fence}"));
+        let undo = FairOperation::Release { hint: None, undoes: Some(ID), prefix: 6, fence: FENCE };
+        assert_eq!(sent(undo), format!("{keys} release token   86400000 00000000000000ff"));
         let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: FENCE };
         assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
-        let release = FairOperation::Release { hint, prefix: 6, fence: FENCE };
+        let release = FairOperation::Release { hint, undoes: None, prefix: 6, fence: FENCE };
         assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w 86400000"));
         assert_eq!(sent(release.unpublished()), format!("{keys} release token   86400000"));
     }
@@ -193,7 +199,7 @@ mod tests {
         let forgotten = Reply::Error(b"NOSCRIPT No matching script.");
         let again = Ok(Answer::WrongDialect(Cause::Server("NOSCRIPT")));
         assert_eq!(reply(Dialect::Evalsha, TAKE, forgotten), again);
-        let release = FairOperation::Release { hint: None, prefix: 0, fence: None };
+        let release = FairOperation::Release { hint: None, undoes: None, prefix: 0, fence: None };
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(4)), granted);
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(0)), Ok(Answer::Vote(Vote::Refused)));
         let leave = FairOperation::Leave { id: ID, hint: None, prefix: 0, fence: None };
@@ -205,7 +211,7 @@ mod tests {
     fn a_fenced_lock_is_granted_with_a_fence_or_not_at_all() {
         let take = |least: u64| {
             let fence = Some(FenceRequest { least: least.into(), retention_millis: 1 });
-            FairOperation::Take { ttl_millis: 1, place: PLACE, prefix: 0, fence }
+            FairOperation::Take { ttl_millis: 1, place: PLACE, hint: None, prefix: 0, fence }
         };
         let said = |bytes| reply(Dialect::Eval, take(1_700_000_000_000_000), bytes);
         let fence = 1_700_000_000_000_001;

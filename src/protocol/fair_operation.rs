@@ -14,6 +14,8 @@ pub enum FairOperation {
         ttl_millis: u64,
         /// The place.
         place: PlaceRequest,
+        /// What to publish if the lock is free and another call is the first now.
+        hint: Option<Hint>,
         /// See [`FairOperation`].
         prefix: u32,
         /// See [`FairOperation`].
@@ -34,6 +36,8 @@ pub enum FairOperation {
     Release {
         /// What to publish with that, if anything.
         hint: Option<Hint>,
+        /// The call, if it has not won the lock. Then only another call is named.
+        undoes: Option<PlaceId>,
         /// See [`FairOperation`].
         prefix: u32,
         /// See [`FairOperation`].
@@ -55,8 +59,12 @@ impl FairOperation {
     pub(super) fn unpublished(self) -> FairOperation {
         match self {
             FairOperation::Leave { id, prefix, fence, .. } => FairOperation::Leave { id, hint: None, prefix, fence },
-            FairOperation::Release { prefix, fence, .. } => FairOperation::Release { hint: None, prefix, fence },
-            take @ FairOperation::Take { .. } => take,
+            FairOperation::Release { undoes, prefix, fence, .. } => {
+                FairOperation::Release { hint: None, undoes, prefix, fence }
+            }
+            FairOperation::Take { ttl_millis, place, prefix, fence, .. } => {
+                FairOperation::Take { ttl_millis, place, hint: None, prefix, fence }
+            }
         }
     }
 }

@@ -109,9 +109,9 @@ fn queues_are_the_same(is_fenced: bool) {
         let (ttl_millis, prefix) = (if is_fenced { choice.of(&[1, TTL, TTL]) } else { TTL }, 6);
         let fence = fence(choice.of(&[1, step])).filter(|_| is_fenced);
         let operation = match choice.of(&[0, 0, 0, 0, 1, 2]) {
-            0 => FairOperation::Take { ttl_millis, place, prefix, fence },
+            0 => FairOperation::Take { ttl_millis, place, hint, prefix, fence },
             1 => FairOperation::Leave { id, hint, prefix, fence },
-            _ => FairOperation::Release { hint, prefix, fence },
+            _ => FairOperation::Release { hint, undoes: choice.of(&[None, Some(id)]), prefix, fence },
         };
         // What no lock has written, and the end of it.
         let other: Option<Vec<&str>> = match step % 40 {

@@ -278,7 +278,12 @@ impl Store {
         };
         match scripts::run(text, self.database(session), keys, values, condition, now) {
             Ok(ScriptValue::Fence(fence)) => reply::bulk(out, fence.to_string().as_bytes()),
-            Ok(ScriptValue::Queued(place)) => reply::bulk(out, place.as_bytes()),
+            Ok(ScriptValue::Queued(place, first)) => {
+                if first.is_some() {
+                    publish(first, &mut self.exchange);
+                }
+                reply::bulk(out, place.as_bytes());
+            }
             Ok(ScriptValue::Released(first)) => reply::integer(out, publish(first, &mut self.exchange)),
             Ok(ScriptValue::Left(next)) => {
                 if next.is_some() {

@@ -74,6 +74,8 @@ pub(super) struct Commands {
     retention_millis: u64,
     /// For how long a writer that waits keeps new readers out.
     mark_millis: u64,
+    /// Whether releases are published.
+    publishes: bool,
     unsent: NodeSet,
     /// When the latest of those commands was queued.
     queued_at: Timestamp,
@@ -82,11 +84,12 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    pub(super) fn new(retention: Duration, place_lease: Duration) -> Commands {
+    pub(super) fn new(retention: Duration, place_lease: Duration, publishes: bool) -> Commands {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Commands {
             retention_millis: millis(retention),
             mark_millis: millis(place_lease),
+            publishes,
             unsent: NodeSet::EMPTY,
             queued_at: Timestamp::ORIGIN,
             encoded: EncodedOperation::default(),
@@ -113,7 +116,8 @@ impl Commands {
         let &LeaseRequest { kind, ttl_millis, .. } = request;
         let mark_millis = if attempt.leaves_mark { self.mark_millis } else { 0 };
         if let (LockKind::Fair { prefix, .. }, Some(place)) = (kind, attempt.place) {
-            return Operation::Fair(FairOperation::Take { ttl_millis, place, prefix, fence: self.fence(kind) });
+            let (hint, fence) = (self.publishes.then(Hint::default), self.fence(kind));
+            return Operation::Fair(FairOperation::Take { ttl_millis, place, hint, prefix, fence });
         }
         match kind {
             LockKind::ReadWrite(access) => {
@@ -131,12 +135,12 @@ impl Commands {
         }
     }
 
-    /// The operation that ends a lock.
-    pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>) -> Operation {
+    /// The operation that ends a lock. `undoes`: of the call for a fair lock that has not won it.
+    pub(super) fn release(&self, kind: LockKind, hint: Option<Hint>, undoes: Option<PlaceId>) -> Operation {
         match kind {
             // Without a hint, the queue need not be looked at.
             LockKind::Fair { prefix, .. } if hint.is_some() => {
-                Operation::Fair(FairOperation::Release { hint, prefix, fence: self.fence(kind) })
+                Operation::Fair(FairOperation::Release { hint, undoes, prefix, fence: self.fence(kind) })
             }
             LockKind::ReadWrite(_) => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
             _ => Operation::Release { hint, fence: self.fence(kind) },
@@ -166,7 +170,7 @@ impl Commands {
         round: &Round,
         now: Timestamp,
     ) {
-        let operation = self.release(round.kind(), None);
+        let operation = self.release(round.kind(), None, None);
         Command::new(ticket, round.key(), round.token(), operation).queue(
             connection,
             now,

@@ -88,7 +88,7 @@ impl Nodes {
             rounds: Rounds::new(size, events.clone()),
             states: NodeStates::new(events.clone(), size, clock.now()),
             clock,
-            commands: Commands::new(retention, place_lease),
+            commands: Commands::new(retention, place_lease, release_notifications),
             poll: PollList::new(waker, size, spin),
             releases: UnsettledReleases::default(),
             background: BackgroundReleases::default(),

@@ -198,7 +198,10 @@ impl Nodes {
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
         let operation = match stands_for {
-            None => self.commands.release(kind, self.hint(request, now)),
+            None => {
+                let undoes = request.attempt.place.filter(|_| scope == ReleaseScope::Reached);
+                self.commands.release(kind, self.hint(request, now), undoes)
+            }
             Some(millis) => self.commands.extend(kind, millis.get()),
         };
         self.queue(Command::new(ticket, key, token, operation), ready, now);
@@ -218,7 +221,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind, stands_for: None }
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind, place: None, stands_for: None }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
@@ -258,9 +261,11 @@ impl Nodes {
         self.subscribers.close_idle(&mut self.poll, now);
     }
 
-    /// What a release publishes. A lost attempt was never a lock, and no program waits for its end.
+    /// What a release publishes. A lost attempt was never a lock, and no program waits for its end, but where programs
+    /// have their turns: the next one may have asked meanwhile.
     fn hint(&self, request: &ReleaseRequest<'_>, now: Timestamp) -> Option<Hint> {
-        let publishes = request.scope == ReleaseScope::Everywhere && self.subscribers.is_on();
+        let is_awaited = request.scope == ReleaseScope::Everywhere || request.attempt.place.is_some();
+        let publishes = is_awaited && self.subscribers.is_on();
         // One hint for all keys of a set: the waiters of the most wanted one take turns.
         let crowds = lock_key::each(request.key).map(|key| self.subscribers.registry.crowd(key, now));
         let crowd = crowds.max().unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::pending_release::ReleaseConditions;
-use crate::algorithm::place::PlaceRequest;
+use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
 use crate::protocol::lock_key::LockKey;
@@ -71,6 +71,8 @@ pub(crate) struct AttemptRecord {
     /// Whether the lock was waited for, and other programs were waiting too.
     pub(crate) has_waited: bool,
     pub(crate) kind: LockKind,
+    /// Of an attempt for a fair lock: the call.
+    pub(crate) place: Option<PlaceId>,
     /// Of a release: for how many milliseconds the lock is to stand from now on. None: it is deleted.
     pub(crate) stands_for: Option<NonZeroU64>,
 }

@@ -6,25 +6,30 @@
 -- KEYS[2]  the queue's key
 -- ARGV[1]  what to do: take, leave or release
 -- take:    sets the lock's key if it is free and the caller is first: if no other one waits, or if exactly its ticket is
---          stored here and the least one. Otherwise notes its place.
+--          stored here and the least one. Otherwise notes its place. If the lock is free, and another one is first now,
+--          a hint for that one is published: it may have become so just now, and may not know.
 --   ARGV[2]  the owner token; a space and the label of the holder, if it has one
 --   ARGV[3]  how long the lock is to be held from now on, in milliseconds
 --   ARGV[4]  the caller's id
 --   ARGV[5]  its ticket; 0: the one that is stored here, or the next one
 --   ARGV[6]  how long its place counts from now on, in milliseconds; 0: no place is noted
+--   ARGV[7]  as ARGV[3] of leave
+--   ARGV[8]  the hint
 --   returns  1: the key is set, or was with this token; -2: what stands under the queue's key cannot be read; otherwise
 --            a string of five fields: how long the lock is held from now on at most, in milliseconds, 0 when it is free,
 --            -1 without an end; the ticket; the position, counted from 1; for how long the first place counts if it is
 --            another one's, or 0; and the id of the first
 -- leave:   deletes the caller's place. If it was first and the lock is free, a hint for the next one is published.
 --   ARGV[2]  the caller's id
---   ARGV[3]  what the name of the channel begins with, the lock's key being the rest, or nothing: no hint
+--   ARGV[3]  what the name of the channel begins with, the lock's key being the rest, or nothing or an empty string: no
+--            hint
 --   ARGV[4]  the hint
 --   returns  1, or 0 when there was no place
 -- release: deletes the lock's key if it holds our token, and publishes a hint, with "@" and the id of the first.
 --   ARGV[2]  the owner token
 --   ARGV[3]  as with leave
 --   ARGV[4]  the hint
+--   ARGV[5]  the id of a caller that has not won the lock, and undoes: the hint is only for another one, or nothing
 --   returns  0 when the key was not ours; when it was and is gone now, 1, or 2 when publishing is denied, or 2 and the
 --            number of subscribers
 local what = ARGV[1]
@@ -42,7 +47,7 @@ elseif what == 'release' then
     return 0
   end
   local gone = redis.pcall('DEL', KEYS[1])
-  if gone ~= 1 or not ARGV[3] then
+  if gone ~= 1 or (ARGV[3] or '') == '' then
     return gone
   end
 end
@@ -50,7 +55,10 @@ local time = redis.pcall('TIME')
 if time.err then
   return what == 'release' and 1 or time
 end
-local is_free, channel, hint = not owner, ARGV[3], ARGV[4]
+local is_free, undoes, channel, hint = not owner, ARGV[5], ARGV[3], ARGV[4]
+if what == 'take' then
+  channel, hint = ARGV[7], ARGV[8]
+end
 local function held_for()
   local left = redis.pcall('PTTL', KEYS[1])
   return type(left) == 'table' and left or left < 0 and -1 or left + 1

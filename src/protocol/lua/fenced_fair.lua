@@ -6,13 +6,13 @@
 -- KEYS[2]  the queue's key
 -- ARGV[1]  what to do: take, leave or release. They do and take what they do in fair.lua, and beside that:
 -- take:
---   ARGV[7]  how long the lock's key is kept from now on, in milliseconds
---   ARGV[8]  the fence to be had at least, as in fence.lua
+--   ARGV[9]  how long the lock's key is kept from now on, in milliseconds
+--   ARGV[10] the fence to be had at least, as in fence.lua
 --   returns  as in fair.lua, but for a key that is set, or was with this token, the fence as a bulk string; -2: what
 --            stands under either key cannot be read; -3: the fence is too far ahead of the clock
 -- release:
---   ARGV[3]  as in fair.lua, but an empty string for no hint
 --   ARGV[5]  how long the lock's key is kept from now on, in milliseconds
+--   ARGV[6]  as ARGV[5] in fair.lua
 local what = ARGV[1]
 local ours = fence and owner == string.sub(ARGV[2], 1, 40)
 if what == 'release' then
@@ -38,10 +38,13 @@ local left = fence and owner ~= '' and deadline - math.floor(micros / 1000) + 1 
 if what == 'take' and ours and left > 0 then
   return string.format('%.0f', fence)
 end
-local is_free, channel, hint = fence and left <= 0, ARGV[3], ARGV[4]
+local is_free, undoes, channel, hint = fence and left <= 0, ARGV[6], ARGV[3], ARGV[4]
+if what == 'take' then
+  channel, hint = ARGV[7], ARGV[8]
+end
 local function held_for()
   return left
 end
 local function grant()
-  return acquire(micros, ARGV[2], ARGV[3], ARGV[8], ARGV[7])
+  return acquire(micros, ARGV[2], ARGV[3], ARGV[10], ARGV[9])
 end

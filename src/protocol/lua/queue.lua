@@ -8,8 +8,9 @@
 --   what        what to do: take, leave or release
 --   is_free     whether it is free
 --   time        what TIME has replied
---   channel     release, leave: what the name of the channel begins with; nothing: no hint
---   hint        release, leave: the hint
+--   undoes      release: the id of a caller that has not won the lock; nothing: it was held
+--   channel     what the name of the channel begins with; nothing or an empty string: no hint
+--   hint        the hint
 --   held_for()  for how long it is held, in milliseconds, -1 without an end; or an error
 --   grant()     gives it to the caller; what the script is to return
 -- KEYS, ARGV  as of the part before this one
@@ -41,11 +42,15 @@ local function next_place(place)
   return place
 end
 local first = next_place(1)
+local publishes = (channel or '') ~= ''
 local function publish(place)
   local message = place <= count and hint .. '@' .. part(place, 32, 47) or hint
   return redis.pcall('PUBLISH', channel .. KEYS[1], message)
 end
 if what == 'release' then
+  if undoes and (first > count or part(first, 32, 47) == undoes) then
+    return 1
+  end
   local heard = publish(first)
   if type(heard) == 'table' then
     return 2
@@ -70,7 +75,7 @@ if what == 'leave' then
   if type(written) == 'table' and written.err then
     return written
   end
-  if own == first and is_free and channel then
+  if own == first and is_free and publishes then
     local next = next_place(own + 1)
     if next <= count then
       publish(next)
@@ -135,6 +140,9 @@ if first <= count then
   next_id = part(first, 32, 47)
   if next_id ~= id then
     lasts = tonumber(part(first, 18, 30)) - clock + 1
+    if is_free and publishes then
+      publish(first)
+    end
   end
 end
 return string.format('%.0f %s %.0f %.0f %s', held, mine, position, lasts, next_id)

@@ -5,10 +5,14 @@ use super::{QUEUE, fair, no_place_stays, places};
 use crate::clients::{SOON, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
-use crate::support::server::Server;
+use crate::support::server::{Answer, Server};
 use quorumlock::Redlock;
+use quorumlock::protocol::script;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// The owner token of what holds the lock.
+const TOKEN: &str = "0123456789012345678901234567890123456789";
 
 /// A client whose places are refreshed no sooner than in a quarter of ten minutes.
 fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
@@ -32,7 +36,7 @@ fn a_waiter_that_reads_late_that_many_are_in_front_asks_when_it_listens() {
     let waiter = patient(proxies.iter().map(Proxy::url));
     drop(waiter.mutex("another").lock().unwrap().unlock());
     for server in &servers {
-        server.command(&["SET", "k", "held"]).unwrap();
+        server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap();
         crowd(server, OTHERS);
     }
     thread::scope(|scope| {
@@ -52,4 +56,71 @@ fn a_waiter_that_reads_late_that_many_are_in_front_asks_when_it_listens() {
         assert!(had - free_since < SOON, "after {:?}", had - free_since);
     });
     no_place_stays(&servers);
+}
+
+/// Whether a server has so many places, and a program listens for the lock there.
+fn is_awaited(server: &Server, expected: usize) -> bool {
+    let subscribers = server.command(&["PUBSUB", "NUMSUB", "quorumlock:k"]).unwrap();
+    let is_one = matches!(subscribers, Answer::List(list) if matches!(list[1], Answer::Number(1)));
+    is_one && places(server) == expected
+}
+
+/// Lets a program wait until it listens, with so many places on each server, its own included, and then frees the lock.
+/// Gives how long the program waits from then on.
+fn time_to_notice(servers: &[Server], places: usize, free: impl FnOnce()) -> Duration {
+    let waiter = patient(servers.iter().map(Server::url));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| fair(&waiter).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
+        let is_settled = || servers.iter().all(|server| is_awaited(server, places));
+        assert!(eventually(SOON, is_settled), "it does not wait");
+        // It asks when it listens.
+        thread::sleep(Duration::from_millis(100));
+        let free_since = Instant::now();
+        free();
+        waiting.join().unwrap().expect("it has the lock").saturating_duration_since(free_since)
+    })
+}
+
+/// Each of several calls may have got one node. While that is so, the first one is refused everywhere.
+#[test]
+fn an_attempt_that_is_undone_tells_the_first_one() {
+    let servers = Server::several(3).unwrap();
+    let proxies: Vec<Proxy> = servers[1..].iter().map(|server| Proxy::before(server.port())).collect();
+    let other = patient([servers[0].url()].into_iter().chain(proxies.iter().map(Proxy::url)));
+    drop(other.mutex("another").lock().unwrap().unlock());
+    for server in &servers[1..] {
+        server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap();
+    }
+    proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+    thread::scope(|scope| {
+        let attempt = scope.spawn(|| fair(&other).try_lock().unwrap().is_none());
+        assert!(eventually(SOON, || value(&servers[0], "k").is_some()), "it has not got a node");
+        let took = time_to_notice(&servers, 1, || {
+            for server in &servers[1..] {
+                server.command(&["DEL", "k"]).unwrap();
+            }
+            proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        });
+        assert!(attempt.join().unwrap() && took < SOON, "after {took:?}");
+    });
+}
+
+/// Those that come at once agree on an order when the lock is free already. What is the first one then was behind when
+/// it asked.
+#[test]
+fn a_call_that_goes_behind_another_one_tells_that() {
+    let servers = Server::several(3).unwrap();
+    for server in &servers {
+        server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap();
+        crowd(server, 1);
+    }
+    let took = time_to_notice(&servers, 2, || {
+        for server in &servers {
+            server.command(&["DEL", "k"]).unwrap();
+            let take = ["take", "token", "1000", "0000000000000001", "9", "600000", "quorumlock:", "0"];
+            let words = [&["EVAL", script::FAIR, "2", "k", QUEUE], &take[..]].concat();
+            assert!(matches!(server.command(&words).unwrap(), Answer::Text(_)), "it is not first any more");
+        }
+    });
+    assert!(took < SOON, "after {took:?}");
 }
