@@ -75,6 +75,14 @@ const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        name: "a set listens on for a key that it has",
+        file: "api/mutex/attempts.rs",
+        edits: &[(
+            "(self.waiter, self.ticket, self.place) = (None, None, place);",
+            "(self.ticket, self.place) = (None, place);",
+        )],
+    },
+    Mutant {
         name: "a set goes by its last key",
         file: "protocol/session/mod.rs",
         edits: &[("if sent.part > 0 {", "if sent.part > 200 {")],
