@@ -174,6 +174,15 @@ impl Reporter {
         });
     }
 
+    /// A call that has waited to read shares the lease of another thread.
+    pub(crate) fn joined(&self, key: &Arc<str>, waited: Duration) {
+        self.count(key, |counters, class| counters.joined(class, waited));
+        self.report_alone(|to| {
+            let (resource, attempts, round_trips, has_waited, position) = (to.resource(key), 0, 0, true, None);
+            to.call(&Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position }));
+        });
+    }
+
     /// A call ended without the lock. Queued events were delivered after its last attempt, if it made any.
     pub(crate) fn gave_up(&self, key: &Arc<str>, waited: impl FnOnce() -> Duration, call: &FailedCall<'_>) {
         let &FailedCall { reason, attempts, has_waited, faults, causes } = call;

@@ -924,8 +924,8 @@ uint64_t quorumlock_nodes_fault_count(const quorumlock_nodes *nodes, size_t inde
  * message; functions that belong to other kinds give 0 or an empty text. */
 typedef enum quorumlock_kind {
     QUORUMLOCK_EVENT_NONE = 0,
-    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts, round_trips, has_waited,
-     * position. */
+    /* A lock was taken, and its guard is about to be returned: name, waited_us, attempts (0 if the call has waited to
+     * read, and shares what another thread has taken: that is released once), round_trips, has_waited, position. */
     QUORUMLOCK_EVENT_ACQUIRED = 1,
     /* An attempt was lost, and undone: name, attempts (which it was), granted, refused, faults. */
     QUORUMLOCK_EVENT_ATTEMPT_LOST = 2,

@@ -25,9 +25,7 @@ impl MutexGuard {
     /// # Errors
     /// [`Config`](ErrorKind::Config) when the lock is watched without being extended: its receivers would miss a loss.
     pub(crate) fn extend_automatically(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<()> {
-        let extension = watchdog.extension_of(ttl, self.claim.t0.lease, HoldId::of(&self.claim.token));
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, Some(extension));
-        if self.watched.get_or_init(watch).is_extended() {
+        if self.is_extended_by(watchdog, ttl) {
             return Ok(());
         }
         let message = format!(
@@ -36,5 +34,12 @@ impl MutexGuard {
             self.resource()
         );
         Err(Error::new(ErrorKind::Config, message))
+    }
+
+    /// Has the lock extended automatically, unless it is already. False when it is watched without being extended.
+    pub(crate) fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
+        let extension = watchdog.extension_of(ttl, self.claim.t0.lease, HoldId::of(&self.claim.token));
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, Some(extension));
+        self.watched.get_or_init(watch).is_extended()
     }
 }

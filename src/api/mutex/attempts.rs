@@ -127,6 +127,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
         self.drive()
     }
 
+    /// Until when the call may wait.
+    pub(super) fn until(&self) -> Timestamp {
+        if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER }
+    }
+
+    /// Ends a call that shares the lease of another thread that reads.
+    pub(super) fn joined(self) {
+        if self.account.has_waited() {
+            let LockCall { client, key, called_at, .. } = self.call;
+            client.report().joined(key.title(), client.engine().now().since(called_at.steady));
+        }
+    }
+
     /// [`run`](Attempts::run), for a call that keeps what else it has found.
     pub(super) fn drive(&mut self) -> Result<Option<Won<'a>>> {
         loop {
@@ -292,6 +305,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     /// wait.
     fn wait_for_release(&mut self, until: Timestamp) -> bool {
         self.follow_refusal();
+        let deadline = self.until();
         let Some(ticket) = &self.ticket else { return false };
         self.account.begin_to_wait(&self.call, self.now.lease);
         let (engine, machine) = (self.call.client.engine(), &mut self.machine);
@@ -304,7 +318,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
         // A set that was refused for another key than before has joined the end of that one's queue.
         while let (LockKey::Set(_), false) = (self.call.key, matches!(end, WaitEnd::Cancelled)) {
             let now = engine.readings();
-            let deadline = if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER };
             match until_turn(ticket, now) {
                 Some(until) if now.steady < deadline => end = waiter.wait(until.min(deadline)),
                 _ => break,

@@ -31,7 +31,8 @@ impl Acquired {
         self.waited
     }
 
-    /// How many attempts the call made, with the successful one.
+    /// How many attempts the call made, with the successful one. 0 where the call has waited to [read](crate::RwMutex)
+    /// and shares the lease of another thread of its client: that lease is acquired, and released, once.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -47,7 +48,7 @@ impl Acquired {
         self.position
     }
 
-    /// How many round trips the successful attempt took: 1, or 2 where the nodes had given a
+    /// How many round trips the successful attempt took: 0 without one, 1, or 2 where the nodes had given a
     /// [fenced](crate::Mutex::fenced) lock different numbers, and a second round set one number on all. For a
     /// [permit](crate::Permit) 1, or where the first slot was held, up to 3.
     pub fn round_trips(&self) -> u32 {
@@ -57,7 +58,11 @@ impl Acquired {
 
 impl fmt::Display for Acquired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "acquired {:?} in {}, at attempt {}", self.resource, Human(self.waited), self.attempts)
+        write!(f, "acquired {:?} in {}, ", self.resource, Human(self.waited))?;
+        match self.attempts {
+            0 => write!(f, "with another thread"),
+            attempts => write!(f, "at attempt {attempts}"),
+        }
     }
 }
 

@@ -23,6 +23,10 @@ pub(crate) fn all() -> Vec<Event> {
         vec![fault(Fault::new(Phase::Reply, Cause::TimedOut).with(limit))]
     };
     let addresses = vec![address(), "10.0.0.2:6379".to_owned()];
+    let acquired = |attempts, round_trips| {
+        let (resource, waited, has_waited, position) = (resource(), second, true, None);
+        Event::Acquired(Acquired { resource, waited, attempts, round_trips, has_waited, position })
+    };
     let extended = |automatic| Event::Extended(Extended { resource: resource(), ttl: second * 10, automatic });
     let extension_failed = |automatic| {
         let (resource, remaining, causes) = (resource(), second * 4, causes());
@@ -42,14 +46,8 @@ pub(crate) fn all() -> Vec<Event> {
         Event::GaveUp(GaveUp { resource, reason, waited, attempts, has_waited, causes })
     };
     vec![
-        Event::Acquired(Acquired {
-            resource: resource(),
-            waited: second,
-            attempts: 3,
-            round_trips: 1,
-            has_waited: true,
-            position: None,
-        }),
+        acquired(3, 1),
+        acquired(0, 0),
         Event::AttemptLost(AttemptLost { resource: resource(), attempt: 2, granted: 1, refused: 1, causes: causes() }),
         Event::EventsDropped(EventsDropped { count: 7 }),
         extended(false),

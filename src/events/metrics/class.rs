@@ -76,6 +76,11 @@ impl Class {
         self.holds();
     }
 
+    /// A call that has waited shares a lock that another thread has acquired.
+    pub(super) fn joined(&self, waited: Duration) {
+        self.call_ended(0, waited, true);
+    }
+
     pub(super) fn gave_up(&self, reason: GaveUpReason, waited: Duration, has_waited: bool) {
         self.call_ended(end_of(reason), waited, has_waited);
     }

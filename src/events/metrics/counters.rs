@@ -109,6 +109,10 @@ impl Counters {
         self.class(class).acquired(waited, has_waited);
     }
 
+    pub(crate) fn joined(&self, class: ClassId, waited: Duration) {
+        self.class(class).joined(waited);
+    }
+
     pub(crate) fn gave_up(&self, class: ClassId, reason: GaveUpReason, waited: Duration, has_waited: bool) {
         self.class(class).gave_up(reason, waited, has_waited);
     }

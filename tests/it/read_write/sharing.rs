@@ -1,14 +1,34 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, MARK, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, calls, client, gone_for_good};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good};
 use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{ReleaseOutcome, Watchdog};
-use std::sync::Barrier;
+use quorumlock::event::Event;
+use quorumlock::metrics::Counters;
+use quorumlock::{Observer, ReleaseOutcome, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// What is reported of calls: how many began to wait, and of each acquisition whether the call has waited, and whether
+/// it has asked the nodes.
+#[derive(Default)]
+struct Calls {
+    waiting: AtomicUsize,
+    ends: Mutex<Vec<(bool, bool)>>,
+}
+
+impl Observer for Calls {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Waiting(_) => _ = self.waiting.fetch_add(1, Ordering::Relaxed),
+            Event::Acquired(event) => self.ends.lock().unwrap().push((event.has_waited(), event.attempts() > 0)),
+            _ => {}
+        }
+    }
+}
 
 #[test]
 fn threads_of_a_program_have_one_entry_and_the_last_one_releases_it() {
@@ -56,6 +76,19 @@ fn a_thread_with_a_longer_time_to_live_gets_it() {
     assert!(short.remaining() > LONG_TTL / 2, "they share it");
     let watched = client.rw_mutex("k").ttl(Duration::from_secs(5)).watchdog(Watchdog::new()).read().unwrap();
     assert!(watched.remaining() > LONG_TTL / 2, "it is not cut short");
+}
+
+#[test]
+fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&client(&servers));
+    let first = read(&mutex);
+    let lost = first.lost().unwrap();
+    let watched = mutex.clone().watchdog(Watchdog::new()).read_timeout(SOON).unwrap().expect("readers share the lock");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 2))));
+    assert!(watched.remaining() > LONG_TTL / 2 && lost.try_recv().is_err());
+    drop((first, watched));
+    gone_for_good(&servers, KEY);
 }
 
 #[test]
@@ -135,4 +168,53 @@ fn a_lease_that_others_share_is_not_detached() {
     assert!(!can_write(&mutex));
     drop(mutex.attach_read(lease).unwrap());
     gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_wait_that_ends_with_the_lease_of_another_thread_is_reported_to_end() {
+    let servers = Server::several(3).unwrap();
+    let (counters, calls) = (Counters::new(), Arc::new(Calls::default()));
+    let reader = long(&builder(&servers).counters(&counters).observer(Arc::clone(&calls)).build().unwrap());
+    let writes = long(&client(&servers)).write().unwrap();
+    let guards: Vec<_> = thread::scope(|scope| {
+        let readers = [(); 3].map(|()| scope.spawn(|| reader.read_timeout(SOON).unwrap().expect("the writer goes")));
+        assert!(eventually(SOON, || calls.waiting.load(Ordering::Relaxed) == 3));
+        drop(writes);
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    });
+    let mut text = String::new();
+    counters.write_prometheus(&mut text).unwrap();
+    for line in ["quorumlock_waiting{class=\"all\"} 0", "quorumlock_held{class=\"all\"} 1", "acquired\"} 3"] {
+        assert!(text.lines().any(|it| it.ends_with(line)), "{line} is not in {text}");
+    }
+    let mut ends = calls.ends.lock().unwrap().clone();
+    ends.sort_unstable();
+    assert_eq!(ends, [(true, false), (true, false), (true, true)]);
+    drop(guards);
+}
+
+#[test]
+fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&builder(&servers).node_timeout(SOON).build().unwrap());
+    let guard = read(&mutex);
+    // The lease was asked for too long ago to be shared without asking.
+    thread::sleep(Duration::from_millis(100));
+    for server in &servers {
+        server.pause().unwrap();
+    }
+    thread::scope(|scope| {
+        // The first one asks, and the others wait for it.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let begun = Instant::now();
+                assert!(mutex.read_timeout(Duration::from_millis(300)).is_err(), "no node has answered");
+                assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
+            });
+        }
+    });
+    for server in &servers {
+        server.resume().unwrap();
+    }
+    drop(guard);
 }

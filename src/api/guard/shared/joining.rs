@@ -8,7 +8,7 @@
 //! So a program has one entry, however many of its threads read, and its threads do not keep a writer out for longer
 //! than those of many programs would.
 
-use super::{Lock, MutexGuard, SharedGuard};
+use super::{Lock, MutexGuard, SharedGuard, State};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
 use crate::events::error::Result;
@@ -19,27 +19,28 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_millis(10);
 
 impl SharedGuard {
-    /// Whether a thread that wants so long a time to live may share the lease. `asks`: the nodes are asked, if they
-    /// were not a moment ago.
-    pub(crate) fn join(&self, ttl: Ttl, asks: bool) -> Result<bool> {
+    /// Whether a thread that wants so long a time to live may share the lease. `until`: the nodes are asked, if they
+    /// were not a moment ago, for that long at most; none: the call does not wait.
+    pub(crate) fn join(&self, ttl: Ttl, until: Option<Timestamp>) -> Result<bool> {
         self.client.check_process()?;
-        if self.read(|lock| Ok(lock.admits(ttl)))? {
-            return Ok(true);
-        }
-        if !asks {
-            return Ok(false);
-        }
-        self.with(|lock| {
-            // Another thread may just have asked.
-            if lock.admits(ttl) {
-                return Ok(true);
-            }
+        let mut borrowed = match (self.at_rest_until(until)?, until) {
+            (Some(state), _) if state.admits(ttl) => return Ok(true),
+            (Some(state), Some(_)) => self.borrow(state),
+            (None, _) | (_, None) => return Ok(false),
+        };
+        borrowed.with(|lock| {
             // The threads that share it rely on the time to live that they have.
             let ttl = if lock.ttl > ttl.duration() { lock.guard.client.checked_ttl(lock.ttl)? } else { ttl };
-            let Some(asked_at) = lock.guard.ask_again(ttl) else { return Ok(false) };
+            let Some(asked_at) = lock.guard.ask_again(ttl, until.unwrap_or(Timestamp::NEVER)) else { return Ok(false) };
             (lock.asked_at, lock.ttl) = (asked_at, ttl.duration());
             Ok(true)
         })
+    }
+}
+
+impl State {
+    fn admits(&self, ttl: Ttl) -> bool {
+        matches!(self, State::Held(lock) if lock.admits(ttl))
     }
 }
 
@@ -53,9 +54,9 @@ impl Lock {
 }
 
 impl MutexGuard {
-    /// Asks the nodes for a lock that is held, as for a new one, and gives when. None when they did not grant it, or
-    /// the lease has ended.
-    fn ask_again(&mut self, ttl: Ttl) -> Option<Timestamp> {
+    /// Asks the nodes for a lock that is held, as for a new one, and gives when. None when they did not grant it by
+    /// then, or the lease has ended.
+    fn ask_again(&mut self, ttl: Ttl, until: Timestamp) -> Option<Timestamp> {
         let (engine, kind) = (self.client.engine(), self.claim.kind);
         if self.is_lost() || !self.lease().is_valid(engine.lease_now()) {
             return None;
@@ -63,7 +64,7 @@ impl MutexGuard {
         // A node may grant it though its answer never comes.
         self.longest = self.longest.max(ttl.longest());
         let timeout = engine.node_timeout();
-        let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects)));
+        let deadline = |t0: Timestamp, connects: bool| t0.after(timeout * (1 + u32::from(connects))).min(until);
         let (record, result) =
             engine.acquire(&self.key, (self.claim.token.clone(), ttl.millis(), kind, None), None, deadline);
         self.claim.reached = self.claim.reached.union(record.reached);

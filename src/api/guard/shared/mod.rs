@@ -93,8 +93,14 @@ impl SharedGuard {
         self.extend_automatically(watchdog, ttl)
     }
 
+    /// Has the lock extended automatically, if there is a watchdog. False when it is watched without being extended.
+    pub(crate) fn is_extended_by(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<bool> {
+        let is_extended = |lock: &Lock| watchdog.is_none_or(|watchdog| lock.guard.is_extended_by(watchdog, ttl));
+        self.read(|lock| Ok(is_extended(lock)))
+    }
+
     /// Has the lock extended automatically, if there is a watchdog.
-    pub(crate) fn extend_automatically(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<()> {
+    fn extend_automatically(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<()> {
         match watchdog {
             Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, ttl)),
             None => Ok(()),
@@ -173,24 +179,34 @@ impl SharedGuard {
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Lock) -> Result<R>) -> Result<R> {
-        let borrowed = std::mem::replace(&mut *self.at_rest()?, State::InUse(ThreadNumber::current()));
-        let mut borrowed = Borrowed { hold: self, state: Some(borrowed) };
-        match &mut borrowed.state {
-            Some(State::Held(lock)) => act(lock),
-            Some(State::InUse(_)) | None => Err(in_callback()),
-        }
+        self.borrow(self.at_rest()?).with(act)
+    }
+
+    fn borrow(&self, mut state: sync::MutexGuard<'_, State>) -> Borrowed<'_> {
+        let state = std::mem::replace(&mut *state, State::InUse(ThreadNumber::current()));
+        Borrowed { hold: self, state: Some(state) }
     }
 
     /// The state when no other thread has borrowed the guard.
     fn at_rest(&self) -> Result<sync::MutexGuard<'_, State>> {
+        self.at_rest_until(Some(Timestamp::NEVER))?.ok_or_else(in_callback)
+    }
+
+    /// The state when no other thread has borrowed the guard, unless that lasts until then. Without `until`, the call
+    /// does not wait.
+    fn at_rest_until(&self, until: Option<Timestamp>) -> Result<Option<sync::MutexGuard<'_, State>>> {
         let mut state = lock(&self.state);
         while let State::InUse(by) = &*state {
             if *by == ThreadNumber::current() {
                 return Err(in_callback());
             }
-            state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let left = until.map_or(Duration::ZERO, |until| until.since(self.client.engine().now()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            state = self.put_back.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        Ok(state)
+        Ok(Some(state))
     }
 }
 
@@ -202,6 +218,15 @@ fn in_callback() -> Error {
 struct Borrowed<'h> {
     hold: &'h SharedGuard,
     state: Option<State>,
+}
+
+impl Borrowed<'_> {
+    fn with<R>(&mut self, act: impl FnOnce(&mut Lock) -> Result<R>) -> Result<R> {
+        match &mut self.state {
+            Some(State::Held(lock)) => act(lock),
+            Some(State::InUse(_)) | None => Err(in_callback()),
+        }
+    }
 }
 
 impl Drop for Borrowed<'_> {

@@ -13,6 +13,7 @@ pub use write_guard::RwWriteGuard;
 use super::Mutex;
 use super::attempts::{Attempts, Won};
 use crate::algorithm::lock_kind::Access;
+use crate::algorithm::time::Timestamp;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::guard::shared::SharedGuards;
@@ -59,7 +60,8 @@ use std::time::{Duration, Instant};
 ///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
 ///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.
 /// * The threads of a program that share a client share one lease to read, and with it the
-///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held.
+///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held. A thread
+///   with a watchdog has a lease of its own if another one has asked for the signal of a lease without.
 /// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is the
 ///   prefix, `quorumlock-rw:` and the name, and no other library understands it. The name of a plain lock must not
 ///   begin with that.
@@ -118,7 +120,7 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::try_lock`].
     pub fn try_read(&self) -> Result<Option<RwReadGuard>> {
-        if let Some(guard) = self.join(true)? {
+        if let Some(guard) = self.join(Some(Timestamp::NEVER))? {
             return Ok(Some(guard));
         }
         self.read.try_lock()?.map(|guard| RwReadGuard::first((&self.read, &self.reads), guard)).transpose()
@@ -145,11 +147,12 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::lock_with`].
     pub fn read_with(&self, wait: &Wait) -> Result<Option<RwReadGuard>> {
-        if let Some(guard) = self.join(false)? {
+        if let Some(guard) = self.join(None)? {
             return Ok(Some(guard));
         }
         self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
-            if let Some(guard) = self.join(true)? {
+            if let Some(guard) = self.join(Some(attempts.until()))? {
+                attempts.joined();
                 return Ok(Some(guard));
             }
             let Some(won) = attempts.run()? else { return Ok(None) };
@@ -244,19 +247,20 @@ impl RwMutex {
         }
     }
 
-    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `asks`: the nodes
-    /// are asked, if they were not lately.
-    fn join(&self, asks: bool) -> Result<Option<RwReadGuard>> {
+    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `until`: the nodes
+    /// are asked, if they were not lately, for that long at most; none: the call does not wait.
+    fn join(&self, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
         let Mutex { client, key, watchdog, .. } = &self.read;
         client.check_process()?;
         let ttl = self.read.prepare()?;
         let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
         let guard = RwReadGuard::of(lease);
-        if !guard.lease().join(ttl, asks)? {
+        if !guard.lease().join(ttl, until)? {
             return Ok(None);
         }
-        guard.lease().extend_automatically(watchdog.as_ref(), ttl)?;
-        Ok(Some(guard))
+        // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
+        let is_extended = watchdog.is_none() || guard.lease().is_extended_by(watchdog.as_ref(), ttl)?;
+        Ok(is_extended.then_some(guard))
     }
 
     fn written(&self, guard: MutexGuard) -> RwWriteGuard {

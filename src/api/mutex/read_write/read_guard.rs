@@ -36,7 +36,7 @@ impl RwReadGuard {
         RwReadGuard { lease }
     }
 
-    pub(super) fn lease(&self) -> &SharedGuard {
+    pub(crate) fn lease(&self) -> &SharedGuard {
         &self.lease
     }
 
