@@ -13,6 +13,7 @@ use crate::machine::MachineClock;
 use crate::observer_rules::Listener;
 use crate::os::fork::ForkEpoch;
 use crate::os::transport::TransportConfig;
+use crate::plan::PLACE_LEASE;
 use crate::protocol::endpoint::Endpoint;
 use crate::waits;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub(crate) fn open_client(client: usize) -> Client {
     let report = Reporter::new(observers, Some(counters), &names, "");
     let events = report.event_queue();
     let backoff = Backoff::new(Duration::from_millis(2), LONGEST_DELAY);
-    let place_lease = Duration::from_secs(1);
+    let place_lease = Duration::from_millis(PLACE_LEASE);
     let config = EngineConfig { spin: SPIN, release_notifications, retention: RETENTION, place_lease, events };
     let engine = Engine::new(endpoints, node_timeout, clock, config).unwrap();
     let settings = Settings {

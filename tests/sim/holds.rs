@@ -3,6 +3,7 @@
 //! What a guard says counts for the moment at which it says it. Two guards of one resource must never be valid at the
 //! same moment of true time. The other rules stand in [`judge`](crate::judge).
 
+use crate::algorithm::lock_kind::Access;
 use crate::algorithm::time::LeaseTime;
 use crate::judge::{State, Token, count};
 use crate::machine::Node;
@@ -22,6 +23,9 @@ pub(crate) struct Hold {
     pub(crate) resource: usize,
     pub(crate) client: usize,
     pub(crate) token: usize,
+    pub(crate) access: Access,
+    /// Whether other threads of its client may have guards of the same attempt.
+    pub(crate) is_shared: bool,
     /// Which lock it is, among those that an observer was called for.
     pub(crate) reported_as: Option<usize>,
     pub(crate) since: u64,
@@ -77,20 +81,39 @@ pub(crate) fn about_to_write() {
     });
 }
 
+/// What a call has taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) resource: usize,
+    pub(crate) is_set: bool,
+    pub(crate) access: Access,
+    /// The attempt that a lease to read belongs to, and whether this call has made it.
+    pub(crate) reads_by: Option<(usize, bool)>,
+}
+
+impl Taken {
+    /// A lock of one resource that no other thread has.
+    pub(crate) fn alone(resource: usize) -> Taken {
+        Taken { resource, is_set: false, access: Access::Write, reads_by: None }
+    }
+}
+
 /// A call has returned a guard that says it is valid for so long. Gives the hold.
-pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
+pub(crate) fn took(taken: Taken, remaining: Duration, (begun, pauses): (u64, u64)) -> usize {
+    let Taken { resource, is_set, access, reads_by } = taken;
     let clock = machine::lease_time(kernel::current_client());
     let (hold, others) = kernel::with(|world| {
         let (task, client, now) = (world.current_task(), world.current_client(), world.now);
-        let token = world.judge.latest(task).expect("a guard without a token");
-        let reported_as = world.reported_guard();
+        let (token, is_own) =
+            reads_by.unwrap_or_else(|| (world.judge.latest(task).expect("a guard without a token"), true));
+        let reported_as = world.reported_share(token, is_own);
         world.judge.close_attempts(task, now);
         world.judge.tokens[token].state = State::Held;
         world.judge.acquired += 1;
         let hold = world.judge.holds.len();
         world.trace.note_attempt(now, token, || {
             format!(
-                "client {client} thread {task} HOLDS r{resource} by attempt {token} for {}",
+                "client {client} thread {task} HOLDS r{resource} to {access:?} by attempt {token} for {}",
                 plan::seconds(remaining.as_nanos() as u64)
             )
         });
@@ -100,6 +123,8 @@ pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begu
             resource,
             client,
             token,
+            access,
+            is_shared: access == Access::Read && world.plan.shares_leases,
             reported_as,
             since: now,
             fence: None,
@@ -112,7 +137,7 @@ pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begu
         // What a slow observer takes, the lease has less.
         let is_slow = world.plan.clients[client].callback > 0;
         let is_undisturbed = present.pauses == pauses && present.delayed_until < begun && !present.is_gone;
-        if remaining.is_zero() && is_undisturbed && !is_slow {
+        if remaining.is_zero() && is_undisturbed && !is_slow && begun > 0 {
             world.violate("valid when given", format!("attempt {token} was won, and is not valid"));
         }
         let granted = count(&world.judge.tokens[token].set_at, 0);
@@ -120,7 +145,9 @@ pub(crate) fn took((resource, is_set): (usize, bool), remaining: Duration, (begu
             world.violate("true quorum", format!("attempt {token} was won with {granted} nodes that set its key"));
         }
         world.check_cover(hold, remaining);
-        world.note_change(client, (resource, is_set));
+        if is_own {
+            world.note_change(client, (resource, is_set));
+        }
         (hold, world.others_of(hold))
     });
     check_exclusion(hold, remaining, &others);
@@ -211,8 +238,9 @@ impl World {
     fn others_of(&self, hold: usize) -> Vec<usize> {
         let present = &self.judge.holds[hold];
         let matters = |other: &Hold| {
-            let is_shared = other.resource == present.resource || other.is_set && present.is_set;
-            is_shared && (!other.is_over || other.valid_at > Some(present.since))
+            let is_of_both = other.resource == present.resource || other.is_set && present.is_set;
+            let excludes = other.access == Access::Write || present.access == Access::Write;
+            is_of_both && excludes && (!other.is_over || other.valid_at > Some(present.since))
         };
         (0..self.judge.holds.len()).filter(|&other| other != hold && matters(&self.judge.holds[other])).collect()
     }
@@ -221,7 +249,7 @@ impl World {
     fn check_cover(&mut self, hold: usize, remaining: Duration) {
         let loses_data =
             |fault: &Fault| matches!(fault.kind, Kind::Crash { keeps_data: false, .. } | Kind::Evict { .. });
-        let Hold { resource, client, token, .. } = self.judge.holds[hold];
+        let Hold { resource, client, token, access, .. } = self.judge.holds[hold];
         let is_promised = self.plan.bounds == Bounds::Kept && !self.plan.faults.iter().any(loses_data);
         if remaining.is_zero() || self.clients[client].is_gone || !is_promised {
             return;
@@ -230,7 +258,7 @@ impl World {
             remaining.as_nanos() as i128 * 1_000_000 / i128::from(1_000_000 + self.plan.clients[client].rate);
         let key = self.plan.key(resource);
         let keeps = |node: &Node| {
-            node.time_left(key.as_bytes(), token, self.now).is_some_and(|left| i128::from(left) >= remaining)
+            node.time_left(key.as_bytes(), (token, access), self.now).is_some_and(|left| i128::from(left) >= remaining)
         };
         let count = self.nodes.iter().filter(|node| keeps(node)).count();
         if count < self.judge.majority {
@@ -245,10 +273,14 @@ impl World {
     /// The guard is about to be released.
     pub(crate) fn gives_back(&mut self, hold: usize, by_dropping: bool) {
         let now = self.now;
-        let Hold { client, token, resource, reported_as, .. } = self.judge.holds[hold];
-        self.reported_leaving(reported_as, by_dropping);
+        let Hold { client, token, resource, reported_as, is_shared, .. } = self.judge.holds[hold];
+        self.reported_leaving(reported_as, Some(by_dropping).filter(|_| !is_shared));
         self.trace.note_attempt(now, token, || format!("client {client} releases r{resource}, attempt {token}"));
         self.judge.holds[hold].is_over = true;
+        let shares = |other: &Hold| other.token == token && !other.is_over;
+        if self.judge.holds.iter().any(shares) {
+            return;
+        }
         self.judge.tokens[token].state = State::Released;
         self.judge.tokens[token].closed_at = now;
     }
@@ -257,6 +289,9 @@ impl World {
     /// numbers in the order in which they were had, as fencing tokens have.
     pub(crate) fn writes(&mut self, hold: usize) {
         let Hold { resource, client, token, .. } = self.judge.holds[hold];
+        if self.judge.holds[hold].access == Access::Read {
+            return;
+        }
         let last = self.judge.writers[resource].replace(hold);
         if last.is_some_and(|last| last > hold) && !self.clients[client].is_gone {
             self.judge.late_writes += 1;

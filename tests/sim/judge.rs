@@ -3,7 +3,8 @@
 //!
 //! | rule | what it says |
 //! |---|---|
-//! | exclusion | at most one guard of a resource is valid at any moment of true time |
+//! | exclusion | at most one guard of a resource is valid at any moment of true time; or any number of readers' |
+//! | own entry | a command changes no entry of another attempt before its end, makes no reader a writer, and extends nothing that has ended |
 //! | covered lease | while a guard says that it is valid, a quorum of nodes keeps its key for that long |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
@@ -32,8 +33,10 @@
 //! Besides: nothing panics, waits for ever, or sends what is no command.
 
 use crate::holds::{Extending, Hold};
+use crate::keys;
 use crate::plan::{self, Plan, SETTLED_AFTER, SHARED_KEY};
-use crate::protocol::{fenced, script};
+use crate::protocol::script;
+use crate::readers::{self, Entries};
 use crate::waits::SHARED;
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -97,6 +100,8 @@ pub(crate) struct Judge {
     pub(crate) acquired: u64,
     pub(crate) extended: u64,
     pub(crate) attempts: u64,
+    /// Of read-write locks: what each key said after the last command.
+    pub(crate) entries: Entries,
     /// The longest wait of any thread after the end of all faults.
     pub(crate) longest_recovery: u64,
 }
@@ -115,6 +120,7 @@ impl Judge {
             acquired: 0,
             extended: 0,
             attempts: 0,
+            entries: Entries::default(),
             longest_recovery: 0,
         }
     }
@@ -168,26 +174,6 @@ pub(crate) fn count(times: &[Option<u64>; NODES], since: u64) -> usize {
     times.iter().filter(|at| at.is_some_and(|at| at >= since)).count()
 }
 
-/// The token in a key's value: all of it, or what follows fence and deadline.
-fn owner(value: &[u8]) -> &[u8] {
-    value.rsplit(|&byte| byte == b' ').next().unwrap_or_default()
-}
-
-/// The attempt that a key's value belongs to.
-pub(crate) fn attempt_of(value: &[u8]) -> Option<usize> {
-    number(owner(value))
-}
-
-/// Until when a fenced lock is held, in milliseconds of its node's clock.
-pub(crate) fn held_until(value: &[u8]) -> Option<u64> {
-    let fields = std::str::from_utf8(value).ok()?;
-    fields.split(' ').nth(1)?.parse().ok()
-}
-
-fn number(token: &[u8]) -> Option<usize> {
-    usize::from_str_radix(std::str::from_utf8(token.get(..16)?).ok()?, 16).ok()
-}
-
 impl World {
     /// A node has run a command.
     pub(crate) fn executed(&mut self, command: &Command<'_>, reply: &[u8]) {
@@ -209,6 +195,17 @@ impl World {
                     b"acquire" => Action::Set,
                     b"extend" => Action::Extend,
                     b"raise" => Action::Raise,
+                    _ => Action::Release,
+                };
+                (key, token, action)
+            }
+            [b"EVAL" | b"EVALSHA", text, b"1", key, deed, token, ..] if readers::is_script(text) => {
+                if reply.starts_with(b"-NOSCRIPT") {
+                    return self.saw("a read-write lock's script by a hash that is not known");
+                }
+                let action = match deed {
+                    b"acquire" => Action::Set,
+                    b"extend" => Action::Extend,
                     _ => Action::Release,
                 };
                 (key, token, action)
@@ -236,7 +233,7 @@ impl World {
                 return self.violate("protocol", format!("node {node} was sent a {text}, which no client may send"));
             }
         };
-        let Some(number) = number(token).filter(|&number| number < self.judge.tokens.len()) else {
+        let Some(number) = keys::attempt_of(token).filter(|&number| number < self.judge.tokens.len()) else {
             return self.violate("protocol", format!("node {node} was sent a token that no attempt drew"));
         };
         let connection = &self.connections[command.connection];
@@ -253,7 +250,8 @@ impl World {
             )
         });
         let (majority, written_at) = (self.judge.majority, connection.command_written_at);
-        self.saw(sight(command.words, reply, is_stale));
+        let seen = readers::sight(command.words, reply);
+        self.saw(seen.unwrap_or_else(|| sight(command.words, reply, is_stale)));
         if key == SHARED_KEY.as_bytes() {
             self.note_key(node, key, (SHARED, number));
             return self.executed_on_shared_key((number, node), action, reply);
@@ -262,13 +260,15 @@ impl World {
             self.note_key(node, SHARED_KEY.as_bytes(), (SHARED, number));
         }
         let present = &mut self.judge.tokens[number];
-        present.resource =
-            std::str::from_utf8(key).ok().and_then(|key| fenced::resource(key).strip_prefix('r')?.parse().ok());
+        present.resource = keys::resource_of(key);
         if present.client != client {
             return self.violate("protocol", format!("client {client} sent attempt {number}, which is not its own"));
         }
         if let Some(resource) = present.resource {
             self.note_key(node, key, (resource, number));
+        }
+        if self.plan.reads_and_writes() {
+            self.check_entries(command, (key, number), (action, reply == b":1\r\n"));
         }
         let present = &mut self.judge.tokens[number];
         match action {
@@ -289,7 +289,7 @@ impl World {
                 match reply {
                     b"+OK\r\n" | b":1\r\n" | [b'$', b'1', ..] => {
                         present.set_at[node] = Some(now);
-                        self.check_deadline(command, key);
+                        self.check_deadline(command, (key, number));
                     }
                     // Held by another client, for so long; `:-2` is no answer to that.
                     b":-2\r\n" => {}
@@ -312,8 +312,9 @@ impl World {
             Action::Extend => {
                 if matches!(reply, b":1\r\n" | b"+OK\r\n") {
                     present.extended_at[node] = Some(now);
-                    self.check_deadline(command, key);
-                } else if is_denial(reply) {
+                    self.check_deadline(command, (key, number));
+                } else if is_denial(reply) && !self.nodes[node].content(key, now).is_reader(number, command.millis) {
+                    // A writer's extension that comes after its downgrade is refused, and the entry is there.
                     present.denied_at[node] = Some(now);
                 }
             }
@@ -350,16 +351,16 @@ impl World {
         }
     }
 
-    fn check_deadline(&mut self, command: &Command<'_>, key: &[u8]) {
-        let store = &self.nodes[command.node].store;
-        let mut deadline = store.deadline(key, command.millis);
-        if self.plan.is_fenced {
-            deadline = store.value(key, command.millis).map(held_until);
+    fn check_deadline(&mut self, command: &Command<'_>, (key, number): (&[u8], usize)) {
+        if self.plan.reads_and_writes() {
+            return;
         }
+        let node = &self.nodes[command.node];
+        let entry = node.content(key, self.now).entry(number).copied();
+        let end = entry.map(|entry| entry.until.or_else(|| node.store.deadline(key, command.millis)?));
         let limit = command.millis + self.judge.longest_ttl;
-        if let Some(deadline) = deadline
-            && deadline.is_none_or(|deadline| deadline > limit)
-        {
+        let wrong = end.filter(|end| end.is_none_or(|end| end > limit));
+        if let Some(deadline) = wrong {
             self.violate("bounded key", format!("on node {} a key would live until {deadline:?}", command.node));
         }
     }
@@ -370,15 +371,14 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             let millis = node.millis(self.now);
             for key in node.store.keys(millis) {
-                // A fenced lock whose time is over is free, as a plain one is whose key is gone. Its value stays for
-                // the fence.
-                let value = node.store.value(key, millis);
-                let value = value.filter(|value| held_until(value).is_none_or(|until| until >= millis));
-                let token = value.and_then(attempt_of);
-                let Some(token) = token.map(|number| (number, &self.judge.tokens[number])) else { continue };
-                let is_old = token.1.closed_at + SETTLED_AFTER / 2 < self.now;
-                if matches!(token.1.state, State::Lost | State::Released) && is_old && !token.1.is_excused {
-                    left = Some((index, token.0, token.1.state));
+                // An entry whose time is over is as good as a plain key that is gone. Of a fenced lock, the value stays
+                // for the fence.
+                for entry in node.content(key, self.now).live(millis) {
+                    let token = &self.judge.tokens[entry.attempt];
+                    let is_old = token.closed_at + SETTLED_AFTER / 2 < self.now;
+                    if matches!(token.state, State::Lost | State::Released) && is_old && !token.is_excused {
+                        left = Some((index, entry.attempt, token.state));
+                    }
                 }
             }
         }
@@ -431,8 +431,8 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Action {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
     Extend,
     Raise,
     Release,

@@ -3,7 +3,7 @@
 use crate::algorithm::time::{Clock, LeaseTime, Timestamp};
 use crate::call_rules::Ended;
 use crate::events::metrics::Counters;
-use crate::judge::{self, Command};
+use crate::judge::Command;
 use crate::os::clock::LeaseClock;
 use crate::plan::{ClientPlan, NodePlan, Reckoning};
 use crate::protocol::resp::Reply;
@@ -265,13 +265,8 @@ impl Node {
         EPOCH.saturating_add_signed(nanos.div_euclid(1_000_000))
     }
 
-    /// For how long a key goes on to be of this attempt, in true time; none when it is not.
-    pub(crate) fn time_left(&self, key: &[u8], token: usize, now: u64) -> Option<i64> {
-        let millis = self.millis(now);
-        let value = self.store.value(key, millis).filter(|value| judge::attempt_of(value) == Some(token))?;
-        let held_until = judge::held_until(value);
-        let deadline = if held_until.is_some() { held_until } else { self.store.deadline(key, millis).flatten() }?;
-        // Through the whole of its last millisecond.
+    /// For how long it is not later than then by the node's clock, in true time: through the whole of that millisecond.
+    pub(crate) fn true_time_until(&self, deadline: u64, now: u64) -> Option<i64> {
         let end = (i128::from(deadline) + 1 - i128::from(EPOCH)) * 1_000_000;
         let left = end - i128::from(at_rate(now, self.rate)) - i128::from(self.offset);
         i64::try_from(left * 1_000_000 / i128::from(1_000_000 + self.rate)).ok()

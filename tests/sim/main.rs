@@ -75,7 +75,9 @@ mod hints;
 mod holds;
 mod judge;
 mod kernel;
+mod keys;
 mod literature;
+mod locks;
 mod machine;
 mod mutants;
 mod nemesis;
@@ -84,6 +86,7 @@ mod plan;
 mod planting;
 mod profiles;
 mod random;
+mod readers;
 mod recovery;
 mod refusals;
 mod shrink;
@@ -112,6 +115,8 @@ fn within_the_bounds_no_rule_is_broken() {
         println!("{times:>10} times: {what}");
     }
     if let Some(finding) = &campaign.finding {
+        // To make it smaller may take minutes.
+        println!("{finding}");
         panic!(
             "{finding}\nTo replay it: {}\n{}\nMade smaller:\n{}",
             finding.command(),
@@ -161,7 +166,15 @@ fn everything_happens() {
         "a notification that is lost",
         "a question for how long a key lives",
         "a question for the holder of a key",
+        "a read lock that is extended",
+        "a read lock that is granted",
+        "a read lock that is refused",
+        "a release of a read-write lock",
         "a subscription",
+        "a write lock that is granted",
+        "a write lock that is refused",
+        "a writer that becomes a reader",
+        "a lease to read that threads share",
         "a call that finds too few nodes",
         "a check that finds a quorum",
         "a check that finds too few nodes",

@@ -8,6 +8,7 @@
 //! Nor a loss that is signalled twice, repaired nodes that are not noted for the release, and a renewal that outlives a
 //! shorter extension: 1000 seeds find none of them. The model check in `tests/models/keeper` finds them.
 
+mod readers;
 mod restarts;
 
 /// A fault: what is replaced by what, in which file below `src/`.
@@ -19,7 +20,7 @@ pub(crate) struct Mutant {
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(restarts::MUTANTS)
+    MUTANTS.iter().chain(restarts::MUTANTS).chain(readers::MUTANTS)
 }
 
 const MUTANTS: &[Mutant] = &[

@@ -42,7 +42,7 @@ impl World {
                     self.cut(index);
                 }
             }
-            Kind::Evict { node } => self.nodes[node].store.clear(),
+            Kind::Evict { node } => self.lose_data(node),
             Kind::ForgetScripts { node } => self.nodes[node].store.forget_scripts(),
             Kind::Hang { node, time } => {
                 if self.nodes[node].is_up {
@@ -86,9 +86,14 @@ impl World {
         self.nodes[node].stop();
         self.nodes[node].is_dark = is_dark;
         if !keeps_data {
-            self.nodes[node].store.clear();
+            self.lose_data(node);
         }
         self.recover_later(node, time);
+    }
+
+    fn lose_data(&mut self, node: usize) {
+        self.nodes[node].store.clear();
+        self.judge.entries.forget(node);
     }
 
     /// A fault of a node ends, unless another one has begun since.

@@ -39,8 +39,8 @@ struct Reported {
     extension_failed: u32,
     /// Whether its channel brought a message.
     is_known_lost: bool,
-    /// When it was released, and whether by dropping.
-    left: Option<(u64, bool)>,
+    /// When it was released, and whether by dropping; not known where threads share it.
+    left: Option<(u64, Option<bool>)>,
     end: Option<End>,
 }
 
@@ -98,6 +98,10 @@ impl Listener {
     fn acquired(&self, event: &Acquired) {
         self.takes_time();
         self.record_call(|call| call.ended(None, event.has_waited, event.attempts));
+        if event.attempts == 0 {
+            // A thread shares the lease of another one.
+            return;
+        }
         self.record(|world| {
             let (task, index) = (world.current_task(), world.reports.locks.len());
             let key = Arc::clone(&event.resource.key);
@@ -251,7 +255,9 @@ impl Listener {
             wrong = match (lock.left, lock.end.replace(end)) {
                 (_, Some(_)) => Some("the outcome of a release was reported twice"),
                 (None, _) => Some("a release was reported, and the guard is there"),
-                (Some((_, was_dropped)), None) if was_dropped != end.1 => Some("a drop and an unlock were mixed up"),
+                (Some((_, was_dropped)), None) if was_dropped.is_some_and(|it| it != end.1) => {
+                    Some("a drop and an unlock were mixed up")
+                }
                 (Some(_), None) => None,
             };
         });
@@ -306,6 +312,17 @@ impl World {
         }
     }
 
+    /// A call for the lock returned a guard of this attempt, which another thread may have made.
+    pub(crate) fn reported_share(&mut self, token: usize, is_own: bool) -> Option<usize> {
+        if !is_own {
+            return self.judge.holds.iter().find(|hold| hold.token == token).and_then(|hold| hold.reported_as);
+        }
+        let lock = self.reported_guard();
+        // Another thread may have been quicker.
+        self.judge.holds.iter_mut().filter(|hold| hold.token == token).for_each(|hold| hold.reported_as = lock);
+        lock
+    }
+
     pub(crate) fn reported_by_channel(&mut self, lock: Option<usize>) {
         if let Some(lock) = lock {
             self.reports.locks[lock].is_known_lost = true;
@@ -313,7 +330,7 @@ impl World {
     }
 
     /// The guard is about to be released.
-    pub(crate) fn reported_leaving(&mut self, lock: Option<usize>, by_dropping: bool) {
+    pub(crate) fn reported_leaving(&mut self, lock: Option<usize>, by_dropping: Option<bool>) {
         if let Some(lock) = lock {
             self.reports.locks[lock].left = Some((self.now, by_dropping));
         }

@@ -8,6 +8,7 @@ use crate::endings::Ending;
 use crate::hints::HintPlan;
 use crate::profiles;
 use crate::protocol::fenced::FENCED_KEY_PREFIX;
+use crate::protocol::read_write::READ_WRITE_KEY_PREFIX;
 use crate::random::Random;
 use crate::refusals::Refusal;
 use quorumlock::RestartPolicy;
@@ -18,6 +19,9 @@ pub(crate) const SECOND: u64 = 1_000 * MILLISECOND;
 
 /// How long after the end of an attempt, and of all faults, its keys must be gone.
 pub(crate) const SETTLED_AFTER: u64 = 16 * SECOND;
+
+/// How long the mark of a writer that waits and the place of a thread in a queue last, in milliseconds.
+pub(crate) const PLACE_LEASE: u64 = 1_000;
 
 /// What every lock of two resources has besides its own: so two of them exclude each other, and a node may have set the
 /// one key and refuse the other.
@@ -63,6 +67,10 @@ pub(crate) struct Plan {
     pub(crate) is_fair: bool,
     /// Whether some locks are those of two resources: one of their own, and the [`SHARED_KEY`].
     pub(crate) has_sets: bool,
+    /// Whether locks are read-write locks, where they can be.
+    pub(crate) is_read_write: bool,
+    /// Whether the threads of a client share its leases to read, as they do in a program.
+    pub(crate) shares_leases: bool,
     /// The one rule that matters, where others are broken as well.
     pub(crate) only: Option<&'static str>,
     /// Times to live, in milliseconds.
@@ -251,6 +259,8 @@ impl Plan {
             // Drawn apart, as above.
             has_sets: Random::new(seed ^ 0x7365_7473).once_in(4),
             has_tls: Random::new(seed ^ 0x0074_6c73).once_in(4),
+            is_read_write: Random::new(seed ^ 0x7265_6164_6572).once_in(3),
+            shares_leases: Random::new(seed ^ 0x0073_6861_7265).once_in(2),
             only: None,
             ttls,
             node_timeout,
@@ -404,12 +414,22 @@ impl Plan {
 
     /// Whether some locks are sets. Those that are fenced or fair are not.
     pub(crate) fn takes_sets(&self) -> bool {
-        self.has_sets && !self.is_fenced && !self.has_queues()
+        self.has_sets && !self.is_fenced && !self.has_queues() && !self.reads_and_writes()
+    }
+
+    /// Whether locks are read-write locks: every node has scripts for them, and they are neither fenced nor fair.
+    pub(crate) fn reads_and_writes(&self) -> bool {
+        self.is_read_write && !self.is_fenced && !self.has_queues() && self.nodes.iter().all(|node| node.has_scripts)
     }
 
     /// The key of a resource.
     pub(crate) fn key(&self, resource: usize) -> String {
-        format!("{}r{resource}", if self.is_fenced { FENCED_KEY_PREFIX } else { "" })
+        let prefix = match (self.is_fenced, self.reads_and_writes()) {
+            (true, _) => FENCED_KEY_PREFIX,
+            (_, true) => READ_WRITE_KEY_PREFIX,
+            _ => "",
+        };
+        format!("{prefix}r{resource}")
     }
 
     /// Nothing fails, and no thread or message is held up, but as [`skew`](Plan::skew) and [`hints`](Plan::hints) say.

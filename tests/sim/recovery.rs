@@ -6,10 +6,11 @@
 
 use crate::campaign::run;
 use crate::hints::HintPlan;
+use crate::holds::{self, Taken};
 use crate::plan::{Bounds, Fault, Kind, MILLISECOND, PathPlan, Plan, SECOND};
 use crate::trace::Trace;
 use crate::world::World;
-use crate::{clients, holds, kernel};
+use crate::{clients, kernel};
 use quorumlock::embedded::{Condition, ServerKind};
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ fn quiet(seed: u64, nodes: usize) -> Plan {
     (plan.lateness, plan.preemption_rarity, plan.pause_rarity) = (1_000, 0, 0);
     (plan.watchdog_rarity, plan.extension_rarity, plan.idle) = (0, 0, 100 * MILLISECOND);
     (plan.is_fenced, plan.is_fair, plan.has_sets, plan.has_tls) = (false, false, false, false);
+    plan.is_read_write = false;
     (plan.fault_time, plan.faults) = (5 * SECOND, Vec::new());
     plan
 }
@@ -101,7 +103,7 @@ fn two_attempts() {
         let mutex = clients::open(0).mutex("r0").ttl(Duration::from_secs(5));
         for (what, begun) in [("a cold attempt that wins", (0, 0)), ("a warm attempt that wins", (0, 0))] {
             if let Ok(Some(guard)) = mutex.try_lock() {
-                let hold = holds::took((0, false), guard.remaining(), begun);
+                let hold = holds::took(Taken::alone(0), guard.remaining(), begun);
                 kernel::with(|world| {
                     world.saw(what);
                     world.gives_back(hold, true);

@@ -57,6 +57,7 @@ fn size(plan: &Plan) -> u64 {
         + plan.resources
         + u64::from(plan.has_sets)
         + u64::from(plan.has_tls)
+        + u64::from(plan.shares_leases)
         + plan.fault_time
 }
 
@@ -81,6 +82,7 @@ fn simpler(plan: &Plan) -> Vec<Simpler> {
         changed(|plan| plan.resources = 1),
         changed(|plan| plan.has_sets = false),
         changed(|plan| plan.has_tls = false),
+        changed(|plan| plan.shares_leases = false),
         changed(|plan| plan.lateness = 0),
         changed(|plan| plan.ttls.truncate(1)),
         changed(|plan| plan.fault_time /= 2),

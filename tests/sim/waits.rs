@@ -2,6 +2,7 @@
 //! connections. They hold whatever becomes of published releases. The table of all rules stands in
 //! [`judge`](crate::judge).
 
+use crate::algorithm::lock_kind::Access;
 use crate::plan::{MILLISECOND, SECOND, seconds};
 use crate::world::World;
 use std::collections::BTreeMap;
@@ -33,12 +34,21 @@ const CONNECTIONS_PER_SECOND: u64 = 20;
 pub(crate) struct Waits {
     /// By thread.
     calls: BTreeMap<usize, Call>,
-    /// By resource and node: the attempt whose key it was last, and until when.
-    keys: BTreeMap<(usize, usize), (usize, u64)>,
+    /// By resource and node.
+    keys: BTreeMap<(usize, usize), Key>,
     /// By client and resource: when it last asked.
     asked_at: BTreeMap<(usize, usize), u64>,
     /// By client and node: how many connections it has made.
     connections: BTreeMap<(usize, usize), u64>,
+}
+
+/// What is known of the key of a lock.
+#[derive(Default)]
+struct Key {
+    /// The attempt whose key it was last.
+    attempt: usize,
+    /// Until when it refuses readers, and writers.
+    refuses_until: [u64; 2],
 }
 
 /// A call that waits for a lock.
@@ -46,6 +56,7 @@ struct Call {
     client: usize,
     /// Its resources; of a single lock, twice the same.
     resources: [usize; 2],
+    access: Access,
     begun: u64,
     /// How often its client had lost time by then.
     pauses: u64,
@@ -57,7 +68,7 @@ struct Call {
 
 impl World {
     /// The running thread calls for a lock, or for the set of a resource, and waits for so long; none is without limit.
-    pub(crate) fn begins_to_wait(&mut self, what: (usize, bool), patience: Option<u64>) {
+    pub(crate) fn begins_to_wait(&mut self, (what, access): ((usize, bool), Access), patience: Option<u64>) {
         let (task, client) = (self.current_task(), self.current_client());
         let (begun, pauses) = (self.now, self.clients[client].pauses);
         let longest_sleep = patience.map_or(LONGEST_SLEEP, |time| (time / 2).min(LONGEST_SLEEP));
@@ -65,7 +76,7 @@ impl World {
         if what.1 {
             self.saw("a wait for a set");
         }
-        let call = Call { client, resources, begun, pauses, longest_sleep, attempts: 0, changes: 0 };
+        let call = Call { client, resources, access, begun, pauses, longest_sleep, attempts: 0, changes: 0 };
         self.waits.calls.insert(task, call);
     }
 
@@ -99,11 +110,17 @@ impl World {
 
     /// A node has run a command for the key of an attempt.
     pub(crate) fn note_key(&mut self, node: usize, key: &[u8], (resource, token): (usize, usize)) {
-        let (now, left) = (self.now, self.nodes[node].time_left(key, token, self.now));
+        let (now, present) = (self.now, &self.nodes[node]);
         let known = self.waits.keys.entry((resource, node)).or_default();
-        match left {
-            Some(left) => *known = (token, now.saturating_add_signed(left)),
-            None if known.0 == token => known.1 = known.1.min(now),
+        if self.plan.reads_and_writes() {
+            let refuses_for = [Access::Read, Access::Write].map(|access| present.refuses_for(key, access, now));
+            known.refuses_until =
+                [0, 1].map(|index| refuses_for[index].map_or(known.refuses_until[index].min(now), |time| now + time));
+            return;
+        }
+        match present.time_left(key, (token, Access::Write), now) {
+            Some(left) => *known = Key { attempt: token, refuses_until: [now.saturating_add_signed(left); 2] },
+            None if known.attempt == token => known.refuses_until = known.refuses_until.map(|until| until.min(now)),
             None => {}
         }
     }
@@ -149,8 +166,10 @@ impl World {
         if !is_undisturbed || !self.plan.is_calm() && self.has_faults() {
             return;
         }
+        let asked_for = usize::from(call.access == Access::Write);
         let keys = call.resources.map(|resource| self.waits.keys.range((resource, 0)..(resource + 1, 0)));
-        let free_since = keys.into_iter().flatten().map(|(_, &(_, until))| until.min(now)).max().unwrap_or(0);
+        let free_since =
+            keys.into_iter().flatten().map(|(_, key)| key.refuses_until[asked_for].min(now)).max().unwrap_or(0);
         let asked_at = call.resources.map(|resource| self.waits.asked_at.get(&(call.client, resource)).copied());
         let asked_at = asked_at.into_iter().flatten().max().unwrap_or(0);
         let waited = now - free_since.max(asked_at).max(call.begun);

@@ -1,9 +1,10 @@
 //! What the clients do: threads that take locks in every way there is, hold, extend and release them, and when all
 //! faults have ended want the lock once more.
 
+use crate::algorithm::lock_kind::Access;
 use crate::api::client::Client;
-use crate::api::guard::MutexGuard;
-use crate::api::mutex::Mutex;
+use crate::api::guard::shared::SharedGuards;
+use crate::api::mutex::read_write::RwWriteGuard;
 use crate::api::redlock::Redlock;
 use crate::api::wait::CancelHandle;
 use crate::api::watchdog::Watchdog;
@@ -13,12 +14,13 @@ use crate::events::error::{ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crate::fences;
-use crate::holds;
+use crate::holds::{self, Taken};
 use crate::kernel::{self, sleep_until, with};
-use crate::plan::{MILLISECOND, SECOND, SHARED_KEY};
-use crate::protocol::lock_key::LockKey;
+use crate::locks::{Guard, Lock};
+use crate::plan::{MILLISECOND, SECOND};
 use crate::random::Random;
 use crate::world::World;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest that a thread holds a lock for its work.
@@ -30,13 +32,14 @@ pub(crate) fn begin() {
     for (client, count) in threads.into_iter().enumerate() {
         kernel::spawn(client, move || {
             sleep_until(with(|world| world.plan.clients[client].begins_at));
-            let handle = open_client(client);
+            let (handle, reads) = (open_client(client), Arc::default());
             for place in 0..count {
                 let (handle, redlock) = (handle.clone(), Redlock::new(handle.clone()));
+                let reads = if with(|world| world.plan.shares_leases) { Arc::clone(&reads) } else { Arc::default() };
                 let random = with(|world| world.random.fork(2));
                 let is_flooding = place > 0 && with(|world| world.plan.clients[client].callback > 0);
                 let flooding = is_flooding.then_some(place as u64);
-                kernel::spawn(client, move || Worker { handle, redlock, random, flooding }.run());
+                kernel::spawn(client, move || Worker { handle, redlock, reads, random, flooding }.run());
             }
         });
     }
@@ -45,6 +48,8 @@ pub(crate) fn begin() {
 struct Worker {
     handle: Client,
     redlock: Redlock,
+    /// The leases to read that it may share.
+    reads: Arc<SharedGuards>,
     random: Random,
     /// Takes this lock and drops it as fast as it can, so that there are many events.
     flooding: Option<u64>,
@@ -86,7 +91,11 @@ impl Worker {
         let resource = self.flooding.map_or_else(|| self.random.below(resources), |own| own % resources) as usize;
         let ttl = self.random.pick(&ttls);
         let is_set = with(|world| world.plan.takes_sets()) && self.flooding.is_none() && self.random.once_in(2);
-        let mut mutex = if is_set { self.set(resource) } else { fenced(self.redlock.mutex(format!("r{resource}"))) };
+        let access = self.draw_access();
+        let mut mutex = match is_set {
+            true => Lock::set(&self.handle, resource),
+            false => Lock::of(&self.handle, &self.reads, resource, access),
+        };
         mutex = mutex.ttl(Duration::from_millis(ttl));
         let is_watched = self.random.once_in(watchdog_rarity);
         if is_watched {
@@ -99,12 +108,20 @@ impl Worker {
         let has_time = |patience: Option<u64>| is_long_enough && patience.is_none_or(|time| time > 3 * node_timeout);
         let delivered = with(|world| world.delivered());
         let way = if self.flooding.is_some() { 0 } else { self.random.below(4) };
-        let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<MutexGuard>>| {
-            waiting((resource, is_set), patience, call)
+        let waiting = |patience, call: &mut dyn FnMut() -> Result<Option<Guard>>| {
+            waiting(((resource, is_set), access), patience, call)
+        };
+        let drawn = with(|world| world.judge.tokens.len());
+        // Connections may have to be made first, and a fence may take a second round trip. A thread that wants to
+        // share a lease waits for others that do, asks for it, and then for one of its own.
+        let round_trips = match access {
+            Access::Read if with(|world| world.plan.shares_leases) => 12,
+            Access::Read => 4,
+            Access::Write if is_fenced => 3,
+            Access::Write => 2,
         };
         let (what, allowed, result) = match way {
-            // Connections may have to be made first, and a fence may take a second round trip.
-            0 => ("try_lock", Some(if is_fenced { 3 * node_timeout } else { 2 * node_timeout }), mutex.try_lock()),
+            0 => ("try_lock", Some(round_trips * node_timeout), mutex.try_lock()),
             1 if is_long_enough => ("lock", None, waiting(None, &mut || mutex.lock().map(Some))),
             2 => {
                 let (cancel, time) = (CancelHandle::new(), self.random.magnitude(10_000, SECOND));
@@ -123,7 +140,8 @@ impl Worker {
                 ("lock_timeout", Some(time), waiting(patience, &mut lock))
             }
         };
-        with(|world| world.reported_call(what, &result));
+        let shares = Shares::of(&result, drawn);
+        with(|world| world.reported_call(what, &result, shares.is_joined()));
         if let Some(allowed) = allowed {
             with(|world| {
                 world.took_time(what, begun, allowed, pauses);
@@ -133,7 +151,10 @@ impl Worker {
             });
         }
         match result {
-            Ok(Some(guard)) => self.hold((resource, is_set), guard, ttl, is_watched, (begun, pauses)),
+            Ok(Some(guard)) => {
+                let taken = Taken { resource, is_set, access, reads_by: shares.0 };
+                self.hold(taken, guard, ttl, is_watched, (begun, pauses));
+            }
             Ok(None) => with(|world| {
                 world.saw("a call that finds the lock held");
                 if let Some(patience) = patience {
@@ -161,14 +182,15 @@ impl Worker {
         }
     }
 
-    /// The lock of a resource and the one that all sets share.
-    fn set(&self, resource: usize) -> Mutex {
-        Mutex::of_key(self.handle.clone(), LockKey::of("", [format!("r{resource}").as_str(), SHARED_KEY]))
+    /// To read or to write, where locks are for that.
+    fn draw_access(&mut self) -> Access {
+        let reads = with(|world| world.plan.reads_and_writes()) && !self.random.once_in(3);
+        if reads { Access::Read } else { Access::Write }
     }
 
-    fn hold(&mut self, what: (usize, bool), mut guard: MutexGuard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
+    fn hold(&mut self, what: Taken, mut guard: Guard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
         let at_first = remaining(&guard);
-        let hold = holds::took(what, at_first, begun);
+        let mut hold = holds::took(what, at_first, begun);
         fences::given(hold, guard.fencing_token());
         let longest = if is_watched { 5 * ttl } else { ttl + ttl / 4 } * MILLISECOND;
         let holds_on = with(|world| world.plan.clients[world.current_client()].holds_on) && !self.random.once_in(4);
@@ -181,6 +203,8 @@ impl Worker {
         let until = with(|world| world.now) + length;
         let (extension_rarity, node_timeout, stride) =
             with(|world| (world.plan.extension_rarity, world.plan.node_timeout, world.plan.stride));
+        // Another thread extends the lease, too, and may get the signal of its loss.
+        let mut is_shared = with(|world| world.judge.holds[hold].is_shared);
         let mut was_extended = false;
         let mut lost = (is_watched || self.random.once_in(8)).then(|| guard.lost().unwrap());
         let mut signals = 0;
@@ -200,17 +224,26 @@ impl Worker {
             let remaining = remaining(&guard);
             // Taken at once, because the channel has room for one signal only and would hide a second one.
             signals += u32::from(lost.as_ref().is_some_and(|lost| lost.try_recv().is_ok()));
-            holds::still(hold, remaining, is_watched && was_extended);
+            holds::still(hold, remaining, is_shared || is_watched && was_extended);
             if !remaining.is_zero() {
                 kernel::may_be_interrupted();
                 with(|world| world.writes(hold));
+                if self.random.once_in(3)
+                    && let Guard::Write(writer) = guard
+                {
+                    drop(lost.take());
+                    let Some((reader, reads)) = self.downgrade(hold, writer, what) else { return };
+                    (guard, hold, was_extended) = (reader, reads, true);
+                    is_shared = with(|world| world.judge.holds[hold].is_shared);
+                    continue;
+                }
             }
             if holds_on && remaining.is_zero() {
                 break;
             }
             if self.random.once_in(extension_rarity) {
                 was_extended = true;
-                let is_lost = self.extend(hold, &mut guard, is_watched);
+                let is_lost = self.extend(hold, &mut guard, is_watched || is_shared);
                 // Some ask for the channel of a loss that they know of.
                 if is_lost && lost.is_none() && self.random.once_in(2) {
                     lost = guard.lost().ok();
@@ -234,6 +267,7 @@ impl Worker {
                     world.saw("a loss that the channel reports");
                 } else if remaining.is_zero()
                     && is_watched
+                    && !is_shared
                     && !was_extended
                     && at_first.as_nanos() / 40 > u128::from(world.plan.lateness)
                     && at_first.as_nanos() > 2 * u128::from(world.plan.node_timeout)
@@ -258,22 +292,57 @@ impl Worker {
         // With a watchdog, the loss may have been reported meanwhile, before the end by the clock.
         let is_in_force = !is_watched && !remaining.is_zero() && holds::end_of(Duration::ZERO) < end;
         with(|world| {
-            if is_in_force && matches!(outcome, Ok(ReleaseOutcome::Expired)) {
+            if is_in_force && matches!(outcome, Ok(Some(ReleaseOutcome::Expired))) {
                 world.check_loss(world.judge.holds[hold].token, "was released as expired");
             }
-            world.reported_unlock(world.judge.holds[hold].reported_as, outcome.as_ref().ok().copied());
+            if !matches!(outcome, Ok(None)) {
+                let outcome = outcome.as_ref().ok().copied().flatten();
+                world.reported_unlock(world.judge.holds[hold].reported_as, outcome);
+            }
             match outcome {
-                Ok(ReleaseOutcome::Released) => {
+                Ok(None) => world.saw("a guard of several that goes"),
+                Ok(Some(ReleaseOutcome::Released)) => {
                     world.saw("an unlock that says released");
                     world.said_released(hold, begun);
                 }
-                Ok(ReleaseOutcome::Expired) => world.saw("an unlock that says expired"),
+                Ok(Some(ReleaseOutcome::Expired)) => world.saw("an unlock that says expired"),
                 Err(_) => world.saw("an unlock that finds too few nodes"),
             }
             let allowed = world.plan.node_timeout;
             world.took_time("unlock", begun, allowed, pauses);
             world.has_delivered("unlock", delivered);
         });
+    }
+
+    /// Makes a writer a reader. None when the lock was lost.
+    fn downgrade(&mut self, hold: usize, writer: RwWriteGuard, what: Taken) -> Option<(Guard, usize)> {
+        let token = with(|world| {
+            world.saw("a writer that becomes a reader");
+            world.gives_back(hold, true);
+            world.judge.holds[hold].token
+        });
+        let begun = moment();
+        let outcome = writer.downgrade();
+        with(|world| {
+            let allowed = world.plan.node_timeout;
+            world.took_time("downgrade", begun.0, allowed, begun.1);
+        });
+        match outcome {
+            Ok(reader) => {
+                let reader = Guard::Read(reader);
+                let what = Taken { access: Access::Read, reads_by: Some((token, false)), ..what };
+                let hold = holds::took(what, remaining(&reader), (0, 0));
+                Some((reader, hold))
+            }
+            Err(error) => {
+                let is_expected = error.kind() == ErrorKind::LeaseLost;
+                with(|world| match is_expected {
+                    true => world.saw("a writer that does not become a reader"),
+                    false => world.violate("errors", format!("downgrade: {error}")),
+                });
+                None
+            }
+        }
     }
 
     /// Asks all nodes what they are.
@@ -300,7 +369,7 @@ impl Worker {
     }
 
     /// Extends by hand. True when that finds the lock lost.
-    fn extend(&mut self, hold: usize, guard: &mut MutexGuard, is_watched: bool) -> bool {
+    fn extend(&mut self, hold: usize, guard: &mut Guard, is_watched: bool) -> bool {
         let ttl = {
             let ttls = with(|world| world.plan.ttls.clone());
             let longest = self.random.pick(&ttls);
@@ -324,13 +393,16 @@ impl Worker {
         with(|world| {
             let (now, client) = (world.now, world.current_client());
             world.trace.note(now, || format!("client {client}: extension by hand for {ttl} ms: {outcome:?}"));
-            if let Ok(outcome) = &outcome {
+            if let (Ok(outcome), Guard::Alone(_) | Guard::Write(_)) = (&outcome, &*guard) {
                 world.reported_extend(reported_as, reported, outcome);
             }
             match &outcome {
                 Ok(ExtendOutcome::Extended) => {
                     world.saw("an extension by hand that succeeds");
-                    world.said_extended(hold, begun);
+                    // A lease that lasts for so long already is left as it is.
+                    if !matches!(guard, Guard::Read(_)) {
+                        world.said_extended(hold, begun);
+                    }
                 }
                 Ok(ExtendOutcome::Failed(_)) => world.saw("an extension by hand that fails"),
                 Ok(ExtendOutcome::Lost) => world.saw("an extension by hand that finds the lock lost"),
@@ -359,15 +431,20 @@ impl Worker {
         });
         sleep_until(fault_time);
         let deadline = fault_time + patience;
-        let mutex = || fenced(self.redlock.mutex("r0").ttl(Duration::from_millis(ttl)));
+        let access = self.draw_access();
+        let mutex = || Lock::of(&self.handle, &self.reads, 0, access).ttl(Duration::from_millis(ttl));
+        let taken = |reads_by| Taken { resource: 0, is_set: false, access, reads_by };
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
             let begun = moment();
-            let outcome = waiting((0, false), Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
-            with(|world| world.reported_call("lock_timeout", &outcome));
+            let drawn = with(|world| world.judge.tokens.len());
+            let outcome =
+                waiting(((0, false), access), Some(left), || mutex().lock_timeout(Duration::from_nanos(left)));
+            let shares = Shares::of(&outcome, drawn);
+            with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took((0, false), remaining(&guard), begun);
+                    let hold = holds::took(taken(shares.0), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, true));
                     drop(guard);
@@ -401,16 +478,21 @@ impl Worker {
                 return;
             }
             let begun = moment();
+            let drawn = with(|world| world.judge.tokens.len());
             let outcome = mutex().lock_timeout(Duration::from_millis(400));
-            with(|world| world.reported_call("lock_timeout", &outcome));
+            let shares = Shares::of(&outcome, drawn);
+            with(|world| world.reported_call("lock_timeout", &outcome, shares.is_joined()));
             match outcome {
                 Ok(Some(guard)) => {
-                    let hold = holds::took((0, false), remaining(&guard), begun);
+                    let hold = holds::took(taken(shares.0), remaining(&guard), begun);
                     fences::given(hold, guard.fencing_token());
                     with(|world| world.gives_back(hold, false));
                     // A program that ends waits for its last release.
-                    let outcome = guard.unlock().ok();
-                    with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome));
+                    let outcome = guard.unlock();
+                    if !matches!(outcome, Ok(None)) {
+                        let outcome = outcome.ok().flatten();
+                        with(|world| world.reported_unlock(world.judge.holds[hold].reported_as, outcome));
+                    }
                 }
                 Ok(None) | Err(_) => with(|world| world.got_nothing(false, true)),
             }
@@ -418,26 +500,38 @@ impl Worker {
     }
 }
 
+/// The attempt that a lease to read belongs to, and whether the call that returned it has made it.
+struct Shares(Option<(usize, bool)>);
+
+impl Shares {
+    /// Of the result of a call before which so many tokens had been drawn.
+    fn of(result: &Result<Option<Guard>>, drawn: usize) -> Shares {
+        let Ok(Some(guard)) = result else { return Shares(None) };
+        let token = guard.reads_by();
+        with(|world| {
+            let task = world.current_task();
+            let is_own = |token: usize| token >= drawn && world.judge.tokens[token].task == task;
+            Shares(token.map(|token| (token, is_own(token))))
+        })
+    }
+
+    /// Whether another thread has taken the lock.
+    fn is_joined(&self) -> bool {
+        self.0.is_some_and(|(_, is_own)| !is_own)
+    }
+}
+
 /// A call that waits for so long.
-fn waiting<R>(what: (usize, bool), patience: Option<u64>, call: impl FnOnce() -> R) -> R {
+fn waiting<R>(what: ((usize, bool), Access), patience: Option<u64>, call: impl FnOnce() -> R) -> R {
     with(|world| world.begins_to_wait(what, patience));
     let result = call();
     with(World::ends_waiting);
     result
 }
 
-/// The lock as this run has it.
-fn fenced(mutex: Mutex) -> Mutex {
-    match with(|world| (world.plan.is_fenced, world.plan.has_queues())) {
-        (true, _) => mutex.fenced().into(),
-        (_, true) => mutex.fair(),
-        _ => mutex,
-    }
-}
-
 /// For how long a guard says it is valid, asked until no time passed meanwhile: what it says is true when it reads the
 /// clock, and its thread may stand still before it has said so.
-fn remaining(guard: &MutexGuard) -> Duration {
+fn remaining(guard: &Guard) -> Duration {
     loop {
         let before = moment().0;
         let remaining = guard.remaining();

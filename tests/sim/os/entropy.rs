@@ -1,7 +1,7 @@
 //! The library's entropy: owner tokens that the judge knows by number, and jitter from the seed.
 
 use crate::algorithm::lease::OwnerToken;
-use crate::kernel;
+use crate::{kernel, keys};
 use std::convert::Infallible;
 
 pub(crate) fn draw<R>(_source: &mut R) -> Result<OwnerToken, Infallible> {
@@ -10,7 +10,7 @@ pub(crate) fn draw<R>(_source: &mut R) -> Result<OwnerToken, Infallible> {
         let number = world.judge.draw_token(task, client, world.now);
         world.asks();
         let mut entropy = [0; OwnerToken::ENTROPY];
-        entropy[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        entropy[..8].copy_from_slice(&keys::beginning(number));
         entropy[8..16].copy_from_slice(&world.random.next().to_be_bytes());
         OwnerToken::from_entropy(entropy)
     }))

@@ -11,7 +11,6 @@ mod poll;
 pub(crate) mod resolve;
 pub(crate) mod stream;
 pub(crate) mod sync;
-#[path = "../../../src/os/thread_number.rs"]
 pub(crate) mod thread_number;
 pub(crate) mod transport;
 pub(crate) mod waker;
