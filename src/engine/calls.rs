@@ -203,21 +203,9 @@ impl Engine {
             },
             |nodes, ticket| nodes.rounds().conclude(ticket),
         );
-        let (token, reached, origin) =
-            (OwnerToken::from_entropy([0; OwnerToken::ENTROPY]), NodeSet::EMPTY, KeyOrigin::Here);
-        (
-            AttemptRecord {
-                token,
-                t0,
-                reached,
-                origin,
-                has_waited: false,
-                kind: LockKind::Plain,
-                place: None,
-                stands_for: None,
-            },
-            result,
-        )
+        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
+        let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
+        (AttemptRecord { token, t0, reached, origin, has_waited: false, kind, place: None, stands_for: None }, result)
     }
 
     /// Whether a thread of this client waits for the key, and is notified of releases.
@@ -234,6 +222,11 @@ impl Engine {
             let others = key.each().iter().map(|key| nodes.defers_to(key.as_bytes(), is_handed_on, now));
             others.max().unwrap_or_default()
         })
+    }
+
+    /// Leaves a lock to other programs: the threads of this client have passed it on for long enough.
+    pub(crate) fn end_run(&self, key: &LockKey) {
+        self.driver.enter(|nodes, _, _| nodes.wait_registry().end_run(key.as_bytes()));
     }
 
     /// Raises the fence on the nodes that are behind, and waits for the verdict, until the deadline at most.

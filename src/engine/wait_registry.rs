@@ -113,7 +113,6 @@ impl WaitRegistry {
 
     /// Registers a thread that is about to wait for a key; true when that has to be subscribed to.
     pub(crate) fn enter(&mut self, key: &Key, subscribes: bool) -> bool {
-        self.contention.note_wait(key);
         let waiters = self.waiters_by_key.entry(Arc::clone(key)).or_default();
         waiters.listeners += 1;
         subscribes && !std::mem::replace(&mut waiters.is_subscribed, true)
@@ -122,11 +121,20 @@ impl WaitRegistry {
     /// Gives these keys one line of programs: each waits for any of them.
     pub(crate) fn group(&mut self, keys: &[Key]) {
         let Some((first, others)) = keys.split_first() else { return };
+        // A thread that waits for any of several may get one from its own program.
+        if others.is_empty() {
+            self.end_run(first);
+        }
         for key in others {
             if let Some(waiters) = self.waiters_by_key.get_mut(key) {
                 waiters.group = Some(Arc::clone(first));
             }
         }
+    }
+
+    /// A thread of this client leaves a key to other programs.
+    pub(crate) fn end_run(&mut self, key: &[u8]) {
+        self.contention.note_wait(key);
     }
 
     /// Unregisters a thread, which `has_won` the lock or not. If it was the last for the key, gives whether that was

@@ -1,6 +1,7 @@
 //! Permits: at most k are held at once, what finding one costs, and which thread gets one that is released.
 
 mod crowd;
+mod passing;
 
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good, left, long_lock, value};
 use crate::support::child::{Child, End};

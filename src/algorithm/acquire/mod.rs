@@ -250,7 +250,7 @@ impl Acquire {
         self.conclude((outcome, true), t0, undo, now, random);
     }
 
-    /// Whether there is time to [`defer`](Acquire::defer_first_attempt) the first attempt, and for one after that.
+    /// Whether there is time to [`defer`](Acquire::defer_attempt) an attempt, and for one after that.
     pub fn may_defer(&self, now: Timestamp) -> bool {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline <= now.after(short_delay(u64::MAX) * 2))
     }
@@ -260,8 +260,8 @@ impl Acquire {
         !matches!(self.config.wait_limit, WaitLimit::Until(deadline) if deadline.since(now) < self.attempt_time * 2)
     }
 
-    /// Delays the first attempt, so that so many other programs go first.
-    pub fn defer_first_attempt(&mut self, others: u8, now: Timestamp, random: u64) {
+    /// Delays an attempt, so that so many other programs go first.
+    pub fn defer_attempt(&mut self, others: u8, now: Timestamp, random: u64) {
         let (short, number) = (short_delay(random), 1 + u32::from(others.max(1)));
         self.fallback = now.after((short * number).min(self.config.wait_limit.longest_sleep(now).max(short * 2)));
         self.state = AcquireState::Waiting { until: self.fallback, last: Verdict::Held };

@@ -95,7 +95,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let takes_turns = call.access.is_none() && !call.is_fair && machine.may_defer(started);
             let others = if takes_turns { call.defers_to() } else { 0 };
             if others > 0 {
-                machine.defer_first_attempt(others, started, random());
+                machine.defer_attempt(others, started, random());
                 // Nor do the threads behind take the nodes for unavailable meanwhile.
                 ticket.note_answered(started);
             }
@@ -328,6 +328,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let (now, access) = (engine.now(), self.call.access);
         match end {
             WaitEnd::Cancelled => machine.cancelled(),
+            // A thread of this client was faster.
+            WaitEnd::Woken(WakeReason::Released(_), place) if self.call.is_slot_taken(place, engine.lease_now()) => {}
+            WaitEnd::Woken(WakeReason::Interrupted, _) if !self.call.has_slot_handed_on() => {}
             WaitEnd::Woken(WakeReason::Released(order), place) => match access {
                 None => {
                     self.search.note_announced(place, order);

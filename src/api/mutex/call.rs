@@ -71,14 +71,26 @@ impl<'m> LockCall<'m> {
 
     /// How many other programs to let go first that have waited for the lock, or for the slot that would be tried.
     pub(super) fn defers_to(&self) -> u8 {
-        let Some(permits) = self.permits else {
-            return self.client.engine().defers_to(self.key, self.is_handed_on);
-        };
-        let others = permits.first_choice().map_or(0, |key| self.client.engine().defers_to(key, self.is_handed_on));
+        let engine = self.client.engine();
+        let Some(permits) = self.permits else { return engine.defers_to(self.key, self.is_handed_on) };
+        let Some(key) = permits.first_choice() else { return 0 };
+        let others = engine.defers_to(key, self.is_handed_on);
         if others > 0 {
             permits.forget_choice();
+            engine.end_run(key);
         }
         others
+    }
+
+    /// Whether a thread of this client has this slot of a semaphore.
+    pub(super) fn is_slot_taken(&self, slot: usize, now: LeaseTime) -> bool {
+        self.permits.is_some_and(|permits| permits.is_taken(slot, now))
+    }
+
+    /// Whether a thread of this client has released a slot, and no other program goes first. True of a lock.
+    pub(super) fn has_slot_handed_on(&self) -> bool {
+        let handed_on = LockCall { is_handed_on: true, ..*self };
+        self.permits.is_none_or(|permits| handed_on.defers_to() == 0 && permits.first_choice().is_some())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.

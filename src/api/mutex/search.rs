@@ -6,6 +6,10 @@
 //!            └── granted                            └── none: the attempt is lost, like a refused one
 //! ```
 //!
+//! A thread that becomes the head of its queue while its client listens to all slots has nothing to ask: the head
+//! before it has asked, and has tried what was announced since. So it waits for the next release, and asks after a
+//! moment.
+//!
 //! So an attempt takes one round trip where permits are left, and three at most. What the first slot's attempt has set
 //! is undone before the question goes out.
 
@@ -33,10 +37,13 @@ impl<'a> Attempts<'a, '_> {
         let Some(permits) = self.call.permits else { return Ok(()) };
         let mut round_trips = 0;
         let was_announced = self.search.announced.is_some();
+        let is_handed_on = !was_announced && permits.first_choice().is_some();
         if let Some(slot) = self.first_slot(permits)
-            && let Some((record, result)) = self.try_slot(permits, slot)?
+            && let Some((mut record, result)) = self.try_slot(permits, slot)?
         {
             round_trips += 1;
+            // A slot that stays in the program is not one that a waiting program has had.
+            record.has_waited &= !is_handed_on;
             // Another program was faster. Of what else is free, the waiter is notified.
             let is_overtaken =
                 was_announced && self.waiter.as_ref().is_some_and(|waiter| waiter.listener().is_attentive());
@@ -46,9 +53,12 @@ impl<'a> Attempts<'a, '_> {
             }
             self.undo_refused(&record, &result);
             self.give_up_slot();
+        } else if self.waiter.is_none() && self.listens_on(permits) && self.machine.may_defer(self.now.steady) {
+            self.machine.defer_attempt(1, self.now.steady, random());
+            return Ok(());
         }
         round_trips += 1;
-        self.listen_on(permits);
+        self.listens_on(permits);
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let (record, result) = self.call.client.engine().survey(permits.keys(), deadline);
         self.now = self.call.client.engine().readings();
@@ -70,8 +80,8 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// The thread that was the head before may listen for the slots. This one goes on with that, so that the client
-    /// does not subscribe to all of them anew for each permit.
-    fn listen_on(&mut self, permits: &PermitSlots) {
+    /// does not subscribe to all of them anew for each permit. Gives whether no release can escape it.
+    fn listens_on(&mut self, permits: &PermitSlots) -> bool {
         let engine = self.call.client.engine();
         let goes_on = |key| self.waiter.is_none() && self.account.has_waited() && engine.listens_to(key);
         if let (Some(ticket), Some(key)) = (&self.ticket, permits.keys().first())
@@ -79,6 +89,7 @@ impl<'a> Attempts<'a, '_> {
         {
             self.waiter = Some(ReleaseWaiter::begin(engine, ticket, self.wait, (permits.keys(), true, None)));
         }
+        self.waiter.as_ref().is_some_and(|waiter| waiter.listener().is_attentive())
     }
 
     /// The slot to try before any question: one that was just released, or in a call that has not waited, any.

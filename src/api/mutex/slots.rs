@@ -44,6 +44,11 @@ impl PermitSlots {
         self.slots.forget_released();
     }
 
+    /// Whether a thread of this client tries the slot, or holds its permit.
+    pub(super) fn is_taken(&self, slot: usize, now: LeaseTime) -> bool {
+        !self.slots.is_open(&self.keys, slot, now)
+    }
+
     /// The head waits while threads of this client have all slots.
     pub(super) fn position(&self, position: QueuePosition, now: LeaseTime) -> QueuePosition {
         match position {

@@ -312,7 +312,7 @@ fn the_next_release_begins_the_delay_anew() {
 #[test]
 fn a_waiter_leaves_the_lock_to_fifty_others_without_asking_in_between() {
     let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
-    machine.defer_first_attempt(49, at(0), 0);
+    machine.defer_attempt(49, at(0), 0);
     for departed in 0..49_u8 {
         let now = 4 + 4 * u64::from(departed);
         machine.released(WakeOrder::of(49, departed), at(now), 0);
@@ -358,7 +358,7 @@ fn those_who_split_a_lock_that_was_released_come_back_at_once_and_apart() {
 #[test]
 fn a_deferred_first_attempt_is_made_all_the_same() {
     let mut machine = acquire(WaitLimit::Until(at(5)));
-    machine.defer_first_attempt(1, at(0), 0);
+    machine.defer_attempt(1, at(0), 0);
     assert_eq!(machine.poll(), Output::Wait(at(4)));
     // A busy machine wakes the thread late: no attempt has been made yet.
     machine.woken(at(5));
@@ -370,7 +370,7 @@ fn a_call_without_time_to_defer_does_not() {
     for (deadline, may) in [(0, false), (6, false), (7, true)] {
         let mut machine = acquire(WaitLimit::Until(at(deadline)));
         assert_eq!(machine.may_defer(at(0)), may, "{deadline}");
-        machine.defer_first_attempt(1, at(0), u64::MAX);
+        machine.defer_attempt(1, at(0), u64::MAX);
         assert!(!may || machine.poll() == Output::Wait(at(6)), "in time");
     }
     assert!(acquire(WaitLimit::WhileAvailable(Duration::ZERO)).may_defer(at(0)));
