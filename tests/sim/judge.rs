@@ -406,6 +406,7 @@ fn sight(words: &[&[u8]], reply: &[u8], is_stale: bool) -> &'static str {
             (_, [b'-', ..]) => "a fenced lock's script that is answered with an error",
             _ => "something else of a fenced lock",
         },
+        (_, [b'$', b'1', ..]) if words[2] == b"2" => "a fence that is given by a queue",
         (_, [b'$', ..]) if words[2] == b"2" => "a place in a queue",
         (_, b":1\r\n") if words[2] == b"2" => "something that is granted by a queue",
         (b"MSETEX", b":1\r\n") => "an MSETEX that is granted",

@@ -49,9 +49,10 @@ impl Lock {
         }
         let mutex = Redlock::new(client.clone()).mutex(name);
         Lock::Alone(match (is_fenced, has_queues) {
-            (true, _) => mutex.fenced().into(),
-            (_, true) => mutex.fair(),
-            _ => mutex,
+            (true, true) => mutex.fenced().fair().into(),
+            (true, false) => mutex.fenced().into(),
+            (false, true) => mutex.fair(),
+            (false, false) => mutex,
         })
     }
 

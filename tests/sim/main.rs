@@ -180,6 +180,7 @@ fn everything_happens() {
         "a check that finds too few nodes",
         "a connection that is made",
         "a fence that is given",
+        "a fence that is given by a queue",
         "a fenced lock of another client",
         "a fence that is raised",
         "a client that ends with nothing in flight",

@@ -407,9 +407,9 @@ impl Plan {
         self.ttls[0].max(20 + self.node_timeout * 2 / MILLISECOND)
     }
 
-    /// Whether locks are fair: every node has scripts for it, and they are not fenced.
+    /// Whether locks are fair: every node has scripts for it.
     pub(crate) fn has_queues(&self) -> bool {
-        self.is_fair && !self.is_fenced && self.nodes.iter().all(|node| node.has_scripts)
+        self.is_fair && self.nodes.iter().all(|node| node.has_scripts)
     }
 
     /// Whether some locks are sets. Those that are fenced or fair are not.
