@@ -197,6 +197,18 @@ fn a_queue_is_shown_beside_its_lock() {
         assert_eq!((scanned.code, scanned.all().as_str()), (Some(0), ""));
         assert!(of_few.out.contains("lock \"k\": held by"), "without a right to the queue: {}", of_few.all());
     });
+    let fenced = |client: &Redlock| client.mutex("f").ttl(LONG_TTL).fenced().fair();
+    let held = fenced(&clients[0]).lock().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| drop(fenced(&clients[1]).lock().unwrap()));
+        for words in [&["ls"][..], &["ls", "f*"], &["show", "f"]] {
+            let is_shown = eventually(SOON, || run(deployment.tool(words)).out.contains("…, 1 wait"));
+            assert!(is_shown, "{words:?}: {}", run(deployment.tool(words)).out);
+        }
+        drop(held);
+    });
+    let delete = ["DEL", "quorumlock-fence:f"];
+    deployment.servers.iter().for_each(|server| _ = server.command(&delete).unwrap());
     for (value, kind) in [("000000000000012", "no-expiry"), ("word", "foreign")] {
         deployment.servers[1].command(&["SET", "quorumlock-queue:k", value]).unwrap();
         let found = run(deployment.tool(&["scan"]));

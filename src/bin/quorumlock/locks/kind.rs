@@ -29,10 +29,19 @@ impl Kind {
         }
     }
 
+    /// All that may stand in front of the name of a lock: in its key, and in that of its queue.
+    pub(crate) fn marks() -> impl Iterator<Item = String> {
+        let fenced_queue = format!("{QUEUE_KEY_PREFIX}{FENCED_KEY_PREFIX}");
+        Kind::ALL.into_iter().map(|kind| kind.mark().to_owned()).chain([fenced_queue])
+    }
+
     /// The kind of a key, given without the prefix, and the name of its lock.
     pub(crate) fn of(key: &str) -> (Kind, &str) {
         // The one without a mark is the last resort.
         let found = Kind::ALL.into_iter().rev().find_map(|kind| Some((kind, key.strip_prefix(kind.mark())?)));
-        found.unwrap_or((Kind::Plain, key))
+        match found.unwrap_or((Kind::Plain, key)) {
+            (Kind::Queue, lock) => (Kind::Queue, lock.strip_prefix(FENCED_KEY_PREFIX).unwrap_or(lock)),
+            other => other,
+        }
     }
 }

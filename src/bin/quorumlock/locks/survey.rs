@@ -67,9 +67,9 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Reads the keys of one lock: one for each kind that it may be of, and its queue.
+    /// Reads the keys of one lock: one for each kind that it may be of, and their queues.
     pub(crate) fn of_lock(deployment: &Deployment, name: &str) -> Survey {
-        Survey::of_keys(deployment, &Kind::ALL.map(|kind| format!("{}{name}", kind.mark())))
+        Survey::of_keys(deployment, &Kind::marks().map(|mark| mark + name).collect::<Vec<_>>())
     }
 
     /// Reads these keys, given without the prefix.
@@ -83,8 +83,8 @@ impl Survey {
         // What the prefix has of a pattern's signs is meant as it stands.
         let escaped: String = prefix.chars().flat_map(escaped).collect();
         // A star in front stands for each mark as well.
-        let marks = if pattern.starts_with('*') { &Kind::ALL[..1] } else { &Kind::ALL };
-        let patterns: Vec<String> = marks.iter().map(|kind| format!("{escaped}{}{pattern}", kind.mark())).collect();
+        let count = if pattern.starts_with('*') { 1 } else { usize::MAX };
+        let patterns: Vec<String> = Kind::marks().take(count).map(|mark| format!("{escaped}{mark}{pattern}")).collect();
         Survey::read(deployment, |connection| {
             let mut names = BTreeSet::new();
             for pattern in &patterns {
@@ -107,7 +107,7 @@ impl Survey {
         self.nodes.iter().map(move |node| node.as_ref().map(|keys| keys.get(name)))
     }
 
-    /// How many wait for the fair lock of this name, by the node that knows of most.
+    /// How many wait for the fair lock with this key, given without the prefix, by the node that knows of most.
     pub(crate) fn waiting(&self, name: &str) -> usize {
         let queue = format!("{}{name}", Kind::Queue.mark());
         self.sightings(&queue).flatten().flatten().map(|seen| seen.waiting).max().unwrap_or_default()

@@ -97,7 +97,7 @@ impl Verdict {
             label: with_token.iter().find_map(|(.., sighting)| sighting.content.label()).map(str::to_owned),
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
-            waiting: if kind == Kind::Plain { survey.waiting(resource) } else { 0 },
+            waiting: survey.waiting(name),
             nodes,
             remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
             has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
