@@ -140,7 +140,7 @@ fn a_queue_of_256_is_small() {
         let take = |number: usize, ticket: &str| {
             let id = format!("{number:016x}");
             let mut words = vec!["EVAL", script, "2", key, queue, "take", "token", "1000", &id, ticket, "600000"];
-            words.extend(["86400000", "1"]);
+            words.extend(["", "", "86400000", "1"]);
             let Answer::Text(place) = server.command(&words).unwrap() else { panic!() };
             place.split(' ').skip(1).take(2).map(|field| field.parse().unwrap()).collect::<Vec<usize>>()
         };

@@ -184,7 +184,7 @@ fn a_holder_that_dies_is_followed_when_its_lock_ends() {
         let first = token(&held);
         // Detached, it is never released.
         drop(held.detach());
-        let guard = short(&patient()).lock().unwrap();
+        let guard = short(&patient()).lock_timeout(SOON).unwrap().expect("it is free");
         assert!(begun.elapsed() >= Duration::from_millis(950), "it is held until then");
         grow(&[first, token(&guard)]);
         drop(guard.unlock());
