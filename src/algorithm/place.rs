@@ -36,6 +36,9 @@
 //! order of arrival at each node (two calls, each first at one node, wait for ever), clocks of clients, a ticket that
 //! is raised again, a grant to a call with another ticket than the stored one (waits for ever), an id that is used
 //! again.
+//!
+//! A fenced lock that is fair has the same rules, by the script [`FENCED_FAIR`](crate::protocol::script::FENCED_FAIR).
+//! A grant has a fence there, and what raises the fences afterwards grants nothing, so the proof is the same.
 
 use super::backoff::Backoff;
 use super::time::Timestamp;

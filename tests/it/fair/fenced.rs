@@ -1,11 +1,13 @@
 //! Fair locks that are fenced as well.
 
 use super::faults::in_time;
+use super::hand_offs::{TOKEN, time_to_get};
 use super::{FENCED_QUEUE, QUEUE, no_place_stays, order_of, places};
 use crate::clients::{LONG_TTL, SOON, builder, calls, client, failure, long_lock, take, value};
 use crate::support::process::eventually;
-use crate::support::server::Server;
+use crate::support::server::{Answer, Server};
 use quorumlock::embedded::EmbeddedNode;
+use quorumlock::protocol::script;
 use quorumlock::{
     CancelHandle, Cause, ErrorKind, FencingToken, Mutex, MutexGuard, Redlock, ReleaseOutcome, Wait, Watchdog,
 };
@@ -170,6 +172,35 @@ fn the_next_one_has_it_at_once_by_a_hint_and_in_a_third_of_the_lease_without() {
     let deaf = || builder(&servers).release_notifications(false).build().unwrap();
     let clients = [deaf(), deaf()];
     in_time(Duration::from_millis(1000 / 3), || time_to_pass(&clients[0], &clients[1], &servers));
+}
+
+/// Its place is refreshed after more time than this takes.
+#[test]
+fn the_first_one_is_told_in_whichever_way_the_lock_becomes_free_for_it() {
+    let other = "0000000000000001";
+    let release = ["release", TOKEN, "quorumlock:", "0", "600000"];
+    let undo = [&release[..], &[other]].concat();
+    let in_front = format!("{:015} {:015}:9999999999999:{other}", 1, 1);
+    for (words, is_behind) in [(&release[..], false), (&undo, false), (&["leave", other, "quorumlock:", "0"], true)] {
+        let servers = Server::several(3).unwrap();
+        for server in &servers {
+            server.command(&["SET", KEY, &format!("5 9999999999999 {TOKEN}")]).unwrap();
+            if is_behind {
+                server.command(&["SET", FENCED_QUEUE, &in_front]).unwrap();
+            }
+        }
+        let took = time_to_get((fair, KEY), &servers, 1 + usize::from(is_behind), || {
+            for server in &servers {
+                if is_behind {
+                    server.command(&["SET", KEY, "5 0 "]).unwrap();
+                }
+                let words = [&["EVAL", script::FENCED_FAIR, "2", KEY, FENCED_QUEUE], words].concat();
+                assert!(matches!(server.command(&words).unwrap(), Answer::Number(1..)), "{words:?}");
+            }
+        });
+        assert!(took < SOON, "{words:?}: after {took:?}");
+        no_place_stays(&servers);
+    }
 }
 
 /// The key outlives the lock, so how long it lives is not how long it is held.

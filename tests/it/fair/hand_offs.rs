@@ -6,13 +6,13 @@ use crate::clients::{SOON, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
-use quorumlock::Redlock;
 use quorumlock::protocol::script;
+use quorumlock::{Mutex, Redlock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The owner token of what holds the lock.
-const TOKEN: &str = "0123456789012345678901234567890123456789";
+pub(super) const TOKEN: &str = "0123456789012345678901234567890123456789";
 
 /// A client whose places are refreshed no sooner than in a quarter of ten minutes.
 fn patient(urls: impl IntoIterator<Item = String>) -> Redlock {
@@ -58,9 +58,9 @@ fn a_waiter_that_reads_late_that_many_are_in_front_asks_when_it_listens() {
     no_place_stays(&servers);
 }
 
-/// Whether a server has so many places, and a program listens for the lock there.
-fn is_awaited(server: &Server, expected: usize) -> bool {
-    let subscribers = server.command(&["PUBSUB", "NUMSUB", "quorumlock:k"]).unwrap();
+/// Whether a server has so many places, and a program listens for the lock with this key there.
+fn is_awaited(server: &Server, key: &str, expected: usize) -> bool {
+    let subscribers = server.command(&["PUBSUB", "NUMSUB", &format!("quorumlock:{key}")]).unwrap();
     let is_one = matches!(subscribers, Answer::List(list) if matches!(list[1], Answer::Number(1)));
     is_one && places(server) == expected
 }
@@ -68,10 +68,20 @@ fn is_awaited(server: &Server, expected: usize) -> bool {
 /// Lets a program wait until it listens, with so many places on each server, its own included, and then frees the lock.
 /// Gives how long the program waits from then on.
 fn time_to_notice(servers: &[Server], places: usize, free: impl FnOnce()) -> Duration {
+    time_to_get((fair, "k"), servers, places, free)
+}
+
+/// [`time_to_notice`], for this lock with this key.
+pub(super) fn time_to_get(
+    (lock, key): (fn(&Redlock) -> Mutex, &str),
+    servers: &[Server],
+    places: usize,
+    free: impl FnOnce(),
+) -> Duration {
     let waiter = patient(servers.iter().map(Server::url));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| fair(&waiter).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
-        let is_settled = || servers.iter().all(|server| is_awaited(server, places));
+        let waiting = scope.spawn(|| lock(&waiter).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
+        let is_settled = || servers.iter().all(|server| is_awaited(server, key, places));
         assert!(eventually(SOON, is_settled), "it does not wait");
         // It asks when it listens.
         thread::sleep(Duration::from_millis(100));
