@@ -21,6 +21,7 @@ use crate::algorithm::time::Timestamp;
 use crate::api::client::Client;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::Unavailability;
+use crate::engine::watchdog_thread::CLOCK_CHECK_INTERVAL;
 use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::os::sync::{self, Condvar, lock};
@@ -204,7 +205,9 @@ impl SharedGuard {
             if left.is_zero() {
                 return Ok(None);
             }
-            state = self.put_back.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            // A suspended machine does not count a sleep's time, so a sleep is short and the clock is read again.
+            let time = left.min(CLOCK_CHECK_INTERVAL);
+            state = self.put_back.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(Some(state))
     }
