@@ -15,6 +15,10 @@
 //! them; but not after a round that no quorum has answered: a call that cannot win would keep others from winning. An
 //! id belongs to one call, never to two: what a lost connection has left behind is then at most a place that ends.
 //!
+//! A call that has won leaves. In the same step it may have each node store a place for the next call of its program,
+//! with a new id and one more than the greatest ticket seen: as if that call had asked each node, and the answers were
+//! lost. It fixes its ticket when it asks.
+//!
 //! # Theorem
 //! While the nodes of a quorum hold the ticket of a call A, which is fixed, no call B wins that begins later.
 //!
@@ -41,6 +45,8 @@
 //! A grant has a fence there, and what raises the fences afterwards grants nothing, so the proof is the same.
 
 use super::backoff::Backoff;
+use super::lock_kind::LockKind;
+use super::node::NodeSet;
 use super::time::Timestamp;
 use super::turns::short_delay;
 use std::fmt;
@@ -94,6 +100,19 @@ pub struct PlaceRequest {
     pub ticket: Option<u64>,
     /// For how long the place counts from now on. None: the node stores no place.
     pub lasts_millis: Option<u32>,
+}
+
+/// The place that a call for a fair lock has left to the next one of its program, in exchange for its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Successor {
+    /// The next call.
+    pub id: PlaceId,
+    /// Of the lock.
+    pub kind: LockKind,
+    /// The nodes that may have the place.
+    pub nodes: NodeSet,
+    /// When they were asked for it.
+    pub since: Timestamp,
 }
 
 /// What a node has answered about a place. Of several nodes: the greatest ticket and position.
@@ -172,6 +191,11 @@ impl PlaceKeeper {
             free_at: Timestamp::NEVER,
             was_at_once: false,
         }
+    }
+
+    /// Until when a call need not ask whose place was stored for it then.
+    pub fn refreshed_after(&self, stored_at: Timestamp) -> Timestamp {
+        stored_at.after(self.lasts / 4)
     }
 
     /// What to ask with.

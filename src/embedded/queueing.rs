@@ -105,12 +105,25 @@ pub(super) fn run(
         });
     }
     let is_of = |id: &[u8]| queue.places.iter().position(|place| place.id == id);
+    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
     if *what == b"leave" {
-        let Some(own) = is_of(argument) else { return Ok(ScriptValue::Integer(0)) };
-        let next = id_at(&queue, queue.next(own + 1, now)).filter(|_| own == first && is_free);
-        queue.places.remove(own);
-        let end = database.deadline(queue_key, now).flatten().filter(|_| !queue.places.is_empty());
-        match end {
+        let own = is_of(argument);
+        let successor = rest.get(2).zip(rest.get(3));
+        let next = own.and_then(|own| id_at(&queue, queue.next(own + 1, now)));
+        let next = next.filter(|_| own == Some(first) && is_free);
+        match own {
+            Some(own) => _ = queue.places.remove(own),
+            None if successor.is_none() => return Ok(ScriptValue::Integer(0)),
+            None => {}
+        }
+        let mut end = database.deadline(queue_key, now).flatten();
+        if let Some((id, lasts)) = successor {
+            let deadline = now + number(lasts).ok_or(NO_ARGUMENT)?;
+            queue.seen += 1;
+            queue.places.push(Place { ticket: queue.seen, deadline, id: id.to_vec() });
+            end = Some(end.unwrap_or(0).max(deadline));
+        }
+        match end.filter(|_| !queue.places.is_empty()) {
             None => {
                 written("redis.pcall('DEL', KEYS[2]")?;
                 database.remove(queue_key, now);
@@ -124,7 +137,6 @@ pub(super) fn run(
     }
     let [ttl, id, sent, keeps, more @ ..] = rest else { return Err(NO_ARGUMENT.into()) };
     let of_fence = more.get(2..).unwrap_or_default();
-    let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
     let (sent, keeps) = (number(sent).ok_or(NO_ARGUMENT)?, number(keeps).ok_or(NO_ARGUMENT)?);
     let own = is_of(id);
     let counts = |place: &&Place| place.deadline >= now;

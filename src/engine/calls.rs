@@ -20,7 +20,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
-use crate::algorithm::place::{PlaceId, PlaceRequest};
+use crate::algorithm::place::PlaceRequest;
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
@@ -71,7 +71,7 @@ impl Stragglers {
 
 /// The network of one client.
 pub(crate) struct Engine {
-    driver: Arc<Driver<Nodes>>,
+    pub(super) driver: Arc<Driver<Nodes>>,
     clock: Arc<dyn Clock>,
     node_timeout: Duration,
     waker: Arc<Waker>,
@@ -169,11 +169,6 @@ impl Engine {
         (AttemptRecord { token, t0, reached, origin, has_waited, kind, place, stands_for: None }, result)
     }
 
-    /// Deletes the place of a call in the queue of a fair lock on these nodes, and does not wait for that.
-    pub(crate) fn leave(&self, key: &LockKey, kind: LockKind, id: PlaceId, nodes: NodeSet) {
-        self.driver.enter(|all, now, _| all.leave((key.as_bytes(), kind), id, nodes, now));
-    }
-
     /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be
     /// notified of them.
     pub(crate) fn listen(&self, keys: &[Arc<str>], subscribes: bool) -> Listener<'_> {
@@ -185,6 +180,7 @@ impl Engine {
             interrupt: Arc::new(Interrupt::new(&self.waker)),
             released: None,
             has_won: false,
+            successor: None,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Listener<'e> {
     /// The lock whose release the next attempt follows, even after a delay.
     pub(super) released: Option<usize>,
     pub(super) has_won: bool,
+    /// Of a fair lock: the next call of this program, which has a place and will wait.
+    pub(super) successor: Option<PlaceId>,
 }
 
 impl Listener<'_> {
@@ -96,14 +98,19 @@ impl Listener<'_> {
         self.driver.enter(|nodes, _, _| nodes.wait_registry().set_place(&self.keys[0], (id, is_first)));
     }
 
-    /// The waiter has acquired the lock.
-    pub(crate) fn won(&mut self) {
-        self.has_won = true;
+    /// Whether a release has named a call of another program while this one waited.
+    pub(crate) fn has_heard_of_others(&self) -> bool {
+        self.driver.enter(|nodes, _, _| nodes.wait_registry().has_heard_of_others(&self.keys[0]))
+    }
+
+    /// The waiter has acquired the lock. If the next call has a place, its releases go on being subscribed to.
+    pub(crate) fn won(&mut self, successor: Option<PlaceId>) {
+        (self.has_won, self.successor) = (true, successor);
     }
 }
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
-        self.driver.enter(|nodes, now, _| nodes.unlisten(&self.keys, self.has_won, now));
+        self.driver.enter(|nodes, now, _| nodes.unlisten(&self.keys, (self.has_won, self.successor), now));
     }
 }

@@ -74,6 +74,10 @@ pub(crate) struct KeyWaiters {
     place: Option<(PlaceId, bool)>,
     /// Whether the last announcement named that call.
     is_named: bool,
+    /// The call before it, if that has left it the place.
+    predecessor: Option<PlaceId>,
+    /// Whether a release has named a call of another program.
+    has_heard_of_others: bool,
     /// The key whose line of programs is that of this key as well, if it is another one.
     group: Option<Key>,
     /// A reason to wake that no waiter has taken.
@@ -138,8 +142,13 @@ impl WaitRegistry {
     }
 
     /// Unregisters a thread, which `has_won` the lock or not. If it was the last for the key, gives whether that was
-    /// subscribed to.
-    pub(crate) fn leave(&mut self, key: &Key, has_won: bool, now: Timestamp) -> Option<bool> {
+    /// subscribed to. With a successor, that stays as it is, and what is announced meanwhile is kept for that call.
+    pub(crate) fn leave(
+        &mut self,
+        key: &Key,
+        (has_won, successor): (bool, Option<PlaceId>),
+        now: Timestamp,
+    ) -> Option<bool> {
         let others = self.releases(key, |releases| releases.others())?;
         if has_won {
             if others > 0 {
@@ -152,7 +161,20 @@ impl WaitRegistry {
         if waiters.listeners > 0 {
             return None;
         }
+        if let (Some(successor), true) = (successor, waiters.is_subscribed) {
+            let predecessor = waiters.place.map(|(id, _)| id);
+            let KeyWaiters { live, missed, .. } = *waiters;
+            let place = Some((successor, true));
+            *waiters = KeyWaiters { live, missed, place, predecessor, is_subscribed: true, ..KeyWaiters::default() };
+            return None;
+        }
         self.waiters_by_key.remove(key).map(|waiters| waiters.is_subscribed)
+    }
+
+    /// No thread will wait with the place that was left to it. Gives whether the key was subscribed to for that.
+    pub(crate) fn forget_successor(&mut self, key: &Key) -> bool {
+        let is_left = self.waiters_by_key.get(key).is_some_and(|waiters| waiters.listeners == 0);
+        is_left && self.waiters_by_key.remove(key).is_some_and(|waiters| waiters.is_subscribed)
     }
 
     /// The keys that are subscribed to.
@@ -258,7 +280,11 @@ impl WaitRegistry {
         let waiters = self.waiters_by_key.get_mut(key)?;
         match waiters.place.as_mut() {
             Some((own, is_first)) if *own == first => (*is_first, waiters.is_named) = (true, true),
-            Some(_) => return None,
+            // A node that is late names the call that has had the lock since.
+            Some(_) => {
+                waiters.has_heard_of_others |= waiters.predecessor != Some(first);
+                return None;
+            }
             None => {}
         }
         self.take_announcement(key, node, hint, now)
@@ -267,6 +293,11 @@ impl WaitRegistry {
     /// Notes the place of a call that waits for a fair lock, and whether it is the first.
     pub(crate) fn set_place(&mut self, key: &Key, place: (PlaceId, bool)) {
         self.waiters_by_key.get_mut(key).into_iter().for_each(|waiters| waiters.place = Some(place));
+    }
+
+    /// Whether a release of a fair lock has named a call of another program, since the present call has its place.
+    pub(crate) fn has_heard_of_others(&self, key: &Key) -> bool {
+        self.waiters_by_key.get(key).is_some_and(|waiters| waiters.has_heard_of_others)
     }
 
     /// A node has passed on how many wait for the key.

@@ -62,9 +62,12 @@ pub fn ask(out: &mut Vec<u8>, dialect: Dialect, key: &[u8], token: &OwnerToken, 
             words.extend(published(hint, kept.is_some(), &mut sixth).into_iter().flatten());
             words.extend(kept.into_iter().chain(least));
         }
-        FairOperation::Leave { ref id, hint, .. } => {
+        FairOperation::Leave { ref id, ref successor, hint, .. } => {
             words.extend([b"leave".as_slice(), id.text()]);
-            words.extend(published(hint, false, &mut first).into_iter().flatten());
+            words.extend(published(hint, successor.is_some(), &mut first).into_iter().flatten());
+            if let Some((successor, lasts_millis)) = successor {
+                words.extend([successor.text().as_slice(), resp::decimal((*lasts_millis).into(), &mut second)]);
+            }
         }
         FairOperation::Release { hint, ref undoes, .. } => {
             words.extend([b"release", &*token]);
@@ -150,9 +153,15 @@ mod tests {
         let take = FairOperation::Take { ttl_millis: 5, place: first, hint: None, prefix: 6, fence: None };
         assert_eq!(sent(take), format!("{keys} take token 5 00000000000000ff 0 0"));
         let hint = Some(Hint { crowd: 2, has_waited: true });
-        let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: None };
+        let leave = FairOperation::Leave { id: ID, successor: None, hint, prefix: 6, fence: None };
         assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
         assert_eq!(sent(leave.unpublished()), format!("{keys} leave 00000000000000ff"));
+        let successor = Some((PlaceId::new(254), 1000));
+        let leave = FairOperation::Leave { id: ID, successor, hint, prefix: 6, fence: None };
+        assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w 00000000000000fe 1000"));
+        assert_eq!(sent(leave.unpublished()), format!("{keys} leave 00000000000000ff   00000000000000fe 1000"));
+        let undo = FairOperation::Release { hint, undoes: Some(ID), prefix: 6, fence: None };
+        assert_eq!(sent(undo), format!("{keys} release token quorumlock: 2w 00000000000000ff"));
         let release = FairOperation::Release { hint, undoes: None, prefix: 6, fence: None };
         assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w"));
         assert_eq!(sent(release.unpublished()), format!("{keys} release token"));
@@ -161,7 +170,7 @@ mod tests {
         assert_eq!(sent(take), format!("{keys} take token 30000 00000000000000ff 12 1000   {of_fence}"));
         let undo = FairOperation::Release { hint: None, undoes: Some(ID), prefix: 6, fence: FENCE };
         assert_eq!(sent(undo), format!("{keys} release token   86400000 00000000000000ff"));
-        let leave = FairOperation::Leave { id: ID, hint, prefix: 6, fence: FENCE };
+        let leave = FairOperation::Leave { id: ID, successor: None, hint, prefix: 6, fence: FENCE };
         assert_eq!(sent(leave), format!("{keys} leave 00000000000000ff quorumlock: 2w"));
         let release = FairOperation::Release { hint, undoes: None, prefix: 6, fence: FENCE };
         assert_eq!(sent(release), format!("{keys} release token quorumlock: 2w 86400000"));
@@ -202,7 +211,7 @@ mod tests {
         let release = FairOperation::Release { hint: None, undoes: None, prefix: 0, fence: None };
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(4)), granted);
         assert_eq!(reply(Dialect::Eval, release, Reply::Integer(0)), Ok(Answer::Vote(Vote::Refused)));
-        let leave = FairOperation::Leave { id: ID, hint: None, prefix: 0, fence: None };
+        let leave = FairOperation::Leave { id: ID, successor: None, hint: None, prefix: 0, fence: None };
         assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(0)), granted);
         assert_eq!(reply(Dialect::Eval, leave, Reply::Integer(2)), Err(ProtocolError::UnexpectedReply));
     }

@@ -21,10 +21,12 @@ pub enum FairOperation {
         /// See [`FairOperation`].
         fence: Option<FenceRequest>,
     },
-    /// Deletes the call's place.
+    /// Deletes the call's place, and may put one at the end for another call.
     Leave {
         /// The call.
         id: PlaceId,
+        /// The other call, and for how many milliseconds its place counts from now on.
+        successor: Option<(PlaceId, u32)>,
         /// What to publish if the lock is free and another call is the first now.
         hint: Option<Hint>,
         /// See [`FairOperation`].
@@ -58,7 +60,9 @@ impl FairOperation {
     #[must_use]
     pub(super) fn unpublished(self) -> FairOperation {
         match self {
-            FairOperation::Leave { id, prefix, fence, .. } => FairOperation::Leave { id, hint: None, prefix, fence },
+            FairOperation::Leave { id, successor, prefix, fence, .. } => {
+                FairOperation::Leave { id, successor, hint: None, prefix, fence }
+            }
             FairOperation::Release { undoes, prefix, fence, .. } => {
                 FairOperation::Release { hint: None, undoes, prefix, fence }
             }

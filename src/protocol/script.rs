@@ -36,11 +36,11 @@ pub const READ_WRITE: &str = script!("lua/read_write.lua");
 pub const RELEASE: &str = script!("lua/release.lua");
 
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "1e29be319bf3c1b989b17ddebdc4b7d1ffcd2d3f";
+pub const FAIR_SHA1: &str = "02e918737c2f36fdf1ef5a6cfbb748f4585ac37d";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "0dabcfcd7a4b340e82796ec2f3c6f005e218271b";
 /// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCED_FAIR_SHA1: &str = "27a480d783f3882b7c0dd3a9ba33868dee2fa8a6";
+pub const FENCED_FAIR_SHA1: &str = "bce58069c1449af5507e8ee66dcc74884a3823d5";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
 pub const READ_WRITE_SHA1: &str = "575d0117141304a7039226ec521beab3cc6118bc";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a

@@ -110,7 +110,11 @@ fn queues_are_the_same(is_fenced: bool) {
         let fence = fence(choice.of(&[1, step])).filter(|_| is_fenced);
         let operation = match choice.of(&[0, 0, 0, 0, 1, 2]) {
             0 => FairOperation::Take { ttl_millis, place, hint, prefix, fence },
-            1 => FairOperation::Leave { id, hint, prefix, fence },
+            1 => {
+                let successor = choice.of(&[None, Some(PlaceId::new(7)), Some(PlaceId::new(8))]);
+                let successor = successor.filter(|_| step % 4 == 0).map(|id| (id, 600_000));
+                FairOperation::Leave { id, successor, hint, prefix, fence }
+            }
             _ => FairOperation::Release { hint, undoes: choice.of(&[None, Some(id)]), prefix, fence },
         };
         // What no lock has written, and the end of it.

@@ -257,7 +257,7 @@ fn wait(
             break true;
         }
     };
-    relay.enter(|nodes, now, _| nodes.listening.leave(&key(number), won, now));
+    relay.enter(|nodes, now, _| nodes.listening.leave(&key(number), (won, None), now));
     won
 }
 

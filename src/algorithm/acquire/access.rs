@@ -1,6 +1,6 @@
 //! What the driver of the machine sets and reads beside its steps.
 
-use super::{Acquire, AcquireState};
+use super::{Acquire, AcquireState, Verdict};
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::place::PlaceKeeper;
 use crate::algorithm::time::Timestamp;
@@ -12,6 +12,16 @@ impl Acquire {
     /// [answered](PlaceKeeper::answered).
     pub fn keep_place(&mut self, keeper: PlaceKeeper) {
         self.keeper = Some(keeper);
+    }
+
+    /// Begins with a wait, until then at the latest: the nodes have the call's place already, and others are in front.
+    pub fn await_turn(&mut self, until: Timestamp, now: Timestamp) {
+        let until = until.min(now.after(self.config.wait_limit.longest_sleep(now)));
+        if until > now {
+            self.held = true;
+            self.fallback = until;
+            self.state = AcquireState::Waiting { until, last: Verdict::Held };
+        }
     }
 
     /// The place in the queue of a fair lock.

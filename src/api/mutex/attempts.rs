@@ -101,10 +101,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
         }
         let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
-        let held_place = call.is_fair.then(|| HeldPlace::new(call, random()));
-        if let Some(place) = &held_place {
-            machine.keep_place(place.keeper(waits));
-        }
+        let held_place = HeldPlace::begin(call, ticket.as_ref(), waits, &mut machine, random());
         Attempts {
             call,
             account,
@@ -340,7 +337,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Some(Access::Write) => machine.released(WakeOrder::Due, now, random()),
             },
             // Before the first attempt there was no release to miss.
-            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) if machine.attempts() == 0 => {}
+            WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _)
+                if machine.attempts() == 0 && machine.keeper().is_none() => {}
             WaitEnd::Woken(WakeReason::Subscribed, _)
                 if machine.keeper().is_some_and(|keeper| keeper.is_behind(asked_at, now)) => {}
             WaitEnd::Woken(WakeReason::Subscribed | WakeReason::Unsubscribed, _) | WaitEnd::TimedOut => {
@@ -367,7 +365,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
     fn acquired(&mut self, validity: Validity) -> Option<Won<'a>> {
         let call = self.call;
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
-        self.waiter.take().into_iter().for_each(ReleaseWaiter::won);
+        let (waits, attempts) = (self.ticket.as_ref().zip(self.waiter.as_ref()), self.machine.attempts());
+        let place = self.held_place.take();
+        let successor = place.and_then(|place| place.leave_won(waits?, attempts, random, self.now.steady));
+        self.waiter.take().into_iter().for_each(|waiter| waiter.won(successor));
         let mut ticket = self.ticket.take();
         let guard = self.last.take().map(|(record, _)| {
             let hold = HoldId::of(&record.token);

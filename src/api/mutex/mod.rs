@@ -291,6 +291,9 @@ impl Mutex {
         let result = self
             .call(self.wait_limit(wait, called_at), called_at)
             .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
+        for (key, place) in self.client.queues().unclaimed() {
+            self.client.engine().forgo(&key, &place);
+        }
         account.close(&result, GaveUpReason::TimedOut);
         result
     }

@@ -1,10 +1,15 @@
 //! The place of one call in the queue of a fair lock.
 
 use super::call::LockCall;
+use super::waiter::ReleaseWaiter;
+use crate::algorithm::acquire::Acquire;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::{PlaceId, PlaceKeeper};
+use crate::algorithm::place::{PlaceId, PlaceKeeper, Successor};
+use crate::algorithm::time::Timestamp;
+use crate::engine::local_queue::QueueTicket;
 
-/// The place of one call, until it ends: whatever ends the call, it is deleted.
+/// The place of one call, until it ends: whatever ends the call, it is deleted. A call that wins while other programs
+/// wait may leave one to the next thread of its own: one command does both, and the program goes on listening.
 pub(super) struct HeldPlace<'m> {
     call: LockCall<'m>,
     id: PlaceId,
@@ -13,14 +18,31 @@ pub(super) struct HeldPlace<'m> {
 }
 
 impl<'m> HeldPlace<'m> {
-    /// The place of a call that has not asked yet.
-    pub(super) fn new(call: LockCall<'m>, random: u64) -> HeldPlace<'m> {
-        HeldPlace { call, id: PlaceId::new(random), nodes: NodeSet::EMPTY }
-    }
-
-    /// The keeper of a call that `waits` or not.
-    pub(super) fn keeper(&self, waits: bool) -> PlaceKeeper {
-        PlaceKeeper::new(self.id, self.call.client.settings().place_lease, waits)
+    /// The place of a call that has not asked yet, and `waits` or not, if it is for a fair lock. It may have been left
+    /// one by the thread of this program that was the head before.
+    pub(super) fn begin(
+        call: LockCall<'m>,
+        ticket: Option<&QueueTicket<'_>>,
+        waits: bool,
+        machine: &mut Acquire,
+        random: u64,
+    ) -> Option<HeldPlace<'m>> {
+        let taken_over = ticket.and_then(QueueTicket::take_over);
+        if !call.is_fair {
+            if let Some(place) = &taken_over {
+                // The call before it was for the fair lock with this key.
+                call.client.engine().forgo(&call.key.each()[0], place);
+            }
+            return None;
+        }
+        let (id, nodes) =
+            taken_over.as_ref().map_or_else(|| (PlaceId::new(random), NodeSet::EMPTY), |place| (place.id, place.nodes));
+        let keeper = PlaceKeeper::new(id, call.client.settings().place_lease, waits);
+        if let (Some(place), true) = (&taken_over, waits) {
+            machine.await_turn(keeper.refreshed_after(place.since), call.started);
+        }
+        machine.keep_place(keeper);
+        Some(HeldPlace { call, id, nodes })
     }
 
     /// An attempt may have left it on these nodes.
@@ -33,10 +55,35 @@ impl<'m> HeldPlace<'m> {
     }
 }
 
+impl HeldPlace<'_> {
+    /// Leaves the queue of a lock that was won. If other programs wait, and another thread of this one, the nodes put a
+    /// place at the end for that. Without other programs it asks by itself, which is quicker. Gives the call that has a
+    /// place then.
+    pub(super) fn leave_won(
+        mut self,
+        (ticket, waiter): (&QueueTicket<'_>, &ReleaseWaiter<'_>),
+        attempts: u32,
+        random: fn() -> u64,
+        now: Timestamp,
+    ) -> Option<PlaceId> {
+        let has_others = attempts > 1 || waiter.listener().has_heard_of_others();
+        if self.nodes.is_empty() || !has_others {
+            return None;
+        }
+        let (id, kind, nodes) = (PlaceId::new(random()), self.call.kind(), self.nodes);
+        if !ticket.leave_to_next(Successor { id, kind, nodes, since: now }) {
+            return None;
+        }
+        self.call.client.engine().leave(self.call.key.as_bytes(), kind, (self.id, Some(id)), nodes);
+        self.nodes = NodeSet::EMPTY;
+        Some(id)
+    }
+}
+
 impl Drop for HeldPlace<'_> {
     fn drop(&mut self) {
         if !self.nodes.is_empty() {
-            self.call.client.engine().leave(self.call.key, self.call.kind(), self.id, self.nodes);
+            self.call.client.engine().leave(self.call.key.as_bytes(), self.call.kind(), (self.id, None), self.nodes);
         }
     }
 }

@@ -84,8 +84,8 @@ impl<'w> ReleaseWaiter<'w> {
         }
     }
 
-    /// The lock was acquired.
-    pub(super) fn won(mut self) {
-        self.listener.won();
+    /// The lock was acquired. `successor`: the next call, which has a place and will wait.
+    pub(super) fn won(mut self, successor: Option<PlaceId>) {
+        self.listener.won(successor);
     }
 }

@@ -11,7 +11,7 @@
 //! A slot is the lock of a key of its own. Two threads of one client never try the same slot at once. While all slots
 //! are theirs, the head of the queue waits for one of them and asks no node.
 
-use super::{QueuePosition, QueueTicket, Queues};
+use super::{QueuePosition, QueueTicket, QueuedThread, Queues};
 use crate::algorithm::time::{LeaseTime, Readings};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
@@ -200,5 +200,24 @@ impl Drop for TakenSlot {
         }
         drop(state);
         slots.waiting.notify(&slots.key, is_released);
+    }
+}
+
+impl Queues {
+    /// Until when a guard of this client holds a key, if its lease has not ended.
+    pub(super) fn held_until(&self, key: &str, now: LeaseTime) -> Option<LeaseTime> {
+        let table = lock(&self.table);
+        let holder = table.queues.get(key)?.holder.as_ref()?;
+        Some(holder.until.lease).filter(|&until| now < until)
+    }
+
+    /// Notifies the head of a queue: something has changed that concerns it. `by_nodes`: also if it waits for messages
+    /// from the nodes.
+    pub(super) fn notify(&self, key: &str, by_nodes: bool) {
+        let table = lock(&self.table);
+        let Some(waiters) = table.queues.get(key).and_then(|queue| queue.waiters.as_ref()) else { return };
+        if by_nodes || !waiters.head().is_some_and(QueuedThread::waits_for_nodes) {
+            waiters.notify_head();
+        }
     }
 }

@@ -147,10 +147,13 @@ impl Commands {
         }
     }
 
-    /// The operation that deletes a place in the queue of a fair lock.
-    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, hint: Option<Hint>) -> Option<Operation> {
+    /// The operation that deletes a place in the queue of a fair lock, and may put one at the end for another call.
+    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, successor: Option<PlaceId>) -> Option<Operation> {
         let LockKind::Fair { prefix, .. } = kind else { return None };
-        Some(Operation::Fair(FairOperation::Leave { id, hint, prefix, fence: self.fence(kind) }))
+        let lasts_millis = u32::try_from(self.mark_millis).unwrap_or(u32::MAX);
+        let successor = successor.map(|successor| (successor, lasts_millis));
+        let (hint, fence) = (self.publishes.then(Hint::default), self.fence(kind));
+        Some(Operation::Fair(FairOperation::Leave { id, successor, hint, prefix, fence }))
     }
 
     fn fence(&self, kind: LockKind) -> Option<FenceRequest> {

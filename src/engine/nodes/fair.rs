@@ -8,20 +8,18 @@ use crate::algorithm::node::NodeSet;
 use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::Purpose;
-use crate::protocol::publish::Hint;
 
 impl Nodes {
     /// Queues a leave for the nodes that may have a place of a call, and are connected: a place elsewhere ends by
-    /// itself. No thread waits for it.
+    /// itself. No thread waits for it. With a successor, it puts a place at the end for that call.
     pub(in crate::engine) fn leave(
         &mut self,
         (key, kind): (&[u8], LockKind),
-        id: PlaceId,
+        (id, successor): (PlaceId, Option<PlaceId>),
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        let hint = self.subscribers.is_on().then(Hint::default);
-        let Some(operation) = self.commands.leave(kind, id, hint) else { return };
+        let Some(operation) = self.commands.leave(kind, id, successor) else { return };
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Acquire, (key, &token), LockKind::Plain);
         let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();

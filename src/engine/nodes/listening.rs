@@ -1,6 +1,7 @@
 //! What a waiter asks of the nodes of its client: to listen for releases, and to sleep until one.
 
 use super::Nodes;
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::interrupt::Interrupt;
@@ -17,9 +18,19 @@ impl Nodes {
         self.poll.note_change(is_changed);
     }
 
-    /// Unregisters a waiter. `has_won`: it acquired the lock.
-    pub(in crate::engine) fn unlisten(&mut self, keys: &[Key], has_won: bool, now: Timestamp) {
-        self.subscribers.unlisten(keys, has_won, &mut self.poll, now);
+    /// Unregisters a waiter. `has_won`: it acquired the lock. `successor`: the next call, which is to hear of releases.
+    pub(in crate::engine) fn unlisten(
+        &mut self,
+        keys: &[Key],
+        (has_won, successor): (bool, Option<PlaceId>),
+        now: Timestamp,
+    ) {
+        self.subscribers.unlisten(keys, (has_won, successor), &mut self.poll, now);
+    }
+
+    /// Ends the subscription to a key for a call that none will make.
+    pub(in crate::engine) fn forget_successor(&mut self, keys: &[Key], now: Timestamp) {
+        self.subscribers.forget_successor(keys, &mut self.poll, now);
     }
 
     /// Begins a wait for a release of any of these keys. It ends at once when something has happened, or the interrupt

@@ -4,7 +4,8 @@
 //! published release of its key ends that wait, and so does its [`Interrupt`] or its deadline
 //! ([`wait_registry`](crate::engine::wait_registry)).
 //!
-//! Nothing is subscribed to without a waiter, nor for a wait that is shorter than two attempts. Connections without a
+//! Nothing is subscribed to without a waiter, or a thread that will wait with the place that it has already in the
+//! queue of a fair lock, nor for a wait that is shorter than two attempts. Connections without a
 //! subscription are kept for a moment after the last waiter has acquired its lock, because a client that has waited for
 //! a lock often waits for it again; likewise after one wait of several in a row. The next operation closes them after
 //! that.
@@ -13,6 +14,7 @@ use super::poll_list::PollList;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::node::{NodeId, NodeSet};
+use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::interrupt::Interrupt;
@@ -95,14 +97,19 @@ impl Subscribers {
         is_changed
     }
 
-    /// Unregisters a waiter. `has_won`: it acquired the lock.
-    pub(super) fn unlisten(&mut self, keys: &[Key], has_won: bool, poll: &mut PollList, now: Timestamp) {
+    /// Unregisters a waiter. `has_won`: it acquired the lock. `successor`: the next call for a fair lock, for which the
+    /// subscription stays.
+    pub(super) fn unlisten(
+        &mut self,
+        keys: &[Key],
+        (has_won, successor): (bool, Option<PlaceId>),
+        poll: &mut PollList,
+        now: Timestamp,
+    ) {
         // The first one counts for all, and goes last.
         for key in keys.iter().rev() {
-            let was_subscribed = self.registry.leave(key, has_won, now).unwrap_or(false);
-            for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
-                subscriber.unsubscribe(key, now);
-            }
+            let was_subscribed = self.registry.leave(key, (has_won, successor), now).unwrap_or(false);
+            self.unsubscribe(key, was_subscribed, now);
         }
         if keys.first().is_some_and(|key| self.registry.waiters_by_key.contains_key(key)) {
             return;
@@ -110,6 +117,21 @@ impl Subscribers {
         self.last_wait_ended_at = now;
         self.idle_since = if has_won || self.follows_wait { now } else { Timestamp::ORIGIN };
         self.close_idle(poll, now);
+    }
+
+    /// Ends the subscription to a key that has stayed for a call that none will make.
+    pub(super) fn forget_successor(&mut self, keys: &[Key], poll: &mut PollList, now: Timestamp) {
+        for key in keys {
+            let was_subscribed = self.registry.forget_successor(key);
+            self.unsubscribe(key, was_subscribed, now);
+        }
+        self.close_idle(poll, now);
+    }
+
+    fn unsubscribe(&mut self, key: &Key, was_subscribed: bool, now: Timestamp) {
+        for subscriber in self.connections.iter_mut().filter(|_| was_subscribed) {
+            subscriber.unsubscribe(key, now);
+        }
     }
 
     /// Begins a wait. It ends at once when something has happened, or the interrupt was set, before. Gives its ticket,

@@ -116,3 +116,24 @@ fn the_flag_says_whether_any_lock_is_contended() {
     assert!(registry.defers_to(b"k", false, at(11)) == 1 && is_crowded.load(Ordering::Relaxed));
     assert!(registry.defers_to(b"k", false, at(3000)) == 0 && !is_crowded.load(Ordering::Relaxed));
 }
+
+#[test]
+fn what_is_announced_between_two_calls_is_kept_for_the_one_that_has_a_place() {
+    let [first, next, other] = [1, 2, 3].map(PlaceId::new);
+    let mut registry = of(3);
+    let at = |millis| Timestamp::ORIGIN.after(Duration::from_millis(millis));
+    let nodes = [0, 1, 2].map(NodeId::new);
+    nodes.iter().for_each(|&node| _ = registry.confirmed(&key(), node));
+    registry.set_place(&key(), (first, true));
+    assert_eq!(registry.leave(&key(), (true, Some(next)), at(1)), None, "it is still subscribed to");
+    assert!(registry.passed(&key(), nodes[2], (HINT, first), at(2)).is_none());
+    assert!(!registry.has_heard_of_others(&key()), "a node that is late");
+    assert!(registry.passed(&key(), nodes[0], (HINT, other), at(3)).is_none());
+    assert!(registry.has_heard_of_others(&key()));
+    assert!(registry.passed(&key(), nodes[0], (HINT, next), at(4)).is_some());
+    assert!(!registry.enter(&key(), true) && registry.is_attentive(&key()));
+    assert_eq!(reason(&mut registry, &[]), Some(WakeReason::Released(WakeOrder::Early)));
+    assert!(!registry.forget_successor(&key()), "a thread waits");
+    assert_eq!(registry.leave(&key(), (true, Some(next)), at(5)), None);
+    assert!(registry.forget_successor(&key()) && registry.waiters_by_key.is_empty());
+}

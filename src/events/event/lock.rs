@@ -43,7 +43,8 @@ impl Acquired {
     }
 
     /// The position of the call among the programs that waited for a [fair](crate::Mutex::fair) lock, when it took its
-    /// place: 1 was the next. None for a lock that is not fair, or that was free. Where nodes differ, the greatest.
+    /// place: 1 was the next. None for a lock that is not fair, or that was free, or if another thread of the program
+    /// has left the call its place. Where nodes differ, the greatest.
     pub fn position(&self) -> Option<u32> {
         self.position
     }

@@ -19,12 +19,15 @@
 --            a string of five fields: how long the lock is held from now on at most, in milliseconds, 0 when it is free,
 --            -1 without an end; the ticket; the position, counted from 1; for how long the first place counts if it is
 --            another one's, or 0; and the id of the first
--- leave:   deletes the caller's place. If it was first and the lock is free, a hint for the next one is published.
+-- leave:   deletes the caller's place, and may put one at the end for the next call of its program. If the caller was
+--          first and the lock is free, a hint for the next one is published.
 --   ARGV[2]  the caller's id
 --   ARGV[3]  what the name of the channel begins with, the lock's key being the rest, or nothing or an empty string: no
 --            hint
 --   ARGV[4]  the hint
---   returns  1, or 0 when there was no place
+--   ARGV[5]  the next call's id, or nothing
+--   ARGV[6]  how long its place counts from now on, in milliseconds
+--   returns  1, or 0 when there was no place and is none
 -- release: deletes the lock's key if it holds our token, and publishes a hint, with "@" and the id of the first.
 --   ARGV[2]  the owner token
 --   ARGV[3]  as with leave

@@ -61,13 +61,22 @@ local id = what == 'take' and ARGV[4] or ARGV[2]
 local own = string.find(queue, ':' .. id, head + 1, true)
 own = own and (own - head - 31) / length + 1
 if what == 'leave' then
-  if not own then
+  local successor, rest = ARGV[5], queue
+  if own then
+    rest = string.sub(queue, 1, head + (own - 1) * length) .. string.sub(queue, head + own * length + 1)
+  elseif not successor then
     return 0
   end
-  local rest = string.sub(queue, 1, head + (own - 1) * length) .. string.sub(queue, head + own * length + 1)
   local left = redis.pcall('PTTL', KEYS[2])
+  left = type(left) == 'table' and 0 or left
+  if successor then
+    local ticket, lasts = string.format('%015.0f', seen + 1), tonumber(ARGV[6])
+    rest = ticket .. string.sub(rest, head + 1) .. ' ' .. ticket .. ':' .. string.format('%013.0f', clock + lasts) .. ':'
+      .. successor
+    left = math.max(left, lasts)
+  end
   local written
-  if #rest == head or type(left) == 'table' or left < 1 then
+  if #rest == head or left < 1 then
     written = redis.pcall('DEL', KEYS[2])
   else
     written = redis.pcall('SET', KEYS[2], rest, 'PX', left)

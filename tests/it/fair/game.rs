@@ -7,6 +7,7 @@ use quorumlock::event::Event;
 use quorumlock::{Builder, Mutex, Observer, Redlock};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -39,6 +40,8 @@ pub(crate) struct Turn {
     pub(crate) begun: u64,
     /// Since when a quorum of nodes had the place of the call, with its ticket, to its end; or never.
     pub(crate) settled: Option<u64>,
+    /// How many of its attempts were lost.
+    pub(crate) lost: u64,
     pub(crate) had: u64,
     pub(crate) released: u64,
 }
@@ -107,13 +110,14 @@ impl Game {
             let wanted = now();
             let guard = mutex.lock().unwrap();
             let had = now();
+            let lost = LOST.with_borrow(Vec::len);
             let settled = LOST.with_borrow(|lost| self.settled(wanted, lost, had)).unwrap_or(0);
             thread::sleep(self.held);
             let released = now();
             // The lease may have ended while the process did not run. What is noted is noted before the release: the
             // thread behind begins after it.
             if !guard.remaining().is_zero() {
-                turns.write_all(format!("{wanted} {settled} {had} {released}\n").as_bytes()).unwrap();
+                turns.write_all(format!("{wanted} {settled} {had} {released} {lost}\n").as_bytes()).unwrap();
             }
             drop(guard.unlock());
         }
@@ -157,10 +161,10 @@ fn turns(directory: &Path) -> Vec<Turn> {
             lines.map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
         own.sort_by_key(|turn| turn[2]);
         for turn in own {
-            let [wanted, settled, had, released] = turn[..] else { panic!() };
+            let [wanted, settled, had, released, lost] = turn[..] else { panic!() };
             let begun = wanted.max(free_at);
             free_at = released;
-            all.push(Turn { program, begun, settled: (settled > 0).then_some(settled), had, released });
+            all.push(Turn { program, begun, settled: (settled > 0).then_some(settled), lost, had, released });
         }
     }
     all.sort_by_key(|turn: &Turn| turn.had);
@@ -168,6 +172,17 @@ fn turns(directory: &Path) -> Vec<Turn> {
         assert!(pair[0].released <= pair[1].had, "two have the lock at once: {pair:?}");
     }
     all
+}
+
+/// Notes since when the calls had a place that were left one by the thread before them, where no node fails: since that
+/// had the lock. A call that has lost no attempt and was left none has found no other program in front.
+pub(crate) fn note_places_left(turns: &mut [Turn]) {
+    let mut last_had = HashMap::new();
+    for turn in turns {
+        if let (Some(last), 0) = (last_had.insert(turn.program, turn.had), turn.lost) {
+            turn.settled = Some(last + AT_ONCE.as_nanos() as u64).filter(|settled| *settled < turn.had);
+        }
+    }
 }
 
 /// The pairs of which the second one had its place when the first one began, and the first one had the lock before it.

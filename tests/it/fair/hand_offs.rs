@@ -2,12 +2,13 @@
 //! place is refreshed, which takes longer here than these tests do.
 
 use super::{QUEUE, fair, no_place_stays, places};
-use crate::clients::{SOON, value};
+use crate::clients::{SOON, calls, client, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use quorumlock::protocol::script;
-use quorumlock::{Mutex, Redlock};
+use quorumlock::{CancelHandle, ErrorKind, Mutex, Redlock, Wait};
+use std::sync::{Mutex as Guarded, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -125,12 +126,106 @@ fn a_call_that_goes_behind_another_one_tells_that() {
         crowd(server, 1);
     }
     let took = time_to_notice(&servers, 2, || {
-        for server in &servers {
-            server.command(&["DEL", "k"]).unwrap();
-            let take = ["take", "token", "1000", "0000000000000001", "9", "600000", "quorumlock:", "0"];
-            let words = [&["EVAL", script::FAIR, "2", "k", QUEUE], &take[..]].concat();
-            assert!(matches!(server.command(&words).unwrap(), Answer::Text(_)), "it is not first any more");
-        }
+        let take = ["take", "token", "1000", "0000000000000001", "9", "600000", "quorumlock:", "0"];
+        let take = [&["EVAL", script::FAIR, "2", "k", QUEUE], &take[..]].concat();
+        servers.iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
+        let said: Vec<Answer> = servers.iter().map(|server| server.command(&take).unwrap()).collect();
+        // The waiter may have had the lock, and have left, before the last one says something.
+        assert!(matches!(said[0], Answer::Text(_)), "it is not first any more");
     });
     assert!(took < SOON, "after {took:?}");
+}
+
+/// One program has a thread that holds the lock, and one behind it; another program waits, too.
+struct Scene {
+    servers: Vec<Server>,
+    clients: [Redlock; 2],
+}
+
+impl Scene {
+    /// Lets the threads come to where they wait. The first one has the lock, and waits for a message to release it. The
+    /// other program goes on at once when it has had the lock.
+    fn play<T: Send>(
+        &self,
+        second: impl FnOnce(&Redlock) -> T + Send,
+        then: impl FnOnce(&[Server]) + Send,
+    ) -> (T, Vec<&'static str>) {
+        let Scene { servers, clients: [ours, theirs] } = self;
+        let (order, (release, released)) = (Guarded::new(Vec::new()), mpsc::channel());
+        let all_have = |count| assert!(eventually(SOON, || servers.iter().all(|server| places(server) == count)));
+        let held = take(&fair(&client(servers)));
+        let result = thread::scope(|scope| {
+            let order = &order;
+            scope.spawn(move || {
+                let guard = fair(ours).lock().unwrap();
+                order.lock().unwrap().push("first");
+                released.recv().unwrap();
+                drop(guard.unlock());
+            });
+            all_have(1);
+            let second = scope.spawn(|| {
+                let result = second(ours);
+                order.lock().unwrap().push("second");
+                result
+            });
+            scope.spawn(|| {
+                let guard = fair(theirs).lock().unwrap();
+                order.lock().unwrap().push("other");
+                drop(guard.unlock());
+            });
+            all_have(2);
+            thread::sleep(Duration::from_millis(100));
+            drop(held.unlock());
+            // The thread behind has not asked yet.
+            all_have(2);
+            assert!(eventually(SOON, || order.lock().unwrap().len() == 1));
+            then(servers);
+            release.send(()).unwrap();
+            second.join().unwrap()
+        });
+        (result, order.into_inner().unwrap())
+    }
+}
+
+fn scene() -> Scene {
+    let servers = Server::several(3).unwrap();
+    let clients = [(); 2].map(|()| patient(servers.iter().map(Server::url)));
+    Scene { servers, clients }
+}
+
+#[test]
+fn a_call_that_wins_leaves_the_next_thread_a_place_and_its_subscription() {
+    let scene = scene();
+    let unsubscribed = || scene.servers.iter().map(|server| calls(server, "unsubscribe")).sum::<u64>();
+    let (unsubscribed, order) = scene.play(
+        |client| {
+            let guard = fair(client).lock().unwrap();
+            let unsubscribed = unsubscribed();
+            drop(guard.unlock());
+            unsubscribed
+        },
+        |servers| {
+            let last = |server: &Server| value(server, QUEUE).unwrap()[16 + 47..][..15].to_owned();
+            assert!(servers.iter().all(|server| last(server) == format!("{:015}", 3)), "a place of its own");
+        },
+    );
+    assert_eq!(order, ["first", "other", "second"]);
+    assert_eq!(unsubscribed, 2 * 3, "once for each program and node");
+    no_place_stays(&scene.servers);
+}
+
+#[test]
+fn a_place_that_is_left_to_a_thread_that_gives_up_goes() {
+    let scene = scene();
+    let cancel = CancelHandle::new();
+    let (result, order) = scene.play(
+        |client| fair(client).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop).unwrap_err().kind(),
+        |servers| {
+            cancel.cancel();
+            let is_alone = || servers.iter().all(|server| is_awaited(server, "k", 1));
+            assert!(eventually(SOON, is_alone), "it stays, or its subscription");
+        },
+    );
+    assert_eq!((result, order), (ErrorKind::Cancelled, vec!["first", "second", "other"]));
+    no_place_stays(&scene.servers);
 }
