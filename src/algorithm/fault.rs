@@ -105,7 +105,7 @@ pub enum Cause {
     NoExpiry,
     /// The user may not run the command or touch the key (ACL).
     NoPermission,
-    /// The node runs no scripts, or none for this user, and a fenced lock needs them.
+    /// The node runs no scripts, or none for this user, and a fenced, fair or read-write lock needs them.
     NoScripts,
     /// The node is a replica.
     NotMaster,
@@ -195,7 +195,7 @@ impl fmt::Display for Cause {
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",
-            Cause::NoScripts => "runs no scripts, and a fenced or read-write lock needs them",
+            Cause::NoScripts => "runs no scripts, and a fenced, fair or read-write lock needs them",
             Cause::NotMaster => "not a master",
             Cause::NotTls => "does not speak TLS",
             Cause::OutOfMemory => "out of memory (maxmemory)",

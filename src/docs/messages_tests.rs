@@ -101,6 +101,10 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Key("SET")), "Allow the key pattern in the user's ACL"),
         (denied(Detail::Key("EVAL with GET, SET and TIME")), "Allow `~quorumlock-fence:…` in the user's ACL"),
         (
+            denied(Detail::Key("EVAL with GET, SET, DEL, PTTL and TIME")),
+            "Allow `~quorumlock-queue:…` in the user's ACL",
+        ),
+        (
             denied(Detail::Key("EVAL with GET, SET, DEL, PEXPIRE and TIME")),
             "Allow `~quorumlock-rw:…` in the user's ACL",
         ),

@@ -243,7 +243,7 @@ typedef enum quorumlock_cause {
     QUORUMLOCK_CAUSE_UNREACHABLE = 20,
     /* The key of a fenced lock holds another value, which is left as it is. */
     QUORUMLOCK_CAUSE_UNEXPECTED_VALUE = 21,
-    /* The node runs no scripts, or none for this user, and a fenced lock needs them. */
+    /* The node runs no scripts, or none for this user, and a fenced, fair or read-write lock needs them. */
     QUORUMLOCK_CAUSE_NO_SCRIPTS = 22,
     /* The number of a fenced lock on this node is more than a day ahead of the clock of the node or of this machine.
      * The node does not vote for this lock. If all nodes have this cause, check the clock of this machine. */

@@ -97,7 +97,7 @@ fn goes_through_a_life(url: &str, make: fn(&Redlock) -> Mutex) {
 }
 
 #[test]
-fn the_printed_user_may_do_all_that_plain_and_fenced_locks_need() {
+fn the_printed_user_may_do_all_that_plain_fenced_and_fair_locks_need() {
     let server = [Server::start().unwrap()];
     let (version, is_valkey) = version(&server[0]);
     if version < (6, 2) {
@@ -106,6 +106,8 @@ fn the_printed_user_may_do_all_that_plain_and_fenced_locks_need() {
     let url = user_of(&server[0], "+eval");
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)));
     goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().into());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fair());
+    goes_through_a_life(&url, |client| client.mutex("orders/42").ttl(Duration::from_secs(30)).fenced().fair().into());
     gone_for_good(&server, "orders/42");
     // It is kept to that.
     let client = client_of([url]);
