@@ -18,39 +18,23 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 mod rules;
+#[path = "../search.rs"]
 mod search;
 mod world;
 
 use rules::Rule;
-use search::{Found, search};
-use std::time::Instant;
 use world::{Property, Scope, World};
 
 const FORTH: Property = Property::Order { earlier: 0, later: 1 };
 /// The later call has the smaller id, which decides between equal tickets.
 const BACK: Property = Property::Order { earlier: 1, later: 0 };
 
-/// Searches all there is, and finds nothing.
 fn holds(property: Property, has_stray: bool, tickets: u8) {
-    let (begun, scope) = (Instant::now(), Scope { property, has_stray, tickets });
-    match search(Rule::Proved, scope, false) {
-        Found::Nothing { states, wins } => {
-            let seconds = begun.elapsed().as_secs_f64();
-            println!("{scope}: holds in all of {states} states; {wins} of the steps there win ({seconds:.1} s)");
-            // It does not hold for lack of winners.
-            assert!(wins > 1000, "nothing happens");
-        }
-        Found::Broken { trace, .. } => panic!("{scope}, is broken:\n{trace}"),
-    }
+    search::holds::<World>(Rule::Proved, Scope { property, has_stray, tickets });
 }
 
-/// Finds a trace in which the rule lets a call come too early, or none come at all.
 fn is_refuted(rule: Rule, property: Property) {
-    let scope = Scope { property, has_stray: false, tickets: 2 };
-    match search(rule, scope, true) {
-        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
-        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
-    }
+    search::is_refuted::<World>(rule, Scope { property, has_stray: false, tickets: 2 });
 }
 
 fn is_full() -> bool {

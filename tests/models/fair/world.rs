@@ -13,6 +13,7 @@
 //! 6. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
 
 use crate::rules::{CLIENTS, Queue, Rule};
+use crate::search::{self, After, Won, Wrong};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -105,12 +106,14 @@ pub(crate) enum Step {
 /// The client that keeps no rule.
 const STRAY: usize = CLIENTS - 1;
 
-/// What must not happen.
-pub(crate) struct Wrong(pub(crate) String);
+impl search::World for World {
+    type Rule = Rule;
+    type Scope = Scope;
+    type Step = Step;
+    type Key = u64;
+    const SPECIAL: Option<&'static str> = None;
 
-impl World {
-    /// Everything that can happen now.
-    pub(crate) fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
+    fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
         steps.clear();
         for (n, node) in self.nodes.iter().enumerate().filter(|_| scope.has_stray) {
             let tickets = (0..=scope.tickets).filter(|&ticket| ticket != node.queue.tickets[STRAY]);
@@ -132,35 +135,8 @@ impl World {
         }
     }
 
-    fn steps_of(&self, c: usize, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
-        let (is_fixed, sent) = (self.clients[c].phase == Phase::Fixed, self.sent(c, rule));
-        for (n, node) in self.nodes.iter().enumerate() {
-            if node.queue.mine(rule, c, sent) <= scope.tickets {
-                steps.push(Step::Ask(c, n, true));
-                if !is_fixed {
-                    steps.push(Step::Ask(c, n, false));
-                }
-            }
-            if is_fixed && node.queue.mine(rule, c, 0) <= scope.tickets {
-                steps.push(Step::AskLate(c, n));
-            }
-            let matters = !is_fixed || scope.property.follows(c);
-            if matters && node.queue.is_first(rule, c, sent) {
-                steps.push(Step::Grant(c, n));
-            }
-        }
-        let answers = self.nodes.iter().filter(|node| node.answered[c]).count();
-        if answers >= QUORUM && self.clients[c].ticket > 0 {
-            steps.push(Step::Fix(c));
-        }
-        if answers > 0 || scope.property.follows(c) && self.nodes.iter().any(|node| node.has_granted) {
-            steps.push(Step::EndRound(c));
-        }
-    }
-
-    /// What it is like afterwards, and whether the client that is followed has won by that.
-    pub(crate) fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<(World, bool), Wrong> {
-        let mut has_won = false;
+    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
+        let mut won = None;
         match step {
             Step::Begin(c, clock) => {
                 self.clients[c] = Client { phase: Phase::Asking, ticket: clock };
@@ -193,7 +169,8 @@ impl World {
                 let node = &mut self.nodes[n];
                 node.answered[c] = self.clients[c].phase == Phase::Asking;
                 node.has_granted |= scope.property.follows(c);
-                has_won = self.nodes.iter().filter(|node| node.has_granted).count() >= QUORUM;
+                let has_won = self.nodes.iter().filter(|node| node.has_granted).count() >= QUORUM;
+                won = has_won.then(|| Won(format!("{} wins", name(c)), false));
                 if let (true, Property::Order { earlier, .. }) = (has_won, scope.property) {
                     if self.nodes.iter().filter(|node| node.has_held).count() >= QUORUM {
                         let message = format!("{} wins, and began when {} had its place", name(c), name(earlier));
@@ -227,7 +204,70 @@ impl World {
             let is_held = holders >= QUORUM && self.nodes.iter().filter(|node| node.has_held).count() >= QUORUM;
             self.nodes.iter_mut().for_each(|node| node.has_held = is_held);
         }
-        Ok((self, has_won))
+        Ok(After { world: self, won })
+    }
+
+    fn key(&self) -> u64 {
+        // The client that keeps no rule has no phase and no answers.
+        let mut bits = 0_u64;
+        let mut push = |value: u8, width: u32| bits = bits << width | u64::from(value);
+        for node in &self.nodes {
+            push(node.queue.seen, 3);
+            node.queue.tickets.iter().for_each(|&ticket| push(ticket, 3));
+            node.answered[..STRAY].iter().for_each(|&is| push(is.into(), 1));
+            push(node.has_granted.into(), 1);
+            push(node.has_held.into(), 1);
+        }
+        for client in &self.clients[..STRAY] {
+            push(client.phase as u8, 2);
+            push(client.ticket, 3);
+        }
+        bits
+    }
+
+    fn nameless(mut self, _scope: Scope) -> World {
+        self.nodes.sort_unstable();
+        self
+    }
+
+    fn first(_scope: Scope) -> World {
+        World::default()
+    }
+
+    fn check(&self, rule: Rule, scope: Scope) -> Result<(), Wrong> {
+        if scope.property == Property::Progress { self.progresses(rule) } else { Ok(()) }
+    }
+
+    fn describe(&self, step: Step) -> String {
+        step.to_string()
+    }
+}
+
+impl World {
+    fn steps_of(&self, c: usize, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
+        let (is_fixed, sent) = (self.clients[c].phase == Phase::Fixed, self.sent(c, rule));
+        for (n, node) in self.nodes.iter().enumerate() {
+            if node.queue.mine(rule, c, sent) <= scope.tickets {
+                steps.push(Step::Ask(c, n, true));
+                if !is_fixed {
+                    steps.push(Step::Ask(c, n, false));
+                }
+            }
+            if is_fixed && node.queue.mine(rule, c, 0) <= scope.tickets {
+                steps.push(Step::AskLate(c, n));
+            }
+            let matters = !is_fixed || scope.property.follows(c);
+            if matters && node.queue.is_first(rule, c, sent) {
+                steps.push(Step::Grant(c, n));
+            }
+        }
+        let answers = self.nodes.iter().filter(|node| node.answered[c]).count();
+        if answers >= QUORUM && self.clients[c].ticket > 0 {
+            steps.push(Step::Fix(c));
+        }
+        if answers > 0 || scope.property.follows(c) && self.nodes.iter().any(|node| node.has_granted) {
+            steps.push(Step::EndRound(c));
+        }
     }
 
     /// The ticket that a client asks with.
@@ -249,30 +289,6 @@ impl World {
         if matches!(scope.property, Property::Order { earlier, later } if earlier == c || later == c) {
             self.nodes.iter_mut().for_each(|node| node.has_held = false);
         }
-    }
-
-    /// All of it in as few bits as there are.
-    pub(crate) fn packed(&self) -> u128 {
-        let mut bits = 0_u128;
-        let mut push = |value: u8, width: u32| bits = bits << width | u128::from(value);
-        for node in &self.nodes {
-            push(node.queue.seen, 3);
-            node.queue.tickets.iter().for_each(|&ticket| push(ticket, 3));
-            node.answered.iter().for_each(|&is| push(is.into(), 1));
-            push(node.has_granted.into(), 1);
-            push(node.has_held.into(), 1);
-        }
-        for client in &self.clients {
-            push(client.phase as u8, 2);
-            push(client.ticket, 3);
-        }
-        bits
-    }
-
-    /// The same for every order of the nodes.
-    pub(crate) fn nameless(mut self) -> World {
-        self.nodes.sort_unstable();
-        self
     }
 
     /// Progress: from here on nothing fails but the nodes that are down already, those that are gone are forgotten, and

@@ -18,36 +18,19 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 mod rules;
+#[path = "../search.rs"]
 mod search;
 mod world;
 
 use rules::Rule;
-use search::{Found, search};
-use world::Scope;
+use world::{Scope, World};
 
-/// Searches all there is, and finds nothing.
 fn holds(rule: Rule, scope: Scope) {
-    let begun = std::time::Instant::now();
-    match search(rule, scope, false) {
-        Found::Nothing { states, wins, raised } => {
-            println!(
-                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win, {raised} of \
-                 them by a raise ({:.1} s)",
-                begun.elapsed().as_secs_f64()
-            );
-            // It does not hold for lack of winners.
-            assert!(wins > 100 && raised > 10, "nothing happens");
-        }
-        Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
-    }
+    search::holds::<World>(rule, scope);
 }
 
-/// Finds a trace in which the rule gives out a wrong fence.
 fn is_refuted(rule: Rule, scope: Scope) {
-    match search(rule, scope, true) {
-        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
-        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
-    }
+    search::is_refuted::<World>(rule, scope);
 }
 
 const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false, ahead: false };

@@ -11,6 +11,7 @@
 //! 5. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
+use crate::search::{self, After, Won, Wrong};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -109,26 +110,14 @@ pub(crate) enum Step {
     Repair(usize, usize),
 }
 
-/// What has come of a step.
-pub(crate) struct After {
-    pub(crate) world: World,
-    /// The attempt that is won by it, and whether it had to raise.
-    pub(crate) won: Option<Won>,
-}
+impl search::World for World {
+    type Rule = Rule;
+    type Scope = Scope;
+    type Step = Step;
+    type Key = World;
+    const SPECIAL: Option<&'static str> = Some("by a raise");
 
-#[derive(Clone, Copy)]
-pub(crate) struct Won {
-    pub(crate) attempt: usize,
-    pub(crate) fence: u8,
-    pub(crate) has_raised: bool,
-}
-
-/// A wrong fence.
-pub(crate) struct Wrong(pub(crate) String);
-
-impl World {
-    /// Before anything has happened.
-    pub(crate) fn first(scope: Scope) -> World {
+    fn first(scope: Scope) -> World {
         let mut world = World::default();
         if scope.ahead {
             world.nodes[NODES - 1].fence = AHEAD;
@@ -136,8 +125,7 @@ impl World {
         world
     }
 
-    /// Everything that can happen now.
-    pub(crate) fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
+    fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
         steps.clear();
         for (a, attempt) in self.attempts.iter().enumerate().take(scope.attempts) {
             match attempt.phase {
@@ -177,8 +165,7 @@ impl World {
         }
     }
 
-    /// What it is like afterwards.
-    pub(crate) fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After, Wrong> {
+    fn after(mut self, step: Step, rule: Rule, scope: Scope) -> Result<After<World>, Wrong> {
         let a = match step {
             Step::Begin(a) => {
                 let won = self.attempts.iter().filter(|attempt| attempt.phase == Phase::Won);
@@ -241,12 +228,35 @@ impl World {
         Ok(After { world: self, won })
     }
 
-    /// The same for every order of the nodes.
-    pub(crate) fn nameless(mut self) -> World {
+    fn nameless(mut self, _scope: Scope) -> World {
         self.nodes.sort_unstable();
         self
     }
 
+    fn describe(&self, step: Step) -> String {
+        let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
+            Some(before) => format!(", where {}'s lease has ended", name(before)),
+            None => String::new(),
+        };
+        match step {
+            Step::Begin(a) => format!("{} begins", name(a)),
+            Step::Acquire(a, n, _) => format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n)),
+            Step::Fix(a, counted) => {
+                let nodes = (0..NODES).filter(|n| counted & (1 << n) != 0);
+                format!("{} counts the replies of {:?}", name(a), nodes.collect::<Vec<_>>())
+            }
+            Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
+            Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
+            Step::Repair(a, n) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
+        }
+    }
+
+    fn key(&self) -> World {
+        *self
+    }
+}
+
+impl World {
     /// Lets the attempt win if it can, and judges that.
     fn conclude(&mut self, a: usize, rule: Rule) -> Result<Option<Won>, Wrong> {
         if self.attempts[a].phase != Phase::Raising {
@@ -270,7 +280,7 @@ impl World {
         let has_raised = self.nodes.iter().any(|node| node.traffic[a].raise != Message::Unsent);
         self.attempts[a] = Attempt { phase: Phase::Won, fence, above: 0 };
         self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_answers());
-        Ok(Some(Won { attempt: a, fence, has_raised }))
+        Ok(Some(Won(format!("{} wins with {fence}", name(a)), has_raised)))
     }
 
     fn known(&self, a: usize) -> [Known; NODES] {
@@ -343,32 +353,5 @@ impl fmt::Display for World {
             write!(f, "[{} {owner}]", node.fence)?;
         }
         Ok(())
-    }
-}
-
-impl World {
-    /// What a step is, in words, given the nodes as they were before it.
-    pub(crate) fn describe(&self, step: Step) -> String {
-        let and_ended = |n: usize| match usize::from(self.nodes[n].owner).checked_sub(1) {
-            Some(before) => format!(", where {}'s lease has ended", name(before)),
-            None => String::new(),
-        };
-        match step {
-            Step::Begin(a) => format!("{} begins", name(a)),
-            Step::Acquire(a, n, _) => format!("{}'s acquire arrives at {n}{}", name(a), and_ended(n)),
-            Step::Fix(a, counted) => {
-                let nodes = (0..NODES).filter(|n| counted & (1 << n) != 0);
-                format!("{} counts the replies of {:?}", name(a), nodes.collect::<Vec<_>>())
-            }
-            Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
-            Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
-            Step::Repair(a, n) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
-        }
-    }
-}
-
-impl fmt::Display for Won {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} wins with {}", name(self.attempt), self.fence)
     }
 }

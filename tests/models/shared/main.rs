@@ -18,36 +18,19 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 mod rules;
+#[path = "../search.rs"]
 mod search;
 mod world;
 
 use rules::Rule;
-use search::{Found, search};
-use world::Scope;
+use world::{Scope, World};
 
-/// Searches all there is, and finds nothing.
 fn holds(scope: Scope) {
-    let begun = std::time::Instant::now();
-    match search(Rule::Proved, scope, false) {
-        Found::Nothing { states, wins, shared } => {
-            println!(
-                "{scope}: holds in all of {states} states; {wins} of the steps there win, {shared} of them beside \
-                 another reader ({:.1} s)",
-                begun.elapsed().as_secs_f64()
-            );
-            // It does not hold for lack of holders.
-            assert!(wins > 100 && shared > 10, "nothing happens");
-        }
-        Found::Broken { trace, .. } => panic!("{scope}, is broken:\n{trace}"),
-    }
+    search::holds::<World>(Rule::Proved, scope);
 }
 
-/// Finds a trace in which a writer is not alone.
 fn is_refuted(rule: Rule, scope: Scope) {
-    match search(rule, scope, true) {
-        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
-        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
-    }
+    search::is_refuted::<World>(rule, scope);
 }
 
 const PLAIN: Scope = Scope { readers: 2, writers: 2, extends: false, downgrades: false, loses: false };

@@ -13,6 +13,7 @@
 //! 6. Nodes have no names, nor have readers among readers, and writers among writers.
 
 use crate::rules::{Entries, Entry, Rule};
+use crate::search::{self, After, Won, Wrong};
 use std::fmt;
 
 pub(crate) const NODES: usize = 3;
@@ -123,25 +124,14 @@ pub(crate) enum Step {
     Lose(usize),
 }
 
-/// What has come of a step.
-pub(crate) struct After {
-    pub(crate) world: World,
-    /// Whether a client is inside its lease by it, and not alone.
-    pub(crate) won: Option<Won>,
-}
+impl search::World for World {
+    type Rule = Rule;
+    type Scope = Scope;
+    type Step = Step;
+    type Key = World;
+    const SPECIAL: Option<&'static str> = Some("beside another reader");
 
-#[derive(Clone, Copy)]
-pub(crate) struct Won {
-    client: usize,
-    pub(crate) is_shared: bool,
-}
-
-/// Two inside, and one of them writes.
-pub(crate) struct Wrong(pub(crate) String);
-
-impl World {
-    /// Everything that can happen now.
-    pub(crate) fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
+    fn steps(&self, rule: Rule, scope: Scope, steps: &mut Vec<Step>) {
         steps.clear();
         for c in scope.clients() {
             let client = self.clients[c];
@@ -179,42 +169,7 @@ impl World {
         }
     }
 
-    fn steps_at(&self, n: usize, c: usize, rule: Rule, steps: &mut Vec<Step>) {
-        let Node { entries, traffic, .. } = &self.nodes[n];
-        let Client { phase, is_downgraded, .. } = self.clients[c];
-        let grants = |writes| rule.grants(entries, c, writes, n == NODES - 1);
-        let acquires = traffic[c].acquire == Message::UnderWay;
-        // A node that has the key for a later lease already takes no earlier one: it has run both in their order.
-        if acquires && entries[c].is_none() && grants(c >= FIRST_WRITER) {
-            steps.push(Step::Acquire(c, n));
-        }
-        for (message, step) in
-            [(traffic[c].extend, Step::Extended(c, n)), (traffic[c].downgrade, Step::Downgraded(c, n))]
-        {
-            let asked = self.asked(step);
-            if message == Message::UnderWay && rule.extended(&mut entries.clone(), c, asked) {
-                steps.push(step);
-            }
-        }
-        if let Phase::Inside(lease) = phase
-            && lease >= EXTENDED
-            && entries[c].is_none()
-            && !acquires
-        {
-            for writes in [false, true] {
-                let may_have_been_sent = if writes { c >= FIRST_WRITER } else { c < FIRST_WRITER || is_downgraded };
-                if may_have_been_sent && grants(writes) {
-                    steps.push(Step::Repair(c, n, writes));
-                }
-            }
-        }
-        if entries[c].is_some_and(|entry| rule != Rule::SharedTtl && self.may_end(c, entry.lease)) {
-            steps.push(Step::Expire(c, n));
-        }
-    }
-
-    /// What it is like afterwards.
-    pub(crate) fn after(mut self, step: Step, rule: Rule) -> Result<After, Wrong> {
+    fn after(mut self, step: Step, rule: Rule, _scope: Scope) -> Result<After<World>, Wrong> {
         let mut won = None;
         match step {
             Step::Begin(c) => {
@@ -285,8 +240,7 @@ impl World {
         Ok(After { world: self, won })
     }
 
-    /// The same for every order of the nodes, and of clients of one kind.
-    pub(crate) fn nameless(self, scope: Scope) -> World {
+    fn nameless(self, scope: Scope) -> World {
         let orders = [[0, 1, 2, 3], [1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]];
         let is_searched = |c: usize| scope.clients().any(|other| other == c);
         let keeps_those_searched = |order: &[usize; CLIENTS]| (0..CLIENTS).all(|c| order[c] == c || is_searched(c));
@@ -302,6 +256,66 @@ impl World {
             world
         });
         worlds.min().unwrap_or(self)
+    }
+
+    fn describe(&self, step: Step) -> String {
+        match step {
+            Step::Begin(c) => format!("{} begins", name(c)),
+            Step::Acquire(c, n) => format!("{}'s acquire is granted at {n}", name(c)),
+            Step::Extend(c) => format!("{} extends", name(c)),
+            Step::Extended(c, n) => format!("{}'s extension is done at {n}", name(c)),
+            Step::Downgrade(c) => format!("{} becomes a reader", name(c)),
+            Step::Downgraded(c, n) => format!("{} is downgraded at {n}", name(c)),
+            Step::Repair(c, n, _) => format!("{} sets its key again at {n}", name(c)),
+            Step::Expire(c, n) => format!("{}'s entry ends at {n}", name(c)),
+            Step::ExpireAll(n) => format!("all entries end at {n}"),
+            Step::End(c) => format!("{} is outside: released, ended or given up", name(c)),
+            Step::Lose(n) => format!("{n} loses all it has"),
+        }
+    }
+
+    fn first(_scope: Scope) -> World {
+        World::default()
+    }
+
+    fn key(&self) -> World {
+        *self
+    }
+}
+
+impl World {
+    fn steps_at(&self, n: usize, c: usize, rule: Rule, steps: &mut Vec<Step>) {
+        let Node { entries, traffic, .. } = &self.nodes[n];
+        let Client { phase, is_downgraded, .. } = self.clients[c];
+        let grants = |writes| rule.grants(entries, c, writes, n == NODES - 1);
+        let acquires = traffic[c].acquire == Message::UnderWay;
+        // A node that has the key for a later lease already takes no earlier one: it has run both in their order.
+        if acquires && entries[c].is_none() && grants(c >= FIRST_WRITER) {
+            steps.push(Step::Acquire(c, n));
+        }
+        for (message, step) in
+            [(traffic[c].extend, Step::Extended(c, n)), (traffic[c].downgrade, Step::Downgraded(c, n))]
+        {
+            let asked = self.asked(step);
+            if message == Message::UnderWay && rule.extended(&mut entries.clone(), c, asked) {
+                steps.push(step);
+            }
+        }
+        if let Phase::Inside(lease) = phase
+            && lease >= EXTENDED
+            && entries[c].is_none()
+            && !acquires
+        {
+            for writes in [false, true] {
+                let may_have_been_sent = if writes { c >= FIRST_WRITER } else { c < FIRST_WRITER || is_downgraded };
+                if may_have_been_sent && grants(writes) {
+                    steps.push(Step::Repair(c, n, writes));
+                }
+            }
+        }
+        if entries[c].is_some_and(|entry| rule != Rule::SharedTtl && self.may_end(c, entry.lease)) {
+            steps.push(Step::Expire(c, n));
+        }
     }
 
     /// What the message of a step asks for.
@@ -356,7 +370,7 @@ impl World {
             }
             is_shared = true;
         }
-        Ok(Won { client: c, is_shared })
+        Ok(Won(format!("{} is inside", name(c)), is_shared))
     }
 }
 
@@ -402,30 +416,5 @@ impl fmt::Display for World {
             write!(f, "[{}]", entries.join(" "))?;
         }
         Ok(())
-    }
-}
-
-impl World {
-    /// What a step is, in words.
-    pub(crate) fn describe(&self, step: Step) -> String {
-        match step {
-            Step::Begin(c) => format!("{} begins", name(c)),
-            Step::Acquire(c, n) => format!("{}'s acquire is granted at {n}", name(c)),
-            Step::Extend(c) => format!("{} extends", name(c)),
-            Step::Extended(c, n) => format!("{}'s extension is done at {n}", name(c)),
-            Step::Downgrade(c) => format!("{} becomes a reader", name(c)),
-            Step::Downgraded(c, n) => format!("{} is downgraded at {n}", name(c)),
-            Step::Repair(c, n, _) => format!("{} sets its key again at {n}", name(c)),
-            Step::Expire(c, n) => format!("{}'s entry ends at {n}", name(c)),
-            Step::ExpireAll(n) => format!("all entries end at {n}"),
-            Step::End(c) => format!("{} is outside: released, ended or given up", name(c)),
-            Step::Lose(n) => format!("{n} loses all it has"),
-        }
-    }
-}
-
-impl fmt::Display for Won {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is inside", name(self.client))
     }
 }

@@ -1,0 +1,179 @@
+//! The search of a model: breadth first, every state once, none left out.
+//!
+//! For a trace, the way to each state is kept, and nodes keep their names; that takes more memory, and is done where a
+//! trace is expected.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::{Debug, Display, Write};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::time::Instant;
+
+/// More states than there is memory for: a search that comes here has not found out.
+const LIMIT: usize = 400_000_000;
+
+/// What is searched: a state of it, and what can happen there.
+pub(crate) trait World: Copy + Eq + Hash + Display {
+    type Rule: Copy + Debug;
+    /// How much there is to search.
+    type Scope: Copy + Display;
+    type Step: Copy;
+    /// What stands for a state among those that were seen.
+    type Key: Eq + Hash;
+    /// What some wins are, of which there must be some.
+    const SPECIAL: Option<&'static str>;
+
+    /// Before anything has happened.
+    fn first(scope: Self::Scope) -> Self;
+
+    /// Everything that can happen now.
+    fn steps(&self, rule: Self::Rule, scope: Self::Scope, steps: &mut Vec<Self::Step>);
+
+    /// What it is like afterwards.
+    fn after(self, step: Self::Step, rule: Self::Rule, scope: Self::Scope) -> Result<After<Self>, Wrong>;
+
+    /// What must hold here, besides what must hold of steps.
+    fn check(&self, _rule: Self::Rule, _scope: Self::Scope) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    /// The same for all states that differ in names.
+    fn nameless(self, scope: Self::Scope) -> Self;
+
+    fn key(&self) -> Self::Key;
+
+    /// What a step is, in words.
+    fn describe(&self, step: Self::Step) -> String;
+}
+
+/// What has come of a step.
+pub(crate) struct After<W> {
+    pub(crate) world: W,
+    pub(crate) won: Option<Won>,
+}
+
+/// What was won, in words, and whether it is a [special](World::SPECIAL) win.
+pub(crate) struct Won(pub(crate) String, pub(crate) bool);
+
+/// What must not happen.
+pub(crate) struct Wrong(pub(crate) String);
+
+/// Searches all there is, and finds nothing.
+pub(crate) fn holds<W: World>(rule: W::Rule, scope: W::Scope) {
+    let begun = Instant::now();
+    match search::<W>(rule, scope, false) {
+        Found::Nothing { states, wins, special } => {
+            let what = W::SPECIAL.map_or_else(String::new, |what| format!(", {special} of them {what}"));
+            let seconds = begun.elapsed().as_secs_f64();
+            println!(
+                "{rule:?}, {scope}: holds in all of {states} states; {wins} of the steps there win{what} \
+                 ({seconds:.1} s)"
+            );
+            // It does not hold for lack of winners.
+            assert!(wins > 100 && (W::SPECIAL.is_none() || special > 10), "nothing happens");
+        }
+        Found::Broken { trace, .. } => panic!("{rule:?}, {scope}, is broken:\n{trace}"),
+    }
+}
+
+/// Finds a trace in which a rule allows what must not happen.
+pub(crate) fn is_refuted<W: World>(rule: W::Rule, scope: W::Scope) {
+    match search::<W>(rule, scope, true) {
+        Found::Nothing { states, .. } => panic!("{rule:?}, {scope}: not refuted by {states} states"),
+        Found::Broken { trace, states } => println!("{rule:?}, {scope}: refuted after {states} states\n{trace}"),
+    }
+}
+
+enum Found {
+    Broken { trace: String, states: usize },
+    Nothing { states: usize, wins: usize, special: usize },
+}
+
+/// The way to each state: the one before it, and the step.
+type Ways<W> = HashMap<W, (W, <W as World>::Step)>;
+
+/// Searches all that can happen.
+fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
+    let first = W::first(scope);
+    let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
+    seen.insert(first.key());
+    let mut ways: Ways<W> = HashMap::new();
+    let (mut level, mut next) = (vec![first], Vec::new());
+    let (mut steps, mut wins, mut special) = (Vec::new(), 0, 0);
+    while !level.is_empty() {
+        for world in level.drain(..) {
+            if let Err(Wrong(wrong)) = world.check(rule, scope) {
+                return Found::Broken { trace: trace((rule, scope), &ways, world, wrong), states: seen.len() };
+            }
+            world.steps(rule, scope, &mut steps);
+            for &step in &steps {
+                let After { world: after, won } = match world.after(step, rule, scope) {
+                    Ok(after) => after,
+                    Err(Wrong(wrong)) => {
+                        let wrong = format!("{}: {wrong}", world.describe(step));
+                        return Found::Broken { trace: trace((rule, scope), &ways, world, wrong), states: seen.len() };
+                    }
+                };
+                wins += usize::from(won.is_some());
+                special += usize::from(won.is_some_and(|won| won.1));
+                let after = if keeps_trace { after } else { after.nameless(scope) };
+                if seen.insert(after.key()) {
+                    assert!(seen.len() < LIMIT, "too many states");
+                    if keeps_trace {
+                        ways.insert(after, (world, step));
+                    }
+                    next.push(after);
+                }
+            }
+        }
+        std::mem::swap(&mut level, &mut next);
+    }
+    Found::Nothing { states: seen.len(), wins, special }
+}
+
+/// How it came to that. Each line shows the nodes as they were afterwards.
+fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, wrong: String) -> String {
+    let (mut lines, mut world) = (vec![wrong], last);
+    while let Some((before, step)) = ways.get(&world) {
+        let won = before.after(*step, rule, scope).ok().and_then(|after| after.won);
+        let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
+        lines.push(format!("{:<60} {world}", before.describe(*step) + &won));
+        world = *before;
+    }
+    lines.iter().rev().enumerate().fold(String::new(), |mut trace, (number, line)| {
+        let _ = writeln!(trace, "  {:>2}. {line}", number + 1);
+        trace
+    })
+}
+
+/// FNV, a byte or a word at a time: what is hashed is small, and no input from outside.
+struct Quick(u64);
+
+impl Default for Quick {
+    fn default() -> Quick {
+        Quick(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(byte.into());
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(byte.into());
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(5);
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+}
