@@ -122,14 +122,15 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
                 let game = game(seconds);
                 let turns = game.play(&vec![builder.clone(); PROGRAMS], &directory, fair, || {
                     let begun = Instant::now();
-                    while begun.elapsed() + TTL * 3 < game.lasts {
+                    while begun.elapsed() + PLACE_LEASE < game.lasts {
                         servers[hung].pause().unwrap();
                         let lost = &mut servers[(hung + 2) % SERVERS];
                         lost.restart().or_else(|_| lost.wait_ready()).unwrap();
                         thread::sleep(TTL / 2);
                         servers[hung].resume().unwrap();
-                        // All nodes have all places again, and count.
-                        thread::sleep(TTL * 2);
+                        // The node counts again after a time to live. Then a call that is judged makes an attempt, and
+                        // all nodes have its place: before the next one forgets.
+                        thread::sleep(PLACE_LEASE * 2);
                         hung = (hung + 1) % SERVERS;
                     }
                 });
