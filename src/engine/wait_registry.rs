@@ -402,10 +402,13 @@ impl WaitRegistry {
 }
 
 impl KeyWaiters {
-    /// Keeps a reason for the threads that sleep, or for the first that will. A release outweighs a confirmation.
+    /// Keeps a reason for the threads that sleep, or for the first that will. A release outweighs a confirmation. Of a
+    /// fair lock, that a quorum has announced it outweighs what another node announces behind that.
     fn note(&mut self, reason: WakeReason) -> &KeyWaiters {
+        let is_early = self.place.is_some() && reason == WakeReason::Released(WakeOrder::Early);
         let keep = |kept: &mut Option<WakeReason>| {
-            if kept.is_none() || matches!(reason, WakeReason::Released(_)) {
+            let is_behind = is_early && matches!(kept, Some(WakeReason::Released(_)));
+            if kept.is_none() || matches!(reason, WakeReason::Released(_)) && !is_behind {
                 *kept = Some(reason);
             }
         };

@@ -137,3 +137,14 @@ fn what_is_announced_between_two_calls_is_kept_for_the_one_that_has_a_place() {
     assert_eq!(registry.leave(&key(), (true, Some(next)), at(5)), None);
     assert!(registry.forget_successor(&key()) && registry.waiters_by_key.is_empty());
 }
+
+#[test]
+fn what_the_last_node_announces_of_a_fair_lock_does_not_delay_the_attempt_that_is_due() {
+    let own = PlaceId::new(1);
+    let mut registry = of(3);
+    registry.set_place(&key(), (own, true));
+    for node in 0..3 {
+        registry.passed(&key(), NodeId::new(node), (HINT, own), Timestamp::ORIGIN.after(Duration::from_millis(1)));
+    }
+    assert_eq!(reason(&mut registry, &[]), RELEASED, "no waiter has woken in between");
+}
