@@ -292,7 +292,7 @@ impl Mutex {
             .call(self.wait_limit(wait, called_at), called_at)
             .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
         for (key, place) in self.client.queues().unclaimed() {
-            self.client.engine().forgo(&key, &place);
+            self.client.engine().forgo(key.as_bytes(), place.kind, place.id, place.nodes);
         }
         account.close(&result, GaveUpReason::TimedOut);
         result

@@ -15,6 +15,8 @@ pub(super) struct HeldPlace<'m> {
     id: PlaceId,
     /// The nodes that may have it.
     nodes: NodeSet,
+    /// Whether the call before it has left it, with a subscription that no thread may have gone on with.
+    is_taken_over: bool,
 }
 
 impl<'m> HeldPlace<'m> {
@@ -29,20 +31,21 @@ impl<'m> HeldPlace<'m> {
     ) -> Option<HeldPlace<'m>> {
         let taken_over = ticket.and_then(QueueTicket::take_over);
         if !call.is_fair {
-            if let Some(place) = &taken_over {
+            if let Some((key, place)) = taken_over {
                 // The call before it was for the fair lock with this key.
-                call.client.engine().forgo(&call.key.each()[0], place);
+                call.client.engine().forgo(key.as_bytes(), place.kind, place.id, place.nodes);
             }
             return None;
         }
-        let (id, nodes) =
-            taken_over.as_ref().map_or_else(|| (PlaceId::new(random), NodeSet::EMPTY), |place| (place.id, place.nodes));
+        let (id, nodes) = taken_over
+            .as_ref()
+            .map_or_else(|| (PlaceId::new(random), NodeSet::EMPTY), |(_, place)| (place.id, place.nodes));
         let keeper = PlaceKeeper::new(id, call.client.settings().place_lease, waits);
-        if let (Some(place), true) = (&taken_over, waits) {
+        if let (Some((_, place)), true) = (&taken_over, waits) {
             machine.await_turn(keeper.refreshed_after(place.since), call.started);
         }
         machine.keep_place(keeper);
-        Some(HeldPlace { call, id, nodes })
+        Some(HeldPlace { call, id, nodes, is_taken_over: taken_over.is_some() })
     }
 
     /// An attempt may have left it on these nodes.
@@ -82,8 +85,11 @@ impl HeldPlace<'_> {
 
 impl Drop for HeldPlace<'_> {
     fn drop(&mut self) {
-        if !self.nodes.is_empty() {
-            self.call.client.engine().leave(self.call.key.as_bytes(), self.call.kind(), (self.id, None), self.nodes);
+        let (engine, key, kind) = (self.call.client.engine(), self.call.key.as_bytes(), self.call.kind());
+        match self.nodes.is_empty() {
+            true => {}
+            false if self.is_taken_over => engine.forgo(key, kind, self.id, self.nodes),
+            false => engine.leave(key, kind, (self.id, None), self.nodes),
         }
     }
 }

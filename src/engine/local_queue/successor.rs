@@ -32,13 +32,13 @@ impl QueueTicket<'_> {
         self.with_waiters(leave).unwrap_or(false)
     }
 
-    /// Takes the place that the head before has left, if this thread is the head.
-    pub(crate) fn take_over(&self) -> Option<Successor> {
+    /// Takes the place that the head before has left, if this thread is the head, in the queue of this key.
+    pub(crate) fn take_over(&self) -> Option<(&Arc<str>, Successor)> {
         let take = |waiters: &mut Waiters| {
             let is_head = waiters.head().is_some_and(|head| head.id == self.id);
             waiters.successor.take_if(|_| is_head)
         };
-        self.with_waiters(take).flatten()
+        Some((self.key, self.with_waiters(take).flatten()?))
     }
 }
 

@@ -229,3 +229,41 @@ fn a_place_that_is_left_to_a_thread_that_gives_up_goes() {
     assert_eq!((result, order), (ErrorKind::Cancelled, vec!["first", "second", "other"]));
     no_place_stays(&scene.servers);
 }
+
+/// The place is old by then, so the thread asks at once, and never listens.
+#[test]
+fn a_thread_that_has_a_place_and_gets_the_lock_at_once_ends_the_subscription() {
+    let servers = Server::several(3).unwrap();
+    let [ours, theirs] = [client(&servers), client(&servers)];
+    let is_awaited = |places| servers.iter().all(|server| is_awaited(server, "k", places));
+    let cancel = CancelHandle::new();
+    let held = take(&fair(&client(&servers)));
+    thread::scope(|scope| {
+        let (release, released) = mpsc::channel::<()>();
+        let ours = &ours;
+        let first = scope.spawn(move || {
+            let guard = fair(ours).lock().unwrap();
+            released.recv().unwrap();
+            drop(guard.unlock());
+        });
+        assert!(eventually(SOON, || is_awaited(1)));
+        let second = scope.spawn(|| drop(fair(ours).lock().unwrap().unlock()));
+        let other = scope.spawn(|| fair(&theirs).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop));
+        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 2)));
+        thread::sleep(Duration::from_millis(100));
+        drop(held.unlock());
+        let is_left =
+            || servers.iter().all(|server| value(server, QUEUE).is_some_and(|queue| queue[..15].ends_with('3')));
+        assert!(eventually(SOON, is_left), "the first thread leaves a place to the second");
+        cancel.cancel();
+        assert_eq!(other.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+        thread::sleep(Duration::from_millis(400));
+        release.send(()).unwrap();
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+    let channels = |server: &Server| server.command(&["PUBSUB", "CHANNELS"]).unwrap();
+    let is_silent = || servers.iter().all(|server| channels(server) == Answer::List(Vec::new()));
+    assert!(eventually(SOON, is_silent), "{:?}", servers.iter().map(channels).collect::<Vec<_>>());
+    no_place_stays(&servers);
+}
