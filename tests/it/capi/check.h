@@ -84,4 +84,14 @@ static inline quorumlock_guard *take(const quorumlock_mutex *mutex)
     return guard;
 }
 
+/* Frees a mutex whose settings cannot be used, when an attempt to take it has said so. */
+static inline void is_refused(quorumlock_mutex *mutex)
+{
+    quorumlock_guard *guard = NULL;
+    quorumlock_error *error = NULL;
+    CHECK(quorumlock_mutex_try_lock(mutex, &guard, &error) == QUORUMLOCK_CONFIG && guard == NULL && error != NULL);
+    quorumlock_error_free(error);
+    quorumlock_mutex_free(mutex);
+}
+
 #endif

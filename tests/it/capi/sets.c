@@ -10,15 +10,6 @@ static quorumlock_mutex *set_of(const quorumlock_client *client, const quorumloc
     return mutex;
 }
 
-static void is_refused(quorumlock_mutex *mutex)
-{
-    quorumlock_guard *guard = NULL;
-    quorumlock_error *error = NULL;
-    CHECK(quorumlock_mutex_try_lock(mutex, &guard, &error) == QUORUMLOCK_CONFIG && guard == NULL && error != NULL);
-    quorumlock_error_free(error);
-    quorumlock_mutex_free(mutex);
-}
-
 int main(int count, char **arguments)
 {
     quorumlock_client *client = client_of(arguments + 1, count - 1);
