@@ -88,7 +88,8 @@
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
 //!    in time that a lock is lost.
 //! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceChecker`]
-//!    or a database refuses late writes.
+//!    or a database refuses late writes. [`RwMutex::fenced`] does the same for writers: [`FencedRwMutex`],
+//!    [`FencedRwWriteGuard`].
 //! 7. [`Mutex::reentrant`] makes a [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or
 //!    an [`Owner`]. Its guards are [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
 //! 8. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
@@ -172,6 +173,7 @@ pub use api::lease::{Lease, SecretText};
 pub use api::mutex::Mutex;
 pub use api::mutex::fenced_mutex::{FencedGuard, FencedMutex};
 pub use api::mutex::holder::Holder;
+pub use api::mutex::read_write::fenced::{FencedRwMutex, FencedRwWriteGuard};
 pub use api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 pub use api::mutex_set::MutexSet;
 pub use api::mutex_set::guard::SetGuard;

@@ -26,16 +26,21 @@ pub enum LockKind {
     /// One that is alone in its key, and has nothing besides its token.
     Plain,
     /// One of readers and writers.
-    ReadWrite(Access),
+    ReadWrite {
+        /// What it has of it.
+        access: Access,
+        /// As of [`Fenced`](LockKind::Fenced), if it is a writer's and gives numbers.
+        fence: Option<FencingToken>,
+    },
 }
 
 impl LockKind {
     /// The fence or the floor, of a fenced lock.
     pub fn fence(self) -> Option<FencingToken> {
         match self {
-            LockKind::Fair { fence, .. } => fence,
+            LockKind::Fair { fence, .. } | LockKind::ReadWrite { fence, .. } => fence,
             LockKind::Fenced(fence) => Some(fence),
-            LockKind::Plain | LockKind::ReadWrite(_) => None,
+            LockKind::Plain => None,
         }
     }
 
@@ -44,13 +49,14 @@ impl LockKind {
     pub fn with_fence(self, fence: FencingToken) -> LockKind {
         match self {
             LockKind::Fair { prefix, .. } => LockKind::Fair { prefix, fence: Some(fence) },
+            LockKind::ReadWrite { access, .. } => LockKind::ReadWrite { access, fence: Some(fence) },
             _ => LockKind::Fenced(fence),
         }
     }
 
     /// What it has of a read-write lock, if it is one.
     pub fn access(self) -> Option<Access> {
-        if let LockKind::ReadWrite(access) = self { Some(access) } else { None }
+        if let LockKind::ReadWrite { access, .. } = self { Some(access) } else { None }
     }
 
     /// Whether it gives numbers.

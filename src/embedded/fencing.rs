@@ -69,7 +69,7 @@ impl FencedKey {
         least: u64,
     ) -> Result<ScriptValue, ScriptFailure> {
         self.fence = (self.fence + 1).max(least.min(latest_floor(storing.now)));
-        if self.is_ahead(storing.now) {
+        if is_ahead(self.fence, storing.now) {
             return Ok(ScriptValue::Integer(-3));
         }
         let (token, label) = signature.split_at(signature.len().min(TOKEN));
@@ -84,10 +84,6 @@ impl FencedKey {
         let condition =
             if storing.condition == Condition::OutOfMemory { Condition::Serving } else { storing.condition };
         self.store(Storing { condition, ..storing })
-    }
-
-    fn is_ahead(&self, now: Millis) -> bool {
-        self.fence > (latest_floor(now) + DAY).min(MOST)
     }
 
     fn store(&self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
@@ -119,8 +115,14 @@ pub(super) struct Storing<'s> {
     pub(super) now: Millis,
 }
 
-fn latest_floor(now: Millis) -> u64 {
+/// The latest floor that counts.
+pub(super) fn latest_floor(now: Millis) -> u64 {
     now * 1000 + MINUTE
+}
+
+/// Whether a fence is too far ahead of the clock to be given out.
+pub(super) fn is_ahead(fence: u64, now: Millis) -> bool {
+    fence > (latest_floor(now) + DAY).min(MOST)
 }
 
 /// Runs the script.
@@ -146,7 +148,7 @@ pub(super) fn run(
         b"release" => return stored.release(storing).map(|()| ScriptValue::Integer(1)),
         b"raise" => {
             stored.fence = stored.fence.max(argument(0)?);
-            if stored.is_ahead(now) {
+            if is_ahead(stored.fence, now) {
                 return Ok(ScriptValue::Integer(-3));
             }
         }

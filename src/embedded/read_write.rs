@@ -5,7 +5,7 @@
 
 use super::config::Condition;
 use super::failure::ScriptFailure;
-use super::fencing::number;
+use super::fencing::{is_ahead, latest_floor, number};
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
 use crate::protocol::script::READ_WRITE;
@@ -16,11 +16,15 @@ const ROOM: usize = 64;
 const TOKEN: usize = 40;
 
 /// What a key says.
+#[derive(Default)]
 struct Value {
     is_write: bool,
     entries: Vec<Entry>,
     /// Until when a writer that waits keeps new readers out; 0 if none waits.
     mark: Millis,
+    /// The last number that was given to a writer, and until when it is kept; 0 if there is none.
+    fence: u64,
+    kept: Millis,
 }
 
 struct Entry {
@@ -32,9 +36,13 @@ impl Value {
     /// The value that was written so, if there is one.
     fn read(bytes: &[u8]) -> Option<Value> {
         let mut words: Vec<&[u8]> = bytes.split(|&byte| byte == b' ').collect();
-        let mut mark = 0;
+        let [mut fence, mut kept, mut mark] = [0; 3];
+        if let [b"f", last, deadline, ..] = words[..] {
+            (fence, kept) = (number(last).filter(|fence| *fence > 0)?, number(deadline)?);
+            words.drain(..3);
+        }
         if let [.., b"q", deadline] = words[..] {
-            mark = number(deadline)?;
+            mark = number(deadline).filter(|mark| *mark > 0)?;
             words.truncate(words.len() - 2);
         }
         let entry = |deadline: &[u8], token: &[u8]| {
@@ -42,7 +50,7 @@ impl Value {
             is_token.then_some(Entry { deadline: number(deadline)?, token: token.to_vec() })
         };
         let (is_write, entries) = match words[..] {
-            [] if mark > 0 => (false, Vec::new()),
+            [] if mark > 0 || fence > 0 => (false, Vec::new()),
             [b"w", deadline, token] => (true, vec![entry(deadline, token)?]),
             [b"r", ref readers @ ..] if !readers.is_empty() => {
                 let read = |word: &&[u8]| {
@@ -53,12 +61,15 @@ impl Value {
             }
             _ => return None,
         };
-        Some(Value { is_write, entries, mark })
+        Some(Value { is_write, entries, mark, fence, kept })
     }
 
     fn written(&self) -> Vec<u8> {
         let mut words = Vec::new();
         let separator = if self.is_write { ' ' } else { ':' };
+        if self.fence > 0 {
+            words.push(format!("f {} {}", self.fence, self.kept));
+        }
         if !self.entries.is_empty() {
             words.push(if self.is_write { "w" } else { "r" }.to_owned());
         }
@@ -71,9 +82,15 @@ impl Value {
         words.join(" ").into_bytes()
     }
 
-    /// Writes the value, or deletes the key of a lock that is free.
+    /// The end of what lasts longest, or zero.
+    fn latest(&self) -> Millis {
+        let entries = self.entries.iter().map(|entry| entry.deadline);
+        entries.chain([self.mark, self.kept]).max().unwrap_or(0)
+    }
+
+    /// Writes the value, or deletes the key if nothing is left of it.
     fn store(&self, database: &mut Keyspace, key: &[u8], now: Millis) {
-        let latest = self.entries.iter().map(|entry| entry.deadline).max().unwrap_or(0).max(self.mark);
+        let latest = self.latest();
         if latest == 0 {
             database.remove(key, now);
         } else {
@@ -95,7 +112,7 @@ pub(super) fn run(
 ) -> Result<ScriptValue, ScriptFailure> {
     let [what, token, rest @ ..] = values else { return Err(NO_ARGUMENT.into()) };
     let mut value = match database.value(key, now).map(Value::read) {
-        None => Value { is_write: false, entries: Vec::new(), mark: 0 },
+        None => Value::default(),
         Some(None) => return Ok(ScriptValue::Integer(-2)),
         Some(Some(value)) => value,
     };
@@ -105,6 +122,9 @@ pub(super) fn run(
     }
     if value.mark < now {
         value.mark = 0;
+    }
+    if value.kept < now {
+        (value.fence, value.kept) = (0, 0);
     }
     let entries_before = value.entries.len();
     let own = value.entries.iter().position(|entry| entry.token == *token);
@@ -151,6 +171,20 @@ pub(super) fn run(
     } else if *what == b"extend" && !value.is_write && asks_to_write {
         return Ok(ScriptValue::Integer(-1));
     }
+    if rest.len() > 4 {
+        let least = argument(4)?;
+        if *what == b"extend" {
+            value.fence = value.fence.max(least);
+        } else if own.is_none() || value.fence == 0 {
+            value.fence = (value.fence + 1).max(least.min(latest_floor(now)));
+        }
+        if is_ahead(value.fence, now) {
+            return Ok(ScriptValue::Integer(-3));
+        }
+    }
+    if rest.len() > 3 && value.fence > 0 {
+        value.kept = value.kept.max(now + argument(3)?);
+    }
     match own {
         Some(own) if *what == b"release" => _ = value.entries.remove(own),
         _ => {
@@ -163,10 +197,13 @@ pub(super) fn run(
         }
     }
     if let Some(error) = refusal {
-        let call = if value.entries.is_empty() { "redis.pcall('DEL'" } else { "redis.pcall('SET'" };
+        let call = if value.latest() == 0 { "redis.pcall('DEL'" } else { "redis.pcall('SET'" };
         return Err(ScriptFailure::of_call(error, READ_WRITE, call));
     }
     value.store(database, key, now);
+    if *what == b"acquire" && rest.len() > 4 {
+        return Ok(ScriptValue::Fence(value.fence));
+    }
     let may_be_awaited = value.entries.is_empty() || entries_before >= ROOM;
     Ok(if may_be_awaited { ScriptValue::Integer(1) } else { ScriptValue::Unpublished(1) })
 }

@@ -234,7 +234,7 @@ impl Engine {
         deadline: impl FnOnce(Timestamp) -> Timestamp,
     ) -> RoundResult {
         self.driver.run(
-            |nodes, now, notify| (nodes.raise((key, &attempt.token), agreement, now, notify), deadline(now)),
+            |nodes, now, notify| (nodes.raise((key, attempt), agreement, now, notify), deadline(now)),
             |nodes, ticket| nodes.rounds().conclude(ticket),
         )
     }

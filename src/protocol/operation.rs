@@ -50,6 +50,8 @@ pub enum ReadWriteOperation {
         ttl_millis: u64,
         /// For how long a writer that is refused keeps new readers out; zero is not at all.
         mark_millis: u64,
+        /// Of a writer that is given a number.
+        fence: Option<FenceRequest>,
     },
     /// Lets the entry last for so long at least, if there is one, and makes a writer a reader.
     Extend {
@@ -57,12 +59,27 @@ pub enum ReadWriteOperation {
         access: Access,
         /// Counted by the node's clock from when it runs the command.
         ttl_millis: u64,
+        /// Of a writer that has a number.
+        fence: Option<FenceRequest>,
     },
+    /// Raises the number to `least`, if the entry is there and is a writer's.
+    Raise(FenceRequest),
     /// Removes the entry.
     Release {
         /// What to publish when the lock is free, if anything.
         hint: Option<Hint>,
     },
+}
+
+impl ReadWriteOperation {
+    /// What makes it one of a writer with a number. A release keeps the number, and says nothing of it.
+    pub(super) fn fence(self) -> Option<FenceRequest> {
+        match self {
+            ReadWriteOperation::Acquire { fence, .. } | ReadWriteOperation::Extend { fence, .. } => fence,
+            ReadWriteOperation::Raise(fence) => Some(fence),
+            ReadWriteOperation::Release { .. } => None,
+        }
+    }
 }
 
 impl Operation {
@@ -74,7 +91,7 @@ impl Operation {
             }
             Operation::Raise(fence) => Some(fence),
             Operation::Fair(fair) => fair.fence(),
-            Operation::ReadWrite(_) => None,
+            Operation::ReadWrite(operation) => operation.fence(),
         }
     }
 

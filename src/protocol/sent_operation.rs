@@ -144,7 +144,9 @@ impl From<Operation> for Abandoned {
             Operation::Extend { .. }
             | Operation::Fair(FairOperation::Leave { .. })
             | Operation::Raise(_)
-            | Operation::ReadWrite(ReadWriteOperation::Extend { .. }) => Abandoned::Extend,
+            | Operation::ReadWrite(ReadWriteOperation::Extend { .. } | ReadWriteOperation::Raise(_)) => {
+                Abandoned::Extend
+            }
             Operation::Release { .. }
             | Operation::Fair(FairOperation::Release { .. })
             | Operation::ReadWrite(ReadWriteOperation::Release { .. }) => Abandoned::Release,

@@ -76,10 +76,10 @@ pub(crate) fn in_short(reply: &[u8]) -> String {
 }
 
 /// What is random in a test, and the same each time.
-struct Choice(u64);
+pub(crate) struct Choice(pub(crate) u64);
 
 impl Choice {
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         choices[(self.0 >> 33) as usize % choices.len()]
     }

@@ -1,10 +1,11 @@
 //! Read-write locks on real servers: what stands on the nodes, which entries exclude which, what a waiting writer does,
 //! and what is refused.
 //!
-//! [`sharing`] is about threads that share a lease, [`under_faults`] about processes while everything breaks, and
-//! [`as_embedded`] compares real servers with the embedded node.
+//! [`fenced`] is about the numbers of writers, [`sharing`] about threads that share a lease, [`under_faults`] about
+//! processes while everything breaks, and [`as_embedded`] compares real servers with the embedded node.
 
 mod as_embedded;
+mod fenced;
 mod sharing;
 mod under_faults;
 
@@ -49,7 +50,8 @@ fn can_write(mutex: &RwMutex) -> bool {
 /// How many entries a key has, and of which kind they are.
 fn entries(server: &Server) -> (char, usize) {
     let value = value(server, KEY).unwrap_or_default();
-    let words: Vec<&str> = value.split(' ').take_while(|word| *word != "q").collect();
+    let words = value.split(' ').skip(if value.starts_with("f ") { 3 } else { 0 });
+    let words: Vec<&str> = words.take_while(|word| *word != "q").collect();
     match words.first() {
         Some(&"w") => ('w', 1),
         Some(&"r") => ('r', words.len() - 1),

@@ -22,7 +22,7 @@ impl MutexGuard {
         // No extension of the writer is sent from here on, and a node refuses one that is on its way.
         let Unregistered { lease, reached, .. } = self.leave_watch();
         (self.lease, self.claim.reached, self.watched) = (lease, reached, OnceLock::new());
-        self.claim.kind = LockKind::ReadWrite(Access::Read);
+        self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };

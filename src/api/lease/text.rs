@@ -27,7 +27,8 @@ use std::fmt;
 /// What every version begins with.
 const NAME: &str = "quorumlock-lease";
 /// The version that is written of a plain lock, and of a fenced one; the same of locks whose holders have labels; of
-/// sets; and of a reader and a writer of a read-write lock. They are the only ones that are read.
+/// sets; and of a reader, a writer and a writer with a number, of a read-write lock. They are the only ones that are
+/// read.
 const PLAIN: &str = "1";
 const FENCED: &str = "2";
 const PLAIN_LABELLED: &str = "3";
@@ -36,6 +37,7 @@ const SET: &str = "5";
 const SET_LABELLED: &str = "6";
 const READ: &str = "7";
 const WRITE: &str = "8";
+const WRITE_FENCED: &str = "9";
 /// The last millisecond of the year 9999: an end that every system can represent.
 pub(super) const LATEST_END_MILLIS: u64 = 253_402_300_799_999;
 
@@ -84,8 +86,9 @@ impl LeaseContent {
         let label = self.token.label().as_str();
         let is_set = matches!(self.key, LockKey::Set(_));
         let version = match (self.kind, is_set, label.is_some()) {
-            (LockKind::ReadWrite(Access::Read), ..) => READ,
-            (LockKind::ReadWrite(Access::Write), ..) => WRITE,
+            (LockKind::ReadWrite { access: Access::Read, .. }, ..) => READ,
+            (LockKind::ReadWrite { access: Access::Write, fence: None }, ..) => WRITE,
+            (LockKind::ReadWrite { access: Access::Write, fence: Some(_) }, ..) => WRITE_FENCED,
             // A fair lock's key is that of another one, and its holder has no place any more.
             (kind, _, false) if kind.is_fenced() => FENCED,
             (kind, _, true) if kind.is_fenced() => FENCED_LABELLED,
@@ -119,7 +122,7 @@ impl LeaseContent {
         let version = fields.next();
         let (is_set, is_fenced, is_labelled) = match version {
             Some(PLAIN | READ | WRITE) => (false, false, false),
-            Some(FENCED) => (false, true, false),
+            Some(FENCED | WRITE_FENCED) => (false, true, false),
             Some(PLAIN_LABELLED) => (false, false, true),
             Some(FENCED_LABELLED) => (false, true, true),
             Some(SET) => (true, false, false),
@@ -144,12 +147,14 @@ impl LeaseContent {
             end_millis: number(end)
                 .filter(|&millis| millis <= LATEST_END_MILLIS)
                 .ok_or_else(damaged("a damaged text of a lease: its end"))?,
-            kind: match (version, fence) {
-                (Some(READ), _) => LockKind::ReadWrite(Access::Read),
-                (Some(WRITE), _) => LockKind::ReadWrite(Access::Write),
-                (_, None) => LockKind::Plain,
-                (_, Some(fence)) => {
-                    LockKind::Fenced(token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence"))?)
+            kind: {
+                let fence =
+                    fence.map(|fence| token_of(fence).ok_or_else(damaged("a damaged text of a lease: its fence")));
+                match (version, fence.transpose()?) {
+                    (Some(READ), _) => LockKind::ReadWrite { access: Access::Read, fence: None },
+                    (Some(WRITE | WRITE_FENCED), fence) => LockKind::ReadWrite { access: Access::Write, fence },
+                    (_, None) => LockKind::Plain,
+                    (_, Some(fence)) => LockKind::Fenced(fence),
                 }
             },
             token: OwnerToken::from_digits(token.as_bytes())
@@ -288,8 +293,10 @@ mod tests {
             (with("lease", "Lease"), "not the text"),
             (with(":1:", ":one:"), "not the text"),
             (with(":1:", ":01:"), "not the text"),
-            (with(":1:", ":9:"), "a version that is not known"),
-            ("quorumlock-lease:9".to_owned(), "a version that is not known"),
+            (with(":1:", ":9:"), "its fence"),
+            (FENCED_TEXT.replace(":2:", ":8:"), "more than"),
+            (with(":1:", ":10:"), "a version that is not known"),
+            ("quorumlock-lease:10".to_owned(), "a version that is not known"),
             (with(":1:", ":5:"), "its key"),
             (with("orders/42", "a,b"), "its key"),
             (SET_TEXT.replace("a%3A,b", "b,a%3A"), "its key"),
@@ -347,8 +354,9 @@ mod tests {
             LockKind::Plain,
             LockKind::Fenced(1.into()),
             LockKind::Fenced(FencingToken::GREATEST),
-            LockKind::ReadWrite(Access::Read),
-            LockKind::ReadWrite(Access::Write),
+            LockKind::ReadWrite { access: Access::Read, fence: None },
+            LockKind::ReadWrite { access: Access::Write, fence: None },
+            LockKind::ReadWrite { access: Access::Write, fence: Some(1.into()) },
         ];
         for (key, kind) in keys.iter().flat_map(|key| kinds.map(|kind| (key, kind))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {

@@ -49,7 +49,7 @@ impl<'m> LockCall<'m> {
     /// The kind of the lock, as an attempt asks for it that begins now.
     pub(super) fn kind(&self) -> LockKind {
         match self.access {
-            Some(access) => LockKind::ReadWrite(access),
+            Some(access) => LockKind::ReadWrite { access, fence: self.is_fenced.then(wall_clock) },
             None if self.is_fair => {
                 let prefix = self.client.settings().prefix.len() as u32;
                 LockKind::Fair { prefix, fence: self.is_fenced.then(wall_clock) }

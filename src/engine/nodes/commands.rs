@@ -120,8 +120,9 @@ impl Commands {
             return Operation::Fair(FairOperation::Take { ttl_millis, place, hint, prefix, fence });
         }
         match kind {
-            LockKind::ReadWrite(access) => {
-                Operation::ReadWrite(ReadWriteOperation::Acquire { access, ttl_millis, mark_millis })
+            LockKind::ReadWrite { access, .. } => {
+                let fence = self.fence(kind);
+                Operation::ReadWrite(ReadWriteOperation::Acquire { access, ttl_millis, mark_millis, fence })
             }
             _ => Operation::Acquire { ttl_millis, fence: self.fence(kind) },
         }
@@ -130,8 +131,19 @@ impl Commands {
     /// The operation that lets a lock last longer.
     pub(super) fn extend(&self, kind: LockKind, ttl_millis: u64) -> Operation {
         match kind {
-            LockKind::ReadWrite(access) => Operation::ReadWrite(ReadWriteOperation::Extend { access, ttl_millis }),
+            LockKind::ReadWrite { access, .. } => {
+                Operation::ReadWrite(ReadWriteOperation::Extend { access, ttl_millis, fence: self.fence(kind) })
+            }
             _ => Operation::Extend { ttl_millis, fence: self.fence(kind) },
+        }
+    }
+
+    /// The operation that raises the fence of a lock that was granted with less.
+    pub(super) fn raise(&self, kind: LockKind, least: FencingToken) -> Operation {
+        let fence = FenceRequest { least, retention_millis: self.retention_millis };
+        match kind {
+            LockKind::ReadWrite { .. } => Operation::ReadWrite(ReadWriteOperation::Raise(fence)),
+            _ => Operation::Raise(fence),
         }
     }
 
@@ -142,7 +154,7 @@ impl Commands {
             LockKind::Fair { prefix, .. } if hint.is_some() => {
                 Operation::Fair(FairOperation::Release { hint, undoes, prefix, fence: self.fence(kind) })
             }
-            LockKind::ReadWrite(_) => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
+            LockKind::ReadWrite { .. } => Operation::ReadWrite(ReadWriteOperation::Release { hint }),
             _ => Operation::Release { hint, fence: self.fence(kind) },
         }
     }
@@ -156,13 +168,9 @@ impl Commands {
         Some(Operation::Fair(FairOperation::Leave { id, successor, hint, prefix, fence }))
     }
 
-    fn fence(&self, kind: LockKind) -> Option<FenceRequest> {
-        kind.fence().map(|least| self.fence_of(least))
-    }
-
     /// What makes an operation one on a fenced lock.
-    pub(super) fn fence_of(&self, least: FencingToken) -> FenceRequest {
-        FenceRequest { least, retention_millis: self.retention_millis }
+    fn fence(&self, kind: LockKind) -> Option<FenceRequest> {
+        kind.fence().map(|least| FenceRequest { least, retention_millis: self.retention_millis })
     }
 
     /// Queues the release of a round once more, on another connection or after a pause.

@@ -89,13 +89,13 @@ impl Nodes {
     /// already: those that answered the greatest have granted, and a node that was not counted is not asked.
     pub(in crate::engine) fn raise(
         &mut self,
-        (key, token): (&[u8], &OwnerToken),
+        (key, attempt): (&[u8], &AttemptRecord),
         agreement: &Agreement,
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> Ticket {
         self.expire_background(now, notify);
-        let kind = LockKind::Fenced(agreement.fence());
+        let (token, kind) = (&attempt.token, LockKind::Fenced(agreement.fence()));
         let ticket = self.rounds.open_command(Purpose::Acquire, (key, token), kind);
         let mut ready = NodeSet::EMPTY;
         for node in self.nodes() {
@@ -112,7 +112,7 @@ impl Nodes {
             };
             self.rounds.vote(ticket, node, &vote, notify);
         }
-        let operation = Operation::Raise(self.commands.fence_of(agreement.fence()));
+        let operation = self.commands.raise(attempt.kind, agreement.fence());
         self.queue(Command::new(ticket, key, token, operation), ready, now);
         ticket
     }

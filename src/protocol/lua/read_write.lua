@@ -1,12 +1,17 @@
 -- A read-write lock: one key, which is written by one command or not at all. Its value is "w deadline token" while a
 -- writer has the lock, or "r deadline:token deadline:token ..." while readers have it; behind that, or alone, stands
--- "q deadline" while a writer waits. A deadline is the last millisecond of this server's clock that counts. Each entry
--- ends by itself, so that one of a reader that has crashed lasts no longer than its own time, and no entry changes the
--- end of another one. The key expires with the last of them. What cannot be read so is left alone.
+-- "q deadline" while a writer waits. In front of all that, or alone, stands "f fence deadline", if a writer asked for a
+-- number: the last one that was given out here, and until when it is kept. A deadline is the last millisecond of this
+-- server's clock that counts. Each entry ends by itself, so that one of a reader that has crashed lasts no longer than
+-- its own time, and no entry changes the end of another one. The key expires with the last of them. What cannot be read
+-- so is left alone.
 -- A read is granted while no writer has an entry and none waits, and there is room. A write is granted when there is no
 -- entry. A write that is refused may leave the mark q, which refuses new readers and nothing else; the next writer
 -- takes it away. An extension never shortens an entry, never sets one again that has ended, and never makes a reader a
 -- writer; a writer it may make a reader.
+-- A writer that asks for a number is given a greater one than the last with its entry, and may raise it to what other
+-- nodes have given: by an extension, while its entry is there and is a writer's. All others keep the number as it is.
+-- Numbers are as those in fence_key.lua, and one that is too far ahead of the clock is treated as there.
 -- A server whose memory is full refuses SET as the first write of a script, and no later one. To extend and to release
 -- then set the key's expiry first, to what SET sets it to, and so they are run there as well.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
@@ -17,11 +22,16 @@
 --          on which waiters listen, the key being the rest, or nothing: no hint is published
 -- ARGV[4]  acquire, extend: how long the entry is to last from now on, in milliseconds; release: the hint
 -- ARGV[5]  acquire of a writer: how long its mark is to last if it is refused, in milliseconds; 0: it leaves none
--- returns  1: done (release: 2 when publishing is denied, 2 and the number of subscribers), 0: there is no entry of the
---          token (extend: it may be acquired again), -1: another token has the lock (extend), or the entry is a
---          reader's, -2: the value cannot be read, -4 - n: refused through the nth millisecond from now (acquire)
+-- ARGV[6]  acquire, extend of a writer with a number: how long that is kept from now on, in milliseconds
+-- ARGV[7]  acquire with ARGV[6]: the number to be had at least, a clock in microseconds; counts up to a minute after
+--          this server's clock; extend: the number to raise it to, or nothing
+-- returns  acquire with ARGV[7]: the number as a bulk string; otherwise 1: done (release: 2 when publishing is denied,
+--          2 and the number of subscribers)
+--          0: there is no entry of the token (extend: it may be acquired again), -1: another token has the lock
+--          (extend), or the entry is a reader's, -2: the value cannot be read, -3: the number is too far ahead of the
+--          clock (acquire, extend with ARGV[7]), -4 - n: refused through the nth millisecond from now (acquire)
 local room = 64
-local most = 9007199254740991
+local most, minute, day = 9007199254740991, 60000000, 86400000000
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   if string.sub(value.err, 1, 9) == 'WRONGTYPE' then
@@ -34,6 +44,7 @@ if time.err then
   return time
 end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local fence, kept = 0, 0
 local function written(mode, entries, mark)
   local words = {}
   for index, entry in ipairs(entries) do
@@ -45,14 +56,22 @@ local function written(mode, entries, mark)
   if mark > 0 then
     table.insert(words, string.format('q %.0f', mark))
   end
+  if fence > 0 then
+    table.insert(words, 1, string.format('f %.0f %.0f', fence, kept))
+  end
   return table.concat(words, ' ')
 end
 local mode, stored, mark = 'r', {}, 0
 if value then
-  mode = string.sub(value, 1, 1) == 'w' and 'w' or 'r'
-  mark = tonumber(string.match(value, 'q (%d+)$') or 0)
-  local is_valid = value ~= '' and mark <= most
-  for deadline, token in string.gmatch(value, mode == 'w' and '(%d+) ([0-9a-f]+)' or '(%d+):([0-9a-f]+)') do
+  local rest = value
+  if string.sub(value, 1, 1) == 'f' then
+    fence, kept, rest = string.match(value, '^f (%d+) (%d+) ?(.*)$')
+    fence, kept, rest = tonumber(fence or 0), tonumber(kept or 0), rest or ''
+  end
+  mode = string.sub(rest, 1, 1) == 'w' and 'w' or 'r'
+  mark = tonumber(string.match(rest, 'q (%d+)$') or 0)
+  local is_valid = value ~= '' and math.max(mark, fence, kept) <= most
+  for deadline, token in string.gmatch(rest, mode == 'w' and '(%d+) ([0-9a-f]+)' or '(%d+):([0-9a-f]+)') do
     deadline = tonumber(deadline)
     is_valid = is_valid and deadline <= most and #token == 40
     table.insert(stored, {deadline = deadline, token = token})
@@ -78,8 +97,11 @@ end
 if mark < now then
   mark = 0
 end
+if kept < now then
+  fence, kept = 0, 0
+end
 local function store()
-  local latest = mark
+  local latest = math.max(mark, kept)
   for _, entry in ipairs(entries) do
     latest = math.max(latest, entry.deadline)
   end
@@ -125,6 +147,20 @@ elseif not own then
 elseif what == 'extend' and mode == 'r' and ARGV[3] == 'w' then
   return -1
 end
+if ARGV[7] then
+  local clock, least = time[1] * 1000000 + time[2], tonumber(ARGV[7])
+  if what == 'extend' then
+    fence = math.max(fence, least)
+  elseif not own or fence == 0 then
+    fence = math.max(fence + 1, math.min(least, clock + minute))
+  end
+  if fence > math.min(clock + minute + day, most) then
+    return -3
+  end
+end
+if ARGV[6] and fence > 0 then
+  kept = math.max(kept, now + ARGV[6])
+end
 if what == 'release' then
   table.remove(entries, own)
 else
@@ -138,6 +174,9 @@ end
 local done = store()
 if type(done) == 'table' and done.err then
   return done
+end
+if what == 'acquire' and ARGV[7] then
+  return string.format('%.0f', fence)
 end
 if what ~= 'release' or not ARGV[3] or #entries > 0 and not is_full then
   return 1

@@ -1,15 +1,20 @@
 //! The embedded node runs the script of read-write locks as a real server does: the same answers, and the same keys.
 
-use crate::embedded_vs_real::{Raw, in_short, pairs};
+use crate::embedded_vs_real::{Choice, Raw, in_short, pairs};
+use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
 use quorumlock::algorithm::lock_kind::Access;
+use quorumlock::embedded::Condition;
 use quorumlock::protocol::dialect::Dialect;
-use quorumlock::protocol::operation::ReadWriteOperation;
+use quorumlock::protocol::operation::{FenceRequest, ReadWriteOperation};
 use quorumlock::protocol::publish::Hint;
 use quorumlock::protocol::read_write;
 
 /// Longer than a test lasts.
 const TTL: u64 = 600_000;
+
+/// Longer than the entries of [`TTL`].
+const RETENTION: u64 = 2 * TTL;
 
 const HINT: Hint = Hint { crowd: 3, has_waited: true };
 
@@ -34,6 +39,70 @@ fn the_life_of_a_key_goes_the_same_way() {
     }
 }
 
+/// Anything in any order, with numbers and without, while memory is full and while it is not.
+#[test]
+fn a_key_is_the_same_whatever_is_asked() {
+    for (server, node) in pairs() {
+        let mut both = [server.address(), node.address().to_string()].map(|address| Raw::connect(&address));
+        let (dead, late) = ("3".repeat(40), (1_u64 << 53) - 1);
+        let planted = [
+            format!("f 70 {late}"),
+            format!("f 70 1 r 1:{dead}"),
+            format!("f {late} {late}"),
+            format!("f 70 {late} w {late} {dead}"),
+            format!("f 70 1 q {late}"),
+            "junk".to_owned(),
+        ];
+        let mut choice = Choice(7);
+        let (mut numbers, mut kept, mut ahead, mut full) = (0, 0, 0, 0);
+        for step in 0..3000_u64 {
+            let token = OwnerToken::from_entropy([choice.of(&[1, 1, 2, 3]); OwnerToken::ENTROPY]);
+            let access = choice.of(&[Access::Read, Access::Write, Access::Write]);
+            let (ttl_millis, mark_millis) = (choice.of(&[TTL, 2 * TTL]), choice.of(&[0, 0, 0, TTL]));
+            let least = choice.of(&[1, step.max(1), 5000]).into();
+            let fence = FenceRequest { least, retention_millis: choice.of(&[1, RETENTION, RETENTION]) };
+            let of_writer = choice.of(&[None, Some(fence), Some(fence)]).filter(|_| access == Access::Write);
+            let operation = match choice.of(&[0, 0, 1, 2, 3, 3]) {
+                0 => ReadWriteOperation::Acquire { access, ttl_millis, mark_millis, fence: of_writer },
+                1 => ReadWriteOperation::Extend { access, ttl_millis, fence: of_writer },
+                2 => ReadWriteOperation::Raise(fence),
+                _ => ReadWriteOperation::Release { hint: choice.of(&[None, Some(HINT)]) },
+            };
+            let plant = (step % 25 == 0).then(|| choice.of(&planted.each_ref()).as_bytes());
+            let is_full = step % 7 > 4;
+            node.set_condition(Condition::Serving);
+            assert_eq!(both[0].say(&[b"CONFIG", b"SET", b"maxmemory", b"0"]), "+OK\r\n");
+            if let Some(value) = plant {
+                both.iter_mut().for_each(|raw| assert_eq!(raw.say(&[b"SET", b"rw", value]), "+OK\r\n"));
+            }
+            if is_full {
+                assert_eq!(both[0].say(&[b"CONFIG", b"SET", b"maxmemory", b"1"]), "+OK\r\n");
+                node.set_condition(Condition::OutOfMemory);
+            }
+            let mut request = Vec::new();
+            read_write::ask(&mut request, Dialect::Eval, b"rw", &token, operation);
+            let answers = both.each_mut().map(|raw| in_short(&raw.ask(&request)));
+            if fence.retention_millis == 1 {
+                // It is over on both when they are asked next.
+                std::thread::sleep(std::time::Duration::from_millis(3));
+            }
+            let stored = both.each_mut().map(|raw| {
+                let value = raw.say(&[b"GET", b"rw"]);
+                let is_time = |word: &&str| word.len() == 13 && word.bytes().all(|byte| byte.is_ascii_digit());
+                let words = value.trim_end().split([' ', ':']).filter(|word| !is_time(word)).map(str::to_owned);
+                (words.collect::<Vec<_>>(), raw.say(&[b"PTTL", b"rw"]).len())
+            });
+            let ([real, ours], [really_stored, stored]) = (answers, stored);
+            assert_eq!((&real, &really_stored), (&ours, &stored), "step {step}: {operation:?}, planted {plant:?}");
+            numbers += u32::from(real.starts_with('$'));
+            kept += u32::from(real == ":1\r\n" && of_writer.is_none() && stored.0[0].ends_with("\nf"));
+            ahead += u32::from(real == ":-3\r\n");
+            full += u32::from(real.contains("OOM"));
+        }
+        assert!(numbers > 50 && kept > 100 && ahead > 10 && full > 50, "{numbers} {kept} {ahead} {full}");
+    }
+}
+
 #[test]
 fn what_no_read_write_lock_has_written_is_foreign_to_both() {
     let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
@@ -47,6 +116,27 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
         (format!("q {late}"), true),
         (String::new(), false),
         (format!("q {}", late + 1), false),
+        (format!("f 7 {late}"), true),
+        ("f 7 1".to_owned(), true),
+        (format!("f {late} {late} w {late} {theirs} q {late}"), true),
+        (format!("f {late} 0 r {late}:{theirs} 1:{ours}"), true),
+        (format!("f 7 {late} q 7"), true),
+        (format!("f 0 {late}"), false),
+        (format!("f 07 {late}"), false),
+        (format!("f {} {late}", late + 1), false),
+        (format!("f 7 {}", late + 1), false),
+        (format!("f 7 {late} "), false),
+        (format!("f 7  {late}"), false),
+        (format!("f 7 {late} f 7 {late}"), false),
+        (format!("f 7 {late} {ours}"), false),
+        (format!("f 7 {late} w 1 {ours} r 1:{ours}"), false),
+        (format!("q {late} f 7 {late}"), false),
+        (format!("w 1 {ours} f 7 {late}"), false),
+        (format!("f 7 {late} q 0"), false),
+        (format!("f{}", "0".repeat(39)), false),
+        ("f 7".to_owned(), false),
+        ("f".to_owned(), false),
+        (format!("w 1 {ours} q 0"), false),
         (format!("w {} {theirs}", late + 1), false),
         (format!("r {}:{theirs}", late + 1), false),
         ("q 0".to_owned(), false),
@@ -69,14 +159,17 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
         (format!("x 1:{ours}"), false),
         (ours.clone(), false),
     ];
-    let acquire = |access| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis: 0 };
+    let acquire = |access, fence| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis: 0, fence };
+    let fence = FenceRequest { least: 1.into(), retention_millis: RETENTION };
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
         for (value, is_read) in &table {
             for operation in [
-                acquire(Access::Read),
-                acquire(Access::Write),
-                ReadWriteOperation::Extend { access: Access::Read, ttl_millis: TTL },
+                acquire(Access::Read, None),
+                acquire(Access::Write, None),
+                acquire(Access::Write, Some(fence)),
+                ReadWriteOperation::Raise(fence),
+                ReadWriteOperation::Extend { access: Access::Read, ttl_millis: TTL, fence: None },
                 ReadWriteOperation::Release { hint: None },
             ] {
                 let mut request = Vec::new();
@@ -101,9 +194,17 @@ fn operations<'t>(
     ours: &'t OwnerToken,
     theirs: &'t OwnerToken,
 ) -> impl Iterator<Item = (&'t OwnerToken, ReadWriteOperation)> {
-    let acquire = |access, mark_millis| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis };
-    let extend = |access| ReadWriteOperation::Extend { access, ttl_millis: TTL };
+    let acquire =
+        |access, mark_millis| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis, fence: None };
+    let extend = |access| ReadWriteOperation::Extend { access, ttl_millis: TTL, fence: None };
     let (read, write, marking) = (acquire(Access::Read, 0), acquire(Access::Write, 0), acquire(Access::Write, TTL));
+    let number = |least: u64| FenceRequest { least: least.into(), retention_millis: RETENTION };
+    let fenced = |least, mark_millis| {
+        let fence = Some(number(least));
+        ReadWriteOperation::Acquire { access: Access::Write, ttl_millis: TTL, mark_millis, fence }
+    };
+    let extend_fenced = ReadWriteOperation::Extend { access: Access::Write, ttl_millis: TTL, fence: Some(number(1)) };
+    let raise = |least| ReadWriteOperation::Raise(number(least));
     let [release, publish] = [None, Some(HINT)].map(|hint| ReadWriteOperation::Release { hint });
     let by_both = |operation| [(ours, operation), (theirs, operation)];
     let life = [
@@ -131,7 +232,36 @@ fn operations<'t>(
         (theirs, write),
         (ours, read),
         (theirs, release),
+        (ours, release),
     ];
+    let with_numbers = [
+        (ours, raise(4)),
+        (ours, fenced(3, 0)),
+        (ours, raise(5)),
+        (theirs, raise(9)),
+        (theirs, fenced(3, TTL)),
+        (theirs, write),
+        (ours, extend_fenced),
+        (ours, raise(FencingToken::GREATEST.get())),
+        (ours, raise(2)),
+        (ours, fenced(7, 0)),
+        (ours, publish),
+        (theirs, read),
+        (theirs, raise(9)),
+        (theirs, fenced(9, 0)),
+        (theirs, release),
+        (ours, write),
+        (ours, extend_fenced),
+        (ours, release),
+        (theirs, fenced(6, 0)),
+        (theirs, extend(Access::Read)),
+        (theirs, raise(9)),
+        (theirs, extend_fenced),
+        (ours, read),
+        (theirs, release),
+        (ours, release),
+    ];
+    let life = life.into_iter().chain(with_numbers);
     let many = [read, marking, extend(Access::Read), publish].into_iter().flat_map(by_both);
-    life.into_iter().chain(many.collect::<Vec<_>>())
+    life.chain(many.collect::<Vec<_>>())
 }

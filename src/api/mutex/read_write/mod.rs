@@ -4,6 +4,7 @@
 //! all a `Mutex` does. To read is that too, and the threads of a client share one lease: a thread that finds it asks no
 //! node, unless the nodes were asked a while ago.
 
+pub(crate) mod fenced;
 mod read_guard;
 mod write_guard;
 
@@ -68,8 +69,8 @@ use std::time::{Duration, Instant};
 /// * Nodes need scripts: one that runs none, or none for this user, does not count
 ///   ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET`, `DEL`, `PEXPIRE`
 ///   and `TIME`. A key that holds something else is left as it is
-///   ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). Writers have no
-///   [number](crate::Mutex::fenced), and entries have no [label](crate::Builder::label).
+///   ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). Writers have a number if they are
+///   [fenced](RwMutex::fenced); entries have no [label](crate::Builder::label).
 ///
 /// Rule 14 has the rest, and the header of `protocol/read_write.rs` the proof that a writer is alone.
 #[derive(Clone)]

@@ -1,0 +1,413 @@
+//! The numbers of writers on real servers: they grow whatever readers and other writers do in between, and stay in the
+//! key when the lock is free.
+
+use super::{KEY, ask, can_read, entries, long, read, servers, write};
+use crate::clients::{LONG_TTL, SOON, builder, calls, causes, client, left, value};
+use crate::support::process::eventually;
+use crate::support::server::{Answer, Server};
+use quorumlock::algorithm::fence::LEAD_LIMIT;
+use quorumlock::{
+    CancelHandle, Cause, ErrorKind, ExtendOutcome, FencedRwMutex, FencedRwWriteGuard, FencingToken, Lease, Node, Phase,
+    Redlock, ReleaseOutcome, RestartPolicy, RwMutex, RwWriteGuard, Wait, Watchdog,
+};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const HOUR: u64 = 3_600_000_000;
+const SHORT: Duration = Duration::from_millis(150);
+
+fn fenced(client: &Redlock) -> FencedRwMutex {
+    long(client).fenced()
+}
+
+#[track_caller]
+fn number(mutex: &FencedRwMutex) -> FencedRwWriteGuard {
+    mutex.write_timeout(SOON).expect("enough nodes answer").expect("the lock is free")
+}
+
+fn micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64
+}
+
+/// The number that a node has, and until when it is kept.
+fn stored(server: &Server) -> Option<(u64, u64)> {
+    let value = value(server, KEY)?;
+    let mut words = value.split(' ');
+    let is_number = words.next() == Some("f");
+    let mut next = || words.next()?.parse().ok();
+    is_number.then_some((next()?, next()?))
+}
+
+/// Whether a node has a number and no entries.
+fn is_free(server: &Server) -> bool {
+    value(server, KEY).is_none_or(|value| value.starts_with("f ") && value.split(' ').count() == 3)
+}
+
+fn set(server: &Server, text: &str) {
+    assert_eq!(server.command(&["SET", KEY, text]).unwrap(), Answer::Text("OK".into()));
+}
+
+fn scripts_run(server: &Server) -> u64 {
+    calls(server, "eval") + calls(server, "evalsha")
+}
+
+#[test]
+fn every_writer_has_a_greater_number_whatever_comes_in_between() {
+    let servers = Server::several(3).unwrap();
+    let [one, other] = [client(&servers), client(&servers)].map(|client| fenced(&client));
+    let plain = long(&client(&servers));
+    let mut last = FencingToken::from(micros());
+    for round in 0..40 {
+        let guard = number(if round % 2 == 0 { &one } else { &other });
+        assert!(guard.fence() > last && guard.fence().get() < micros() + 1000, "{last} {guard:?}");
+        last = guard.fence();
+        assert!(!can_read(&plain) && plain.try_write().unwrap().is_none() && other.try_write().unwrap().is_none());
+        match round % 4 {
+            0 => assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released),
+            1 => {
+                let (reader, another) = (guard.downgrade().unwrap(), read(&plain));
+                assert!(one.try_write().unwrap().is_none(), "readers keep it out");
+                drop((reader, another));
+            }
+            2 => {
+                drop(guard);
+                let writer = plain.write_timeout(SOON).unwrap().expect("it is released");
+                assert_eq!(writer.fencing_token(), None);
+            }
+            _ => {
+                drop(guard);
+                drop(one.read_timeout(SOON).unwrap().expect("it is released"));
+            }
+        }
+    }
+    assert!(eventually(SOON, || servers.iter().all(is_free)));
+    assert!(servers.iter().all(|server| stored(server).is_some()), "it is kept");
+}
+
+#[test]
+fn a_pair_takes_one_round_trip_each_way() {
+    let servers = Server::several(3).unwrap();
+    let mutex = fenced(&client(&servers));
+    drop(mutex.write().unwrap());
+    assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 2)));
+    for _ in 0..20 {
+        assert_eq!(mutex.write_timeout(SOON).unwrap().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
+        assert!(eventually(SOON, || servers.iter().all(is_free)));
+    }
+    assert!(eventually(SOON, || servers.iter().all(|server| scripts_run(server) == 42)));
+}
+
+#[test]
+fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that() {
+    let is_kept = |server: &Server, time: Duration| {
+        left(server, KEY).is_some_and(|left| left > time - SOON && left <= time + Duration::from_millis(1))
+    };
+    for server in servers() {
+        let mutex = fenced(&client([&server]));
+        let guard = number(&mutex);
+        let (last, until) = stored(&server).expect("it has a number");
+        assert_eq!((last, entries(&server)), (guard.fence().get(), ('w', 1)));
+        assert!(is_kept(&server, DAY));
+        assert!(mutex.write_timeout(SHORT).unwrap().is_none(), "and leaves a mark");
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!(stored(&server), Some((last, until)));
+        // Neither a reader nor a writer without a number takes it away or keeps it for longer.
+        let plain = long(&client([&server]));
+        let reader = plain.read_timeout(SOON).unwrap().expect("the mark ends");
+        assert_eq!((entries(&server), stored(&server)), (('r', 1), Some((last, until))));
+        drop(reader);
+        drop(plain.write_timeout(SOON).unwrap().expect("it is released"));
+        assert!(eventually(SOON, || is_free(&server)));
+        assert!(stored(&server) == Some((last, until)) && is_kept(&server, DAY));
+        // An extension of a writer with a number keeps it for longer.
+        let kept = builder([&server]).fence_retention(2 * DAY).build().unwrap();
+        let mut guard = number(&fenced(&kept));
+        let before = stored(&server).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        let after = stored(&server).unwrap();
+        assert!(before.0 == after.0 && before.1 < after.1 && is_kept(&server, 2 * DAY), "{before:?} {after:?}");
+        drop(guard);
+        // One with a shorter time takes nothing away.
+        assert!(eventually(SOON, || is_free(&server)));
+        drop(number(&mutex));
+        assert!(eventually(SOON, || is_free(&server)) && is_kept(&server, 2 * DAY));
+    }
+}
+
+#[test]
+fn a_number_ends_with_its_time_and_not_with_readers() {
+    for server in servers() {
+        let now = micros() / 1000;
+        set(&server, &format!("f {} {}", micros() + HOUR, now + 300));
+        let plain = long(&client([&server]));
+        let reader = read(&plain);
+        assert!(stored(&server).is_some());
+        // Readers that are there all the time do not keep it.
+        let has_ended = || {
+            drop(read(&long(&client([&server]))));
+            value(&server, KEY).is_some() && stored(&server).is_none()
+        };
+        assert!(eventually(SOON, has_ended));
+        drop(reader);
+        assert!(eventually(SOON, || value(&server, KEY).is_none()), "nothing is left of it");
+    }
+}
+
+#[test]
+fn numbers_that_differ_are_raised_to_the_greatest() {
+    for count in [3, 5] {
+        let servers = Server::several(count).unwrap();
+        let mutex = fenced(&client(&servers));
+        drop(number(&mutex));
+        assert!(eventually(SOON, || servers.iter().all(is_free)));
+        // A client with a clock that is ahead by a day had it, and no other client saw that.
+        let (ahead, late) = (micros() + 86_400_000_000, micros() / 1000 + 600_000);
+        for (index, server) in servers.iter().enumerate() {
+            set(server, &format!("f {} {late}", ahead + 10 * index as u64));
+        }
+        let before: u64 = servers.iter().map(scripts_run).sum();
+        let guard = number(&mutex);
+        let has_it = |server: &&Server| stored(server).is_some_and(|(last, _)| last == guard.fence().get());
+        assert!(guard.fence().get() > ahead, "of a quorum, one other's");
+        assert!(servers.iter().filter(has_it).count() > count / 2, "a quorum has it before it is known");
+        let last = guard.fence();
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
+        assert!(ran > 2 * count as u64, "{ran}: some were raised");
+        drop(mutex.read_timeout(SOON).unwrap());
+        assert!(number(&mutex).fence() > last);
+    }
+}
+
+#[test]
+fn a_raise_needs_the_entry_of_its_own_writer() {
+    for server in servers() {
+        let [ours, theirs] = ["1", "2"].map(|digit| digit.repeat(40));
+        let acquire = |token: &str, access: &str| {
+            let least = ["600000", "1"];
+            ask(
+                &server,
+                &[&["acquire", token, access, "60000", "0"], &least[..if access == "w" { 2 } else { 0 }]].concat(),
+            )
+        };
+        let raise = |token: &str, to: u64| ask(&server, &["extend", token, "w", "0", "0", "600000", &to.to_string()]);
+        let given = |answer: Answer| match answer {
+            Answer::Text(number) => number.parse::<u64>().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let far = micros() + HOUR;
+        // That of another writer: its number was decided without us.
+        assert_eq!(raise(&ours, far), Answer::Number(0));
+        let first = given(acquire(&theirs, "w"));
+        assert_eq!(raise(&ours, far), Answer::Number(-1));
+        assert_eq!(given(acquire(&theirs, "w")), first, "it has not moved");
+        // With its own entry, it is raised.
+        assert_eq!(raise(&theirs, far), Answer::Number(1));
+        assert_eq!((given(acquire(&theirs, "w")), raise(&theirs, 1)), (far, Answer::Number(1)), "and not lowered");
+        assert_eq!(given(acquire(&theirs, "w")), far);
+        // As a reader, it has no number any more.
+        assert_eq!(ask(&server, &["extend", &theirs, "r", "60000"]), Answer::Number(1));
+        assert_eq!(raise(&theirs, far + 1), Answer::Number(-1));
+        assert_eq!(acquire(&ours, "r"), Answer::Number(1));
+        assert_eq!(
+            [&ours, &theirs].map(|token| ask(&server, &["release", token])),
+            [Answer::Number(1), Answer::Number(1)]
+        );
+        assert_eq!(raise(&theirs, far + 1), Answer::Number(0));
+        assert_eq!(given(acquire(&ours, "w")), far + 1, "the next one");
+        // An entry that has ended is no entry.
+        set(&server, &format!("f {far} {} w 1 {ours}", micros() / 1000 + 60_000));
+        assert_eq!(raise(&ours, far + 1), Answer::Number(0));
+        assert_eq!(stored(&server).map(|(last, _)| last), Some(far));
+    }
+}
+
+#[test]
+fn a_floor_is_no_further_than_a_minute_before_the_servers_clock() {
+    for server in servers() {
+        let acquire = |floor: &str| match ask(&server, &["acquire", &"1".repeat(40), "w", "1", "0", "600000", floor]) {
+            Answer::Text(number) => number.parse::<u64>().unwrap(),
+            answer => panic!("{answer:?}"),
+        };
+        let first = acquire("9007199254740991");
+        let ahead = first.checked_sub(micros()).expect("ahead of the clock");
+        assert!((50_000_000..=60_000_000).contains(&ahead), "{ahead}");
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(acquire("1"), first + 1, "the number that was given out counts all the same");
+    }
+}
+
+#[test]
+fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
+    let servers = Server::several(3).unwrap();
+    let absurd = format!("f {} {}", FencingToken::GREATEST, micros() / 1000 + 600_000);
+    set(&servers[1], &absurd);
+    let mutex = fenced(&client(&servers));
+    let mut last = FencingToken::from(0);
+    for _ in 0..10 {
+        let guard = number(&mutex);
+        assert!(guard.fence() > last && guard.fence().get() < micros() + HOUR, "{guard:?}");
+        last = guard.fence();
+        assert_eq!(value(&servers[1], KEY).as_deref(), Some(&*absurd));
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    }
+    // The node counts for all others.
+    drop(read(&long(&client(&servers[1..2]))));
+    assert_eq!(write(&long(&client(&servers[1..2]))).unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(eventually(SOON, || value(&servers[1], KEY).as_deref() == Some(&*absurd)));
+    let error = fenced(&client(&servers[1..2])).try_write().unwrap_err();
+    assert_eq!(causes(&error), [(servers[1].address(), Phase::Reply, Cause::FenceAhead)]);
+    // What a node gives out is no more than a day and a minute ahead.
+    for (lead, is_given) in [(LEAD_LIMIT, true), (LEAD_LIMIT + HOUR, false)] {
+        set(&servers[1], &format!("f {} {}", micros() + lead, micros() / 1000 + 600_000));
+        let answer = ask(&servers[1], &["acquire", &"1".repeat(40), "w", "60000", "1000", "600000", "1"]);
+        assert_eq!(matches!(answer, Answer::Text(_)), is_given, "{lead} {answer:?}");
+    }
+}
+
+#[test]
+fn a_node_that_lost_its_data_gets_the_entry_again_and_no_smaller_number() {
+    let mut servers = Server::several(3).unwrap();
+    let mut guard = number(&fenced(&client(&servers)));
+    assert!(eventually(SOON, || servers.iter().all(|server| value(server, KEY).is_some())));
+    servers[0].restart().unwrap();
+    assert_eq!(value(&servers[0], KEY), None);
+    let is_repaired = || {
+        assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+        value(&servers[0], KEY).is_some()
+    };
+    assert!(eventually(SOON, is_repaired));
+    assert!(stored(&servers[0]).unwrap().0 >= guard.fence().get());
+    assert_eq!(entries(&servers[0]), ('w', 1));
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+    assert!(eventually(SOON, || servers.iter().all(is_free)));
+}
+
+#[test]
+fn nodes_that_all_lost_their_data_go_on_above_what_they_gave_out() {
+    let mut servers = Server::several(3).unwrap();
+    // What they gave out is forgotten, and no client guards against that.
+    let client = builder(&servers).restart_policy(RestartPolicy::Off).build().unwrap();
+    let before = number(&fenced(&client)).fence();
+    servers.iter_mut().for_each(|server| server.restart().unwrap());
+    let mut after = None;
+    assert!(eventually(SOON, || {
+        after = fenced(&client).try_write().ok().flatten().map(|guard| guard.fence());
+        after.is_some()
+    }));
+    assert!(after > Some(before), "by the clock alone");
+}
+
+#[test]
+fn a_minority_that_hangs_or_is_gone_costs_no_number() {
+    let durable = |_| Server::with(&["--appendonly", "yes", "--appendfsync", "always"]).unwrap();
+    let mut servers: Vec<Server> = (0..5).map(durable).collect();
+    let nodes = servers.iter().map(|server| Node::new(server.url()).durable(true));
+    let client = Redlock::builder().nodes(nodes).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let mutex = client.rw_mutex("k").fenced();
+    let mut last = number(&mutex).fence();
+    let mut next = || {
+        drop(mutex.read_timeout(SOON).unwrap().expect("a majority answers"));
+        let guard = number(&mutex);
+        assert!(guard.fence() > last);
+        last = guard.fence();
+    };
+    for round in 0..5 {
+        servers[round].pause().unwrap();
+        servers[(round + 1) % 5].kill();
+        next();
+        servers[round].resume().unwrap();
+        next();
+        servers[(round + 1) % 5].restart().unwrap();
+        next();
+    }
+}
+
+#[test]
+fn full_memory_costs_nothing_that_is_held() {
+    for server in servers() {
+        let client = client([&server]);
+        let mutex = fenced(&client);
+        let mut guard = number(&mutex);
+        server.command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+        assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+        let last = guard.fence();
+        assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+        assert_eq!((entries(&server), stored(&server).map(|(last, _)| last)), (('-', 0), Some(last.get())));
+        assert_eq!(causes(&mutex.try_write().unwrap_err())[0].2, Cause::OutOfMemory);
+        server.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+        assert!(number(&mutex).fence() > last);
+    }
+}
+
+#[test]
+fn a_lease_that_ended_gives_way_to_a_greater_number() {
+    let servers = Server::several(3).unwrap();
+    let short = client(&servers).rw_mutex("k").ttl(SHORT).fenced();
+    let late = number(&short);
+    thread::sleep(SHORT);
+    let next = number(&short);
+    assert!(next.fence() > late.fence() && late.remaining().is_zero());
+    assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
+    let watched = client(&servers).rw_mutex("watched").ttl(SHORT).fenced().watchdog(Watchdog::new());
+    let mut guard = number(&watched);
+    thread::sleep(SHORT * 3);
+    assert!(!guard.remaining().is_zero(), "the watchdog is that of the mutex");
+    assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
+}
+
+#[test]
+fn a_writer_changes_hands_with_its_number() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let guard = number(&fenced(&mine));
+    let last = guard.fence();
+    let lease = guard.detach();
+    assert_eq!((lease.key(), lease.fencing_token()), (KEY, Some(last)));
+    let text = lease.into_text();
+    assert!(text.expose().starts_with("quorumlock-lease:9:"));
+    let again = || text.expose().parse::<Lease>().unwrap();
+    let refusals = [
+        long(&theirs).attach_write(again()).map(drop),
+        fenced(&theirs).attach_read(again()).map(drop),
+        theirs.rw_mutex("other").fenced().attach_write(again()).map(drop),
+        theirs.mutex("k").fenced().attach(again()).map(drop),
+        theirs.attach(again()).map(drop),
+    ];
+    assert!(refusals.iter().all(|refused| refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Config)));
+    let mut guard = fenced(&theirs).attach_write(again()).unwrap();
+    assert_eq!((guard.fence(), guard.resource()), (last, "k"));
+    assert_eq!(guard.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Extended);
+    // A reader has no number, and neither has its lease.
+    let lease = guard.downgrade().unwrap().detach().expect("no other thread shares it");
+    assert_eq!(lease.fencing_token(), None);
+    let reader = long(&mine).attach_read(lease).unwrap();
+    assert_eq!(reader.unlock().unwrap(), Some(ReleaseOutcome::Released));
+    assert!(number(&fenced(&mine)).fence() > last);
+    // One without a number is no lease for guards that have one.
+    let plain = long(&mine).write_timeout(SOON).unwrap().unwrap().detach();
+    assert_eq!(fenced(&mine).attach_write(plain).unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[test]
+fn code_for_any_read_write_lock_has_the_number_as_an_option() {
+    let servers = Server::several(1).unwrap();
+    let mutex = fenced(&client(&servers));
+    assert_eq!(mutex.resource(), "k");
+    let (any, as_reference): (RwMutex, &RwMutex) = (mutex.clone().into(), &mutex);
+    let cancel = CancelHandle::new();
+    let ways: [&dyn Fn() -> RwWriteGuard; 7] = [
+        &|| as_reference.write().unwrap(),
+        &|| any.write().unwrap(),
+        &|| mutex.write().unwrap().into(),
+        &|| mutex.write_timeout(SOON).unwrap().unwrap().into(),
+        &|| mutex.write_deadline(Instant::now() + SOON).unwrap().unwrap().into(),
+        &|| mutex.write_with(&Wait::timeout(SOON)).unwrap().unwrap().into(),
+        &|| mutex.write_cancellable(&cancel).unwrap().into(),
+    ];
+    let numbers = ways.map(|way| way().fencing_token().expect("it stays fenced"));
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
