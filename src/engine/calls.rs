@@ -11,8 +11,8 @@ pub(crate) use super::nodes::EngineConfig;
 use super::nodes::Nodes;
 use super::nodes::commands::Attempt;
 use super::nodes::status::NodeStatusSnapshot;
-pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest};
-use super::nodes::submission::{Posting, ReleaseScope, Submission};
+pub(crate) use super::nodes::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Release, ReleaseScope};
+use super::nodes::submission::{Posting, Submission};
 pub(crate) use super::rounds::RoundResult;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
@@ -20,7 +20,7 @@ use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::pending_release::Settled;
-use crate::algorithm::place::PlaceRequest;
+use crate::algorithm::place::{PlaceId, PlaceRequest};
 use crate::algorithm::quarantine::Quarantine;
 use crate::algorithm::time::{Clock, LeaseTime, Readings, Timestamp};
 use crate::events::event_queue::ReleaseContext;
@@ -165,8 +165,7 @@ impl Engine {
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
         let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
-        let place = place.map(|place| place.id);
-        (AttemptRecord { token, t0, reached, origin, has_waited, kind, place, stands_for: None }, result)
+        (AttemptRecord { token, t0, reached, origin, has_waited, kind }, result)
     }
 
     /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be
@@ -201,7 +200,7 @@ impl Engine {
         );
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
-        (AttemptRecord { token, t0, reached, origin, has_waited: false, kind, place: None, stands_for: None }, result)
+        (AttemptRecord { token, t0, reached, origin, has_waited: false, kind }, result)
     }
 
     /// Whether a thread of this client waits for the key, and is notified of releases.
@@ -244,18 +243,10 @@ impl Engine {
         self.driver.enter(|nodes, now, notify| nodes.adopt(token, kind, self.readings_at(now), notify))
     }
 
-    /// Releases a key that lives for so long at most on all nodes, and waits for the verdict, for the node timeout at
-    /// most. `queued` is called when the release has its place: later requests go behind it, on every connection.
-    pub(crate) fn release(
-        &self,
-        key: &LockKey,
-        attempt: AttemptRecord,
-        key_lasts: Duration,
-        now: Timestamp,
-        queued: impl FnOnce(),
-    ) -> RoundResult {
-        let submission = Submission::Release { key: key.clone(), attempt, key_lasts };
-        self.driver.submit(submission, now, |_| now.after(self.node_timeout), queued)
+    /// Releases a lock, and waits for the verdict, for the node timeout at most. `queued` is called when the release
+    /// has its place: later requests go behind it, on every connection.
+    pub(crate) fn release(&self, release: Release, now: Timestamp, queued: impl FnOnce()) -> RoundResult {
+        self.driver.submit(Submission::Release(release), now, |_| now.after(self.node_timeout), queued)
     }
 
     /// Extends one lock, and waits for the verdict, for the node timeout at most. Gives the time that was read before
@@ -370,33 +361,18 @@ impl Engine {
         self.node_timeout
     }
 
-    /// Releases a key on all nodes in the background. Later requests go behind it, on every connection. The outcome is
-    /// reported with the context, if there is one.
-    pub(crate) fn post_release(
-        &self,
-        key: &LockKey,
-        attempt: AttemptRecord,
-        key_lasts: Duration,
-        now: Timestamp,
-        context: Option<ReleaseContext>,
-    ) {
+    /// Releases a lock in the background. Later requests go behind it, on every connection. The outcome is reported
+    /// with the context, if there is one.
+    pub(crate) fn post_release(&self, release: Release, now: Timestamp, context: Option<ReleaseContext>) {
         let report = context.map(|context| (context, now.after(self.node_timeout)));
-        self.post(key, attempt, (ReleaseScope::Everywhere, key_lasts), report);
+        self.driver.post(Posting { release, report });
     }
 
     /// Undoes a lost attempt, whose key lives for so long at most, on the nodes that it reached, in the background.
-    pub(crate) fn undo(&self, key: &LockKey, attempt: AttemptRecord, key_lasts: Duration) {
-        self.post(key, attempt, (ReleaseScope::Reached, key_lasts), None);
-    }
-
-    fn post(
-        &self,
-        key: &LockKey,
-        attempt: AttemptRecord,
-        (scope, key_lasts): (ReleaseScope, Duration),
-        report: Option<(ReleaseContext, Timestamp)>,
-    ) {
-        self.driver.post(Posting { key: key.clone(), attempt, scope, key_lasts, report });
+    /// `place`: of a fair lock, the call.
+    pub(crate) fn undo(&self, key: &LockKey, attempt: AttemptRecord, place: Option<PlaceId>, key_lasts: Duration) {
+        let release = Release { key: key.clone(), attempt, scope: ReleaseScope::Reached { place }, key_lasts };
+        self.driver.post(Posting { release, report: None });
     }
 
     /// Waits until the nodes have run all releases, for so long at most. Gives the nodes that have not, each with what

@@ -33,8 +33,8 @@ const MUTANTS: &[Mutant] = &[
         name: "no undo",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());",
-            "let _ = (nodes, engine, key, record);",
+            "self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());",
+            "let _ = (attempt, place);",
         )],
     },
     Mutant {
@@ -42,12 +42,12 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/attempts.rs",
         edits: &[
             (
-                "engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());",
-                "let _ = (nodes, engine, key, record);",
+                "self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());",
+                "let _ = (attempt, place);",
             ),
             (
                 "        let asked = engine.acquire(",
-                "        engine.undo(self.call.key, engine.adopt(lease.0.clone(), lease.2), self.call.ttl.duration());\n        let asked = engine.acquire(",
+                "        engine.undo(self.call.key, engine.adopt(lease.0.clone(), lease.2), None, self.call.ttl.duration());\n        let asked = engine.acquire(",
             ),
         ],
     },
@@ -218,7 +218,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/guard/mod.rs",
         edits: &[(
             "            ExtendResult::Failed(causes) => {\n",
-            "            ExtendResult::Failed(causes) => {\n                self.client.engine().post_release(self.key.as_bytes(), &self.claim, self.key_lasts(), |_| None);\n",
+            "            ExtendResult::Failed(causes) => {\n                self.client.engine().post_release(self.release_at(now.lease, self.claim.reached), now.steady, None);\n",
         )],
     },
     Mutant {

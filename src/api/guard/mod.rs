@@ -368,11 +368,6 @@ impl MutexGuard {
         now.steady.since(self.claim.t0.steady)
     }
 
-    /// For how long the key can live on any node from now on.
-    fn key_lasts(&self) -> Duration {
-        Duration::from_millis(self.longest.get())
-    }
-
     /// Stops the watch, so that nothing more is sent for this lock, and gives what is held.
     fn leave_watch(&self) -> Unregistered {
         let MutexGuard { lease, claim: AttemptRecord { reached, .. }, .. } = *self;
@@ -411,7 +406,7 @@ impl Drop for MutexGuard {
         let is_loss_found = !was_valid && !loss_reported;
         let context =
             client.report().dropped(key.title(), (was_valid, loss_reported || is_loss_found), self.held_at(now));
-        client.engine().post_release(key, self.released_at(reached, now.lease), self.key_lasts(), now.steady, context);
+        client.engine().post_release(self.release_at(now.lease, reached), now.steady, context);
         client.queues().release(key.each(), HoldId::of(&self.claim.token), now.steady);
         if is_loss_found {
             client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));

@@ -3,7 +3,7 @@
 use super::MutexGuard;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::time::LeaseTime;
-use crate::engine::calls::AttemptRecord;
+use crate::engine::calls::{AttemptRecord, Release, ReleaseScope};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -14,12 +14,14 @@ impl MutexGuard {
         self
     }
 
-    /// What the release of the lock on these nodes needs to know at this time.
-    pub(super) fn released_at(&self, reached: NodeSet, now: LeaseTime) -> AttemptRecord {
+    /// The release of the lock at this time, which these nodes may have.
+    pub(super) fn release_at(&self, now: LeaseTime, reached: NodeSet) -> Release {
         let left = self.stands_until.since(now);
         // A node counts whole milliseconds, from when it runs the command.
         let millis = left.as_nanos().div_ceil(1_000_000);
         let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
-        AttemptRecord { reached, stands_for, ..self.claim.clone() }
+        let attempt = AttemptRecord { reached, ..self.claim.clone() };
+        let (scope, key_lasts) = (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.longest.get()));
+        Release { key: self.key.clone(), attempt, scope, key_lasts }
     }
 }

@@ -13,11 +13,11 @@ impl MutexGuard {
     pub(crate) fn unlock_and(mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        let (client, key, key_lasts) = (&self.client, &self.key, self.key_lasts());
+        let (client, key) = (&self.client, &self.key);
         let now = client.engine().readings();
         let was_valid = lease.is_valid(now.lease);
-        let (claim, hold) = (self.released_at(reached, now.lease), HoldId::of(&self.claim.token));
-        let count = client.engine().release(key, claim, key_lasts, now.steady, || {
+        let (release, hold) = (self.release_at(now.lease, reached), HoldId::of(&self.claim.token));
+        let count = client.engine().release(release, now.steady, || {
             self.held_for = None;
             client.queues().release(key.each(), hold, now.steady);
             queued();

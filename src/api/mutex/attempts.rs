@@ -283,10 +283,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Queues the release of what a lost attempt may have set on these nodes.
     fn undo(&self, nodes: NodeSet) {
-        if let Some((record, _)) = &self.last {
-            let (engine, key) = (self.call.client.engine(), self.call.key);
-            engine.undo(key, AttemptRecord { reached: nodes, ..record.clone() }, self.call.ttl.duration());
-        }
+        let Some((record, _)) = &self.last else { return };
+        let attempt = AttemptRecord { reached: nodes, ..record.clone() };
+        let place = self.held_place.as_ref().map(HeldPlace::id);
+        self.call.client.engine().undo(self.call.key, attempt, place, self.call.ttl.duration());
     }
 
     fn report_loss(&mut self) {

@@ -118,8 +118,8 @@ impl<'a> Attempts<'a, '_> {
     fn undo_refused(&self, record: &AttemptRecord, result: &RoundResult) {
         let reached = record.reached.without(result.tally.refused());
         if !reached.is_empty() {
-            let engine = self.call.client.engine();
-            engine.undo(self.call.key, AttemptRecord { reached, ..record.clone() }, self.call.ttl.duration());
+            let (attempt, key_lasts) = (AttemptRecord { reached, ..record.clone() }, self.call.ttl.duration());
+            self.call.client.engine().undo(self.call.key, attempt, None, key_lasts);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Nodes;
 use super::commands::{Attempt, Command};
-use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, ReleaseRequest, ReleaseScope, Submission};
+use super::submission::{AttemptRecord, KeyOrigin, LeaseRequest, Posting, Release, ReleaseScope, Submission};
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::OwnerToken;
@@ -35,20 +35,14 @@ impl Nodes {
                 let ticket = self.acquire(&request, Attempt { place: *place, ..Attempt::FIRST }, now, notify);
                 (ticket, self.has_to_connect(now))
             }
-            Submission::Release { key, attempt, key_lasts } => {
-                let (key, scope) = (key.as_bytes(), ReleaseScope::Everywhere);
-                let request = ReleaseRequest { key, attempt, scope, key_lasts: *key_lasts };
-                (self.release(&request, now, notify), false)
-            }
+            Submission::Release(release) => (self.release(release, now, notify), false),
         }
     }
 
     /// Begins a release that no thread waits for.
     pub(super) fn begin_posting(&mut self, posting: Posting, now: Timestamp, notify: &mut WaitSlots) {
-        let Posting { key, attempt, scope, key_lasts, report } = posting;
-        let request = ReleaseRequest { key: key.as_bytes(), attempt: &attempt, scope, key_lasts };
-        let ticket = self.release(&request, now, notify);
-        match report {
+        let ticket = self.release(&posting.release, now, notify);
+        match posting.report {
             Some((context, deadline)) => self.background.follow(&mut self.rounds, ticket, context, deadline),
             None => self.rounds.unrefer(ticket),
         }
@@ -164,14 +158,10 @@ impl Nodes {
     /// Queues a compare-and-delete for what an attempt may have set. For a node without a connection it is kept, if the
     /// key can have reached the node at all. A lock that is to stand gets an end, by compare and expire. Nothing is
     /// kept for it, because its key ends by itself.
-    pub(in crate::engine) fn release(
-        &mut self,
-        request: &ReleaseRequest<'_>,
-        now: Timestamp,
-        notify: &mut WaitSlots,
-    ) -> Ticket {
-        let &ReleaseRequest { key, attempt: AttemptRecord { token, reached, stands_for, .. }, scope, .. } = request;
-        let (kind, conditions) = (request.attempt.kind, request.conditions(now));
+    fn release(&mut self, release: &Release, now: Timestamp, notify: &mut WaitSlots) -> Ticket {
+        let Release { key, attempt: AttemptRecord { token, reached, kind, .. }, scope, .. } = release;
+        let (key, kind, conditions) = (key.as_bytes(), *kind, release.conditions(now));
+        let stands = matches!(scope, ReleaseScope::Everywhere { stands_for: Some(_) });
         self.tidy(now, notify);
         let ticket = self.rounds.open_release((key, token), kind, conditions);
         let mut ready = NodeSet::EMPTY;
@@ -181,10 +171,10 @@ impl Nodes {
             }
             let connection = &mut self.connections[node.index()];
             let is_wanted = match scope {
-                ReleaseScope::Everywhere => reached.contains(node) || connection.is_responsive(now),
-                ReleaseScope::Reached => reached.contains(node),
+                ReleaseScope::Everywhere { .. } => reached.contains(node) || connection.is_responsive(now),
+                ReleaseScope::Reached { .. } => reached.contains(node),
             };
-            let may_hold = is_wanted && stands_for.is_none() && connection.may_hold(&conditions);
+            let may_hold = is_wanted && !stands && connection.may_hold(&conditions);
             if is_wanted && !connection.is_closed() {
                 connection.pending.is_carried |= may_hold;
                 ready.insert(node);
@@ -197,12 +187,10 @@ impl Nodes {
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
-        let operation = match stands_for {
-            None => {
-                let undoes = request.attempt.place.filter(|_| scope == ReleaseScope::Reached);
-                self.commands.release(kind, self.hint(request, now), undoes)
-            }
-            Some(millis) => self.commands.extend(kind, millis.get()),
+        let operation = match *scope {
+            ReleaseScope::Everywhere { stands_for: Some(millis) } => self.commands.extend(kind, millis.get()),
+            ReleaseScope::Everywhere { .. } => self.commands.release(kind, self.hint(release, now), None),
+            ReleaseScope::Reached { place } => self.commands.release(kind, self.hint(release, now), place),
         };
         self.queue(Command::new(ticket, key, token, operation), ready, now);
         ticket
@@ -221,7 +209,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind, place: None, stands_for: None }
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
@@ -263,13 +251,13 @@ impl Nodes {
 
     /// What a release publishes. A lost attempt was never a lock, and no program waits for its end, but where programs
     /// have their turns: the next one may have asked meanwhile.
-    fn hint(&self, request: &ReleaseRequest<'_>, now: Timestamp) -> Option<Hint> {
-        let is_awaited = request.scope == ReleaseScope::Everywhere || request.attempt.place.is_some();
+    fn hint(&self, release: &Release, now: Timestamp) -> Option<Hint> {
+        let is_awaited = !matches!(release.scope, ReleaseScope::Reached { place: None });
         let publishes = is_awaited && self.subscribers.is_on();
         // One hint for all keys of a set: the waiters of the most wanted one take turns.
-        let crowds = lock_key::each(request.key).map(|key| self.subscribers.registry.crowd(key, now));
+        let crowds = lock_key::each(release.key.as_bytes()).map(|key| self.subscribers.registry.crowd(key, now));
         let crowd = crowds.max().unwrap_or_default();
-        publishes.then_some(Hint { crowd, has_waited: request.attempt.has_waited })
+        publishes.then_some(Hint { crowd, has_waited: release.attempt.has_waited })
     }
 
     /// Prepares every node for a request, and gives those that it can be queued for. The others have voted with their

@@ -15,28 +15,45 @@ use std::time::Duration;
 /// Something that a thread waits for.
 pub(in crate::engine) enum Submission {
     /// An attempt of a call that has not waited.
-    Acquire { key: LockKey, token: OwnerToken, ttl_millis: u64, kind: LockKind, place: Option<PlaceRequest> },
-    /// The release of a lock whose key lives for so long at most.
-    Release { key: LockKey, attempt: AttemptRecord, key_lasts: Duration },
+    Acquire {
+        key: LockKey,
+        token: OwnerToken,
+        ttl_millis: u64,
+        kind: LockKind,
+        place: Option<PlaceRequest>,
+    },
+    Release(Release),
 }
 
 /// A release that no thread waits for.
 pub(in crate::engine) struct Posting {
-    pub(in crate::engine) key: LockKey,
-    pub(in crate::engine) attempt: AttemptRecord,
-    pub(in crate::engine) scope: ReleaseScope,
-    pub(in crate::engine) key_lasts: Duration,
+    pub(in crate::engine) release: Release,
     /// What its outcome is reported with, and when at the latest; none if it is not.
     pub(in crate::engine) report: Option<(ReleaseContext, Timestamp)>,
 }
 
-/// Where a release goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum ReleaseScope {
+/// What is to be released.
+pub(crate) struct Release {
+    pub(crate) key: LockKey,
+    pub(crate) attempt: AttemptRecord,
+    pub(crate) scope: ReleaseScope,
+    /// For how long the key can live from now on.
+    pub(crate) key_lasts: Duration,
+}
+
+/// Where a release goes, and what it does there.
+#[derive(Clone, Copy)]
+pub(crate) enum ReleaseScope {
     /// To every node that can answer: the verdict is wanted.
-    Everywhere,
+    Everywhere {
+        /// For how many milliseconds the lock is to stand from now on. None: it is deleted.
+        stands_for: Option<NonZeroU64>,
+    },
     /// To the nodes that the acquire may have reached and that did not refuse it: the undo of a lost attempt.
-    Reached,
+    Reached {
+        /// Of a fair lock: the call.
+        place: Option<PlaceId>,
+    },
 }
 
 /// A lease that is asked for: the key, or those of a set, the value, and for how long.
@@ -46,16 +63,6 @@ pub(crate) struct LeaseRequest<'o> {
     pub(crate) token: &'o OwnerToken,
     pub(crate) ttl_millis: u64,
     pub(crate) kind: LockKind,
-}
-
-/// What is to be released.
-#[derive(Clone, Copy)]
-pub(in crate::engine) struct ReleaseRequest<'o> {
-    pub(in crate::engine) key: &'o [u8],
-    pub(in crate::engine) attempt: &'o AttemptRecord,
-    pub(in crate::engine) scope: ReleaseScope,
-    /// For how long the key can live from now on.
-    pub(in crate::engine) key_lasts: Duration,
 }
 
 /// What a release needs to know of the attempt that it ends.
@@ -71,10 +78,6 @@ pub(crate) struct AttemptRecord {
     /// Whether the lock was waited for, and other programs were waiting too.
     pub(crate) has_waited: bool,
     pub(crate) kind: LockKind,
-    /// Of an attempt for a fair lock: the call.
-    pub(crate) place: Option<PlaceId>,
-    /// Of a release: for how many milliseconds the lock is to stand from now on. None: it is deleted.
-    pub(crate) stands_for: Option<NonZeroU64>,
 }
 
 /// Which client has set the key of a lock: decides whether a release is kept for a node that it cannot be queued for.
@@ -86,7 +89,7 @@ pub(crate) enum KeyOrigin {
     Here,
 }
 
-impl ReleaseRequest<'_> {
+impl Release {
     /// Which nodes need the release, and until when.
     pub(super) fn conditions(&self, now: Timestamp) -> ReleaseConditions {
         // A node's clock may be slower than this one's: by a fiftieth at most, twice the usual allowance.

@@ -21,6 +21,7 @@ use crate::protocol::session::Ticket;
 use crate::time;
 use crossbeam_channel::Receiver;
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,19 @@ pub(crate) struct AttemptRecord {
     pub(crate) t0: Readings,
     pub(crate) reached: NodeSet,
     pub(crate) kind: LockKind,
-    pub(crate) stands_for: Option<std::num::NonZeroU64>,
+}
+
+/// What is to be released.
+pub(crate) struct Release {
+    pub(crate) key: LockKey,
+    pub(crate) attempt: AttemptRecord,
+    pub(crate) scope: ReleaseScope,
+    pub(crate) key_lasts: Duration,
+}
+
+/// Where a release goes, and what it does there.
+pub(crate) enum ReleaseScope {
+    Everywhere { stands_for: Option<NonZeroU64> },
 }
 
 pub(crate) enum Stragglers {
@@ -142,28 +155,14 @@ impl Engine {
         unreachable!("no thread shares a lock to read")
     }
 
-    pub(crate) fn release(
-        &self,
-        key: &LockKey,
-        claim: AttemptRecord,
-        _: Duration,
-        now: Timestamp,
-        queued: impl FnOnce(),
-    ) -> RoundResult {
-        let ticket = self.0.release(key.as_bytes(), &claim, queued);
+    pub(crate) fn release(&self, release: Release, now: Timestamp, queued: impl FnOnce()) -> RoundResult {
+        let ticket = self.0.release(&release, queued);
         self.0.conclude(ticket, || now.after(NODE_TIMEOUT), false)
     }
 
-    pub(crate) fn post_release(
-        &self,
-        key: &LockKey,
-        claim: AttemptRecord,
-        _: Duration,
-        _: Timestamp,
-        context: Option<ReleaseContext>,
-    ) {
+    pub(crate) fn post_release(&self, release: Release, _: Timestamp, context: Option<ReleaseContext>) {
         assert!(context.is_none());
-        let ticket = self.0.release(key.as_bytes(), &claim, || ());
+        let ticket = self.0.release(&release, || ());
         lock(&self.0.state).rounds.unrefer(ticket);
     }
 }
@@ -240,7 +239,7 @@ impl Network {
         for node in nodes.iter() {
             lock(&self.state).nodes[node.index()].keys.insert(key.into(), Key { token: token.clone(), end });
         }
-        AttemptRecord { token, t0, reached: nodes, kind: LockKind::Plain, stands_for: None }
+        AttemptRecord { token, t0, reached: nodes, kind: LockKind::Plain }
     }
 
     /// Counts from now on the reports of a lock's loss.
@@ -319,7 +318,11 @@ impl Network {
         lock(&self.state).repairs
     }
 
-    fn release(&self, key: &[u8], claim: &AttemptRecord, queued: impl FnOnce()) -> Ticket {
+    fn release(&self, release: &Release, queued: impl FnOnce()) -> Ticket {
+        let Release { key, attempt: claim, scope, key_lasts } = release;
+        let ReleaseScope::Everywhere { stands_for } = scope;
+        assert!(stands_for.is_none() && !key_lasts.is_zero());
+        let key = key.as_bytes();
         let ticket = {
             let mut state = lock(&self.state);
             let ticket = state.rounds.open(Purpose::Release, key, &claim.token);
