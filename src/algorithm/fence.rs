@@ -26,7 +26,7 @@
 //! or too late, by whatever clock, gives no client a fence that another one has. A key that is set again on a node that
 //! had lost it (rule 4.6) changes nothing in this: the winner's fence is known by then, and the node's does not fall by
 //! it. The test `tests/models/fences` searches all states of three nodes and up to three attempts, with this very code
-//! as the rule.
+//! as the rule, and with readers in between for a read-write lock.
 //!
 //! The floor is the client's wall clock in microseconds, so that a node that comes back without its data, or a key that
 //! was not used for longer than it is kept, goes on above what it had given out, and so that nodes usually agree at

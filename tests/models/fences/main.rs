@@ -6,13 +6,17 @@
 //! 2. An attempt that began when another had been won is won with a greater one.
 //! 3. No attempt is won with a fence that is further ahead than a clock explains, although one node has such a fence.
 //!
-//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is. Two
-//! that are not weaker hold: that replies which come late may join, if they are not above the fence, and that a
-//! winner's key is set again on nodes that had lost it.
+//! The lock may be a read-write lock: readers and writers without a fence then come to any node at any time that has no
+//! entry of an attempt any more, and winners are downgraded.
+//!
+//! The weaker rules ([`rules`]) are searched by the same code, and each is refuted by the shortest trace there is.
+//! Three that are not weaker hold: that replies which come late may join, if they are not above the fence, that a
+//! winner's key is set again on nodes that had lost it, and that a raise is done where a downgrade has been. The
+//! attempt has won by then, and counts no acknowledgement any more.
 //!
 //! ```text
 //!   cargo test --release -p models --test fences -- --nocapture                               figures and traces
-//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture   three attempts
+//!   QUORUMLOCK_FENCE_MODEL=full cargo test --release -p models --test fences -- --nocapture   all scopes
 //! ```
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
@@ -33,8 +37,14 @@ fn is_refuted(rule: Rule, scope: Scope) {
     search::is_refuted::<World>(rule, scope);
 }
 
-const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false, ahead: false };
-const THREE: Scope = Scope { attempts: 3, floors: false, repairs: false, ahead: false };
+fn is_full() -> bool {
+    std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full")
+}
+
+const TWO: Scope = Scope { attempts: 2, floors: true, repairs: false, shares: false, ahead: false };
+const THREE: Scope = Scope { attempts: 3, floors: false, ..TWO };
+/// A read-write lock.
+const SHARED: Scope = Scope { shares: true, ..TWO };
 
 #[test]
 fn the_rule_holds_for_two_attempts() {
@@ -44,8 +54,22 @@ fn the_rule_holds_for_two_attempts() {
 }
 
 #[test]
+fn the_rule_holds_with_readers_in_between() {
+    holds(Rule::Proved, SHARED);
+    holds(Rule::DowngradedRaises, SHARED);
+    if !cfg!(debug_assertions) {
+        holds(Rule::Proved, Scope { repairs: true, floors: false, ..SHARED });
+    }
+    if is_full() {
+        holds(Rule::Proved, Scope { repairs: true, ..SHARED });
+        holds(Rule::DowngradedRaises, Scope { repairs: true, ..SHARED });
+        holds(Rule::Proved, Scope { shares: true, ..THREE });
+    }
+}
+
+#[test]
 fn the_rule_holds_for_three_attempts() {
-    if std::env::var("QUORUMLOCK_FENCE_MODEL").is_ok_and(|value| value == "full") {
+    if is_full() {
         holds(Rule::Proved, Scope { floors: true, ..THREE });
         holds(Rule::Proved, Scope { repairs: true, ..THREE });
         holds(Rule::LateRepliesJoin, THREE);
@@ -102,4 +126,19 @@ fn counting_every_late_grant_is_refuted() {
 #[test]
 fn forgetting_the_fence_with_the_lock_is_refuted() {
     is_refuted(Rule::ReleaseForgets, TWO);
+}
+
+#[test]
+fn readers_that_forget_the_fence_are_refuted() {
+    is_refuted(Rule::ReaderForgets, SHARED);
+}
+
+#[test]
+fn writers_that_forget_the_fence_are_refuted() {
+    is_refuted(Rule::UnfencedForgets, SHARED);
+}
+
+#[test]
+fn raising_where_the_own_entry_has_gone_is_refuted() {
+    is_refuted(Rule::RaiseWhereFree, SHARED);
 }

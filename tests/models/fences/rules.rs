@@ -10,6 +10,8 @@ pub(crate) enum Rule {
     AheadAcknowledges,
     /// The node whose fence is far ahead counts as any other.
     AheadCounts,
+    /// A raise is done as well where a downgrade has made the entry a reader's.
+    DowngradedRaises,
     /// Every node that has granted when it is looked at counts, whatever fence it gave.
     LateGrantsCount,
     /// As proved, and a reply that comes when the fence is fixed may join those that were counted, unless it is above.
@@ -24,8 +26,14 @@ pub(crate) enum Rule {
     RaiseUnacknowledged,
     /// The raise is done whichever attempt has the key.
     RaiseUnseen,
+    /// The raise is done unless another attempt has the key: also where its own entry has gone.
+    RaiseWhereFree,
+    /// A reader's entry takes the place of the fence.
+    ReaderForgets,
     /// A release takes the fence along.
     ReleaseForgets,
+    /// The entry of a writer without a fence takes the place of the fence.
+    UnfencedForgets,
 }
 
 /// From here on a fence is further ahead than a clock explains.
@@ -88,9 +96,7 @@ impl Rule {
                 let late = those(&|node| node.granted.is_some() && !node.is_counted);
                 agreement.settled().union(late).len() >= quorum
             }
-            Rule::AheadCounts | Rule::LateRepliesJoin | Rule::Proved | Rule::RaiseUnseen | Rule::ReleaseForgets => {
-                agreement.stands(quorum)
-            }
+            _ => agreement.stands(quorum),
         }
     }
 }

@@ -8,7 +8,9 @@
 //! 3. Replies travel with no delay, but whether one is counted is open until the fence is fixed: one that is not was
 //!    late.
 //! 4. An attempt is won as soon as it can be. To win later would only ask less of those that begin after it.
-//! 5. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
+//! 5. Of a read-write lock, every reader is the same one, and so is every writer without a fence. Where one of them
+//!    comes, the entry of the attempt has ended. It is forgotten at once, because it can only refuse others.
+//! 6. What no later step reads is forgotten, and nodes have no names: a state and its mirror image are one.
 
 use crate::rules::{AHEAD, Known, Rule, agreement};
 use crate::search::{self, After, Won, Wrong};
@@ -26,6 +28,8 @@ pub(crate) struct Scope {
     pub(crate) floors: bool,
     /// Winners set their key again on nodes that have lost it.
     pub(crate) repairs: bool,
+    /// The lock is a read-write lock: readers and writers without a fence come in between, and winners are downgraded.
+    pub(crate) shares: bool,
     /// One node's fence is further ahead than a clock explains.
     pub(crate) ahead: bool,
 }
@@ -33,7 +37,13 @@ pub(crate) struct Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{NODES} nodes, {} attempts", self.attempts)?;
-        for (is_on, name) in [(self.floors, "floors"), (self.repairs, "repairs"), (self.ahead, "one node ahead")] {
+        let all = [
+            (self.floors, "floors"),
+            (self.repairs, "repairs"),
+            (self.shares, "readers in between"),
+            (self.ahead, "one node ahead"),
+        ];
+        for (is_on, name) in all {
             if is_on {
                 write!(f, ", {name}")?;
             }
@@ -61,6 +71,8 @@ struct Node {
     fence: u8,
     /// The attempt whose token is there, counted from 1; 0 is none.
     owner: u8,
+    /// The entry of that attempt is a reader's.
+    reads: bool,
     traffic: [Traffic; ATTEMPTS],
 }
 
@@ -89,6 +101,7 @@ struct Attempt {
     fence: u8,
     /// The greatest fence that was won when it began.
     above: u8,
+    is_downgraded: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -107,7 +120,14 @@ pub(crate) enum Step {
     Fix(usize, u8),
     LateReplyJoins(usize, usize),
     Raise(usize, usize),
-    Repair(usize, usize),
+    /// It sets its key on a node that has lost it: as a writer, if so.
+    Repair(usize, usize, bool),
+    Downgrade(usize),
+    Downgraded(usize, usize),
+    /// A reader comes to this node.
+    Read(usize),
+    /// A writer without a fence comes to this node.
+    Write(usize),
 }
 
 impl search::World for World {
@@ -145,6 +165,7 @@ impl search::World for World {
                     };
                     steps.extend((0..NODES).filter(joins).map(|n| Step::LateReplyJoins(a, n)));
                 }
+                Phase::Won if scope.shares && !attempt.is_downgraded => steps.push(Step::Downgrade(a)),
                 Phase::Unborn | Phase::Raising | Phase::Won => {}
             }
             for (n, node) in self.nodes.iter().enumerate() {
@@ -155,13 +176,28 @@ impl search::World for World {
                         steps.push(Step::Acquire(a, n, 2));
                     }
                 }
-                if traffic.raise == Message::UnderWay && (node.is_of(a) || rule == Rule::RaiseUnseen) {
+                if traffic.raise == Message::UnderWay && node.raises_for(a, rule) {
                     steps.push(Step::Raise(a, n));
                 }
                 if scope.repairs && attempt.phase == Phase::Won && traffic.repair == Message::Unsent {
-                    steps.push(Step::Repair(a, n));
+                    // One that was sent before the downgrade may arrive after it, unless the downgrade has been there.
+                    if !(node.is_of(a) && node.reads) {
+                        steps.push(Step::Repair(a, n, true));
+                    }
+                    if attempt.is_downgraded {
+                        steps.push(Step::Repair(a, n, false));
+                    }
+                }
+                if attempt.is_downgraded && node.is_of(a) && !node.reads {
+                    steps.push(Step::Downgraded(a, n));
                 }
             }
+        }
+        if scope.shares {
+            let reads = |node: &Node| node.owner > 0 && !node.reads || rule == Rule::ReaderForgets && node.fence > 0;
+            let writes = |node: &Node| node.owner > 0 || rule == Rule::UnfencedForgets && node.fence > 0;
+            steps.extend((0..NODES).filter(|&n| reads(&self.nodes[n])).map(Step::Read));
+            steps.extend((0..NODES).filter(|&n| writes(&self.nodes[n])).map(Step::Write));
         }
     }
 
@@ -170,7 +206,7 @@ impl search::World for World {
             Step::Begin(a) => {
                 let won = self.attempts.iter().filter(|attempt| attempt.phase == Phase::Won);
                 let above = won.map(|attempt| attempt.fence).max().unwrap_or(0);
-                self.attempts[a] = Attempt { phase: Phase::Collecting, above, fence: 0 };
+                self.attempts[a] = Attempt { phase: Phase::Collecting, above, ..Attempt::default() };
                 self.nodes.iter_mut().for_each(|node| node.traffic[a].acquire = Message::UnderWay);
                 a
             }
@@ -216,12 +252,41 @@ impl search::World for World {
                 node.traffic[a].raise = if is_asked { Message::Answered } else { Message::Over };
                 a
             }
-            Step::Repair(a, n) => {
+            Step::Repair(a, n, writes) => {
                 let node = &mut self.nodes[n];
                 node.traffic[a].repair = Message::Over;
-                node.fence = self.attempts[a].fence.max(node.fence + 1);
+                if writes {
+                    node.fence = self.attempts[a].fence.max(node.fence + 1);
+                }
                 node.goes_to(a, rule, scope);
+                node.reads = !writes;
                 a
+            }
+            Step::Downgrade(a) => {
+                self.attempts[a].is_downgraded = true;
+                a
+            }
+            Step::Downgraded(a, n) => {
+                self.nodes[n].reads = true;
+                a
+            }
+            Step::Read(n) => {
+                let node = &mut self.nodes[n];
+                if !node.reads {
+                    node.is_left(rule, scope);
+                }
+                if rule == Rule::ReaderForgets {
+                    node.fence = 0;
+                }
+                return Ok(After { world: self, won: None });
+            }
+            Step::Write(n) => {
+                let node = &mut self.nodes[n];
+                node.is_left(rule, scope);
+                if rule == Rule::UnfencedForgets {
+                    node.fence = 0;
+                }
+                return Ok(After { world: self, won: None });
             }
         };
         let won = self.conclude(a, rule)?;
@@ -247,7 +312,11 @@ impl search::World for World {
             }
             Step::LateReplyJoins(a, n) => format!("{} counts the late reply of {n}", name(a)),
             Step::Raise(a, n) => format!("{}'s raise arrives at {n}", name(a)),
-            Step::Repair(a, n) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
+            Step::Repair(a, n, _) => format!("{} sets its key again at {n}{}", name(a), and_ended(n)),
+            Step::Downgrade(a) => format!("{} becomes a reader", name(a)),
+            Step::Downgraded(a, n) => format!("{} is downgraded at {n}", name(a)),
+            Step::Read(n) => format!("a reader comes to {n}{}", and_ended(n)),
+            Step::Write(n) => format!("a writer without a fence comes to {n}{}", and_ended(n)),
         }
     }
 
@@ -278,7 +347,7 @@ impl World {
             return Err(Wrong(format!("{} has won with {fence}, and began when {above} was won", name(a))));
         }
         let has_raised = self.nodes.iter().any(|node| node.traffic[a].raise != Message::Unsent);
-        self.attempts[a] = Attempt { phase: Phase::Won, fence, above: 0 };
+        self.attempts[a] = Attempt { phase: Phase::Won, fence, ..Attempt::default() };
         self.nodes.iter_mut().for_each(|node| node.traffic[a].forget_answers());
         Ok(Some(Won(format!("{} wins with {fence}", name(a)), has_raised)))
     }
@@ -304,16 +373,31 @@ impl Node {
         usize::from(self.owner) == a + 1
     }
 
+    fn raises_for(&self, a: usize, rule: Rule) -> bool {
+        match rule {
+            Rule::RaiseUnseen => true,
+            Rule::RaiseWhereFree => self.is_of(a) || self.owner == 0,
+            Rule::DowngradedRaises => self.is_of(a),
+            _ => self.is_of(a) && !self.reads,
+        }
+    }
+
     fn goes_to(&mut self, a: usize, rule: Rule, scope: Scope) {
+        self.is_left(rule, scope);
+        self.owner = a as u8 + 1;
+    }
+
+    /// The entry that is there has ended.
+    fn is_left(&mut self, rule: Rule, scope: Scope) {
         // Whose token is gone for good has nothing to raise here any more.
         if let Some(before) = usize::from(self.owner).checked_sub(1)
             && !scope.repairs
-            && rule != Rule::RaiseUnseen
+            && !matches!(rule, Rule::RaiseUnseen | Rule::RaiseWhereFree)
             && self.traffic[before].raise == Message::UnderWay
         {
             self.traffic[before].raise = Message::Over;
         }
-        self.owner = a as u8 + 1;
+        (self.owner, self.reads) = (0, false);
     }
 }
 
@@ -350,7 +434,7 @@ impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for node in &self.nodes {
             let owner = usize::from(node.owner).checked_sub(1).map_or('-', name);
-            write!(f, "[{} {owner}]", node.fence)?;
+            write!(f, "[{} {}{owner}]", node.fence, if node.reads { "r:" } else { "" })?;
         }
         Ok(())
     }
