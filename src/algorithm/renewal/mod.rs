@@ -193,6 +193,21 @@ impl Renewals {
         }
     }
 
+    /// Lets a lease be extended as often and as long as this allows from now on, where that is more. False when it has
+    /// ended.
+    pub fn allow(&mut self, id: LeaseId, config: RenewalConfig, now: LeaseTime) -> bool {
+        let Some(lease) = self.valid(id, now) else { return false };
+        let RenewalConfig { max_extensions, until, .. } = &mut lease.config;
+        let extensions = config.max_extensions.map(|more| lease.extensions.saturating_add(more));
+        *max_extensions = max_extensions.zip(extensions).map(|(old, new)| old.max(new));
+        *until = until.zip(config.until).map(|(old, new)| old.max(new));
+        if lease.try_at.is_none() {
+            let at = lease.first_try().max(now);
+            self.plan_try(id, at);
+        }
+        true
+    }
+
     /// The extension in flight was won, at the start that is passed, read before its first byte was written. Gives back
     /// the lease that counts now; none when the old one had ended or is not there any more.
     pub fn renewed(&mut self, id: LeaseId, start: LeaseTime, lease: Validity, now: LeaseTime) -> Option<Validity> {

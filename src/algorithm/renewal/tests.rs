@@ -244,3 +244,24 @@ fn ten_thousand_leases_go_out_in_one_batch_and_leave_nothing_behind() {
     assert_eq!(ended(&mut renewals, 5_000).len(), LEASES);
     assert!(renewals.leases.is_empty() && renewals.tries.is_empty() && renewals.ends.is_empty());
 }
+
+#[test]
+fn limits_give_way_to_later_ones() {
+    let limited = |max_extensions, until| RenewalConfig { max_extensions, until, ..RenewalConfig::of(ttl(900)) };
+    let (mut renewals, id) = single(limited(Some(1), Some(at(1000))));
+    renew(&mut renewals, id, 300);
+    assert_eq!(renewals.next_at(), at(1198), "it runs out");
+    assert!(renewals.allow(id, limited(Some(1), Some(at(500))), at(400)));
+    renew(&mut renewals, id, 600);
+    assert_eq!(renewals.next_at(), at(1498), "one more, and no less time than before");
+    assert!(renewals.allow(id, limited(Some(9), Some(at(1300))), at(700)));
+    renew(&mut renewals, id, 900);
+    renew(&mut renewals, id, 1200);
+    assert_eq!(renewals.next_at(), at(2098), "the time is over");
+    assert!(renewals.allow(id, RenewalConfig::of(ttl(900)), at(1300)));
+    renew(&mut renewals, id, 1500);
+    assert!(renewals.allow(id, limited(Some(0), Some(at(0))), at(1500)), "it is without limit now");
+    renew(&mut renewals, id, 1800);
+    assert_eq!(ended(&mut renewals, 2698), [id]);
+    assert!(!renewals.allow(id, RenewalConfig::of(ttl(900)), at(2698)), "an ended lease never comes back");
+}

@@ -4,7 +4,7 @@ use super::MutexGuard;
 use crate::algorithm::lease::Ttl;
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::HoldId;
-use crate::engine::watchdog_thread::WatchedLock;
+use crate::engine::watchdog_thread::{AutomaticExtension, WatchedLock};
 use crate::events::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -37,9 +37,21 @@ impl MutexGuard {
     }
 
     /// Has the lock extended automatically, unless it is already. False when it is watched without being extended.
-    pub(crate) fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
-        let extension = watchdog.extension_of(ttl, self.claim.t0.lease, HoldId::of(&self.claim.token));
+    fn is_extended_by(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
+        self.watch_for(watchdog.extension_of(ttl, self.claim.t0.lease, HoldId::of(&self.claim.token))).is_extended()
+    }
+
+    /// Has the lock extended automatically for a thread that shares it from now on: for as long as its watchdog allows,
+    /// counted from now, or longer. False when it is watched without being extended, or lost.
+    pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> bool {
+        let now = self.client.engine().lease_now();
+        let extension = watchdog.extension_of(ttl, now, HoldId::of(&self.claim.token));
+        let watched = self.watch_for(extension);
+        watched.is_extended() && self.client.watchdog_thread().allow(watched, extension)
+    }
+
+    fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
         let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, Some(extension));
-        self.watched.get_or_init(watch).is_extended()
+        self.watched.get_or_init(watch)
     }
 }

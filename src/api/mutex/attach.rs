@@ -4,6 +4,7 @@
 //! count as reached, and each one gets the release, now or when it is back.
 
 use super::Mutex;
+use crate::algorithm::lock_kind::Access;
 use crate::api::guard::MutexGuard;
 use crate::api::lease::Lease;
 use crate::api::watchdog::Watchdog;
@@ -64,7 +65,10 @@ impl Mutex {
         }
         let claim = client.engine().adopt(lease.token(), lease.kind());
         let hold = HoldId::of(&claim.token);
-        client.queues().hold(key.each(), hold, validity, now);
+        // A thread that waits to read shares the lease of one that reads.
+        if self.access != Some(Access::Read) {
+            client.queues().hold(key.each(), hold, validity, now);
+        }
         let watch = |dog: &Watchdog| {
             client.watchdog_thread().watch(key, &claim, validity, Some(dog.extension_of(own, claim.t0.lease, hold)))
         };

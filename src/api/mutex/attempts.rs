@@ -129,14 +129,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
         if let WaitLimit::Until(deadline) = self.call.limit { deadline } else { Timestamp::NEVER }
     }
 
-    /// Ends a call that shares the lease of another thread that reads.
-    pub(super) fn joined(self) {
-        if self.account.has_waited() {
-            let LockCall { client, key, called_at, .. } = self.call;
-            client.report().joined(key.title(), client.engine().now().since(called_at.steady));
-        }
-    }
-
     /// [`run`](Attempts::run), for a call that keeps what else it has found.
     pub(super) fn drive(&mut self) -> Result<Option<Won<'a>>> {
         loop {

@@ -381,6 +381,7 @@ impl Mutex {
         &self.key
     }
 
+    #[allow(dead_code, reason = "the C interface uses it")]
     pub(crate) fn time_to_live(&self) -> Duration {
         self.ttl
     }

@@ -178,7 +178,7 @@ impl ReentrantMutex {
             // The thread may serve another owner next, which waits for this one and not for the thread.
             self.mutex.client().queues().forget_thread(self.mutex.key().each(), guard.hold_id());
         }
-        let hold = Arc::new(SharedGuard::new(guard, self.mutex.time_to_live()));
+        let hold = Arc::new(SharedGuard::new(guard));
         owner.insert(&self.mutex, &hold);
         Ok(Some(hold))
     }

@@ -140,6 +140,14 @@ impl WatchdogThread {
         watched
     }
 
+    /// Lets a lock that is extended be extended as long as this one allows, if that is longer. False when it is lost.
+    pub(crate) fn allow(&self, watched: &WatchedLock, extension: AutomaticExtension) -> bool {
+        let is_there =
+            lock(&self.shared.schedule).renewals.allow(watched.id, extension.config, self.engine.lease_now());
+        self.shared.changed.notify_one();
+        is_there
+    }
+
     /// To be called before the lock is released: from now on nothing is sent for it. Gives what is held.
     pub(crate) fn unregister(&self, watched: &WatchedLock) -> Unregistered {
         let was_there = lock(&self.shared.schedule).remove(watched.id);

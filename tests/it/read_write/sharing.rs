@@ -6,11 +6,14 @@ use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::metrics::Counters;
-use quorumlock::{Observer, ReleaseOutcome, Watchdog};
+use quorumlock::{ExtendOutcome, Observer, ReleaseOutcome, RwReadGuard, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Longer than a lease is shared without asking the nodes.
+const MOMENT: Duration = Duration::from_millis(30);
 
 /// What is reported of calls: how many began to wait, and of each acquisition whether the call has waited, and whether
 /// it has asked the nodes.
@@ -217,4 +220,75 @@ fn a_thread_that_would_share_a_lease_waits_no_longer_than_it_may() {
         server.resume().unwrap();
     }
     drop(guard);
+}
+
+#[test]
+fn a_lease_that_goes_on_elsewhere_is_shared_by_threads_that_wait() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&client(&servers));
+    let guard = mutex.attach_read(read(&mutex).detach().unwrap()).unwrap();
+    thread::sleep(MOMENT);
+    let other = mutex.read_timeout(SOON).unwrap().expect("no thread waits for one that reads");
+    assert!(servers.iter().all(|server| entries(server).1 <= 1));
+    drop((guard, other));
+    gone_for_good(&servers, KEY);
+}
+
+#[test]
+fn a_lease_longer_than_the_mutex_gives_is_not_cut_short_by_a_thread_that_shares_it() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let short = client.rw_mutex("k").ttl(LONG_TTL / 10);
+    let is_long = |guard: &RwReadGuard| {
+        thread::sleep(MOMENT);
+        let other = short.read_timeout(SOON).unwrap().expect("readers share the lock");
+        guard.remaining() > LONG_TTL / 2 && other.remaining() > LONG_TTL / 2
+    };
+    let attached = short.attach_read(read(&long(&client)).detach().unwrap()).unwrap();
+    assert!(is_long(&attached));
+    drop(attached);
+    let mut writes = short.write_timeout(SOON).unwrap().expect("the reader has gone");
+    assert_eq!(writes.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
+    let downgraded = writes.downgrade().unwrap();
+    assert!(is_long(&downgraded));
+    // Nor by one that is extended automatically.
+    let watched = client.rw_mutex("k").ttl(Duration::from_millis(300)).watchdog(Watchdog::new()).read().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    assert!(downgraded.remaining() > LONG_TTL / 2 && watched.remaining() > LONG_TTL / 2);
+}
+
+#[test]
+fn threads_without_time_to_wait_have_one_entry_too() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&client(&servers));
+    let guards = [(); 4].map(|()| {
+        thread::sleep(MOMENT);
+        mutex.read_timeout(Duration::ZERO).unwrap().expect("no writer has it")
+    });
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    drop(guards);
+}
+
+/// As on any lock, a watchdog extends for as long as it allows from when its own thread has locked.
+#[test]
+fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
+    const TTL: Duration = Duration::from_millis(900);
+    let servers = Server::several(3).unwrap();
+    let mutex = client(&servers).rw_mutex("k").ttl(TTL);
+    let limited = [Watchdog::new().max_extensions(2), Watchdog::new().max_duration(TTL / 2)];
+    for (first, second) in limited.into_iter().zip([Watchdog::new(), Watchdog::new().max_duration(SOON * 10)]) {
+        // The machine may hold up any of them.
+        let is_held = (0..3).any(|_| {
+            let first = mutex.clone().watchdog(first.clone()).read_timeout(SOON).unwrap().expect("no writer has it");
+            thread::sleep(TTL / 9);
+            let second = mutex.clone().watchdog(second.clone()).read_timeout(SOON).unwrap().expect("nor now");
+            assert!(servers.iter().all(|server| entries(server).1 <= 1));
+            thread::sleep(TTL * 3);
+            let is_held = !second.remaining().is_zero();
+            drop((first, second));
+            gone_for_good(&servers, KEY);
+            is_held
+        });
+        assert!(is_held, "{second:?}");
+    }
 }

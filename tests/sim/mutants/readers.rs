@@ -67,7 +67,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "read-write: a wait for the lease of another thread is not reported to end",
-        file: "api/mutex/attempts.rs",
+        file: "api/mutex/read_write/joining.rs",
         edits: &[(
             "        if self.account.has_waited() {\n            let LockCall",
             "        if false {\n            let LockCall",

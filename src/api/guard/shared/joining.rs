@@ -11,6 +11,7 @@
 use super::{Lock, MutexGuard, SharedGuard, State};
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::time::Timestamp;
+use crate::api::watchdog::Watchdog;
 use crate::events::error::Result;
 use std::time::Duration;
 
@@ -29,12 +30,19 @@ impl SharedGuard {
             (None, _) | (_, None) => return Ok(false),
         };
         borrowed.with(|lock| {
-            // The threads that share it rely on the time to live that they have.
-            let ttl = if lock.ttl > ttl.duration() { lock.guard.client.checked_ttl(lock.ttl)? } else { ttl };
+            let ttl = lock.longer(ttl)?;
             let Some(asked_at) = lock.guard.ask_again(ttl, until.unwrap_or(Timestamp::NEVER)) else { return Ok(false) };
             (lock.asked_at, lock.ttl) = (asked_at, ttl.duration());
             Ok(true)
         })
+    }
+}
+
+impl SharedGuard {
+    /// Has the lock extended for a thread that shares it from now on. False when it is watched without being extended,
+    /// or lost.
+    pub(crate) fn is_extended_for(&self, watchdog: &Watchdog, ttl: Ttl) -> Result<bool> {
+        self.read(|lock| Ok(lock.guard.is_extended_for(watchdog, lock.longer(ttl)?)))
     }
 }
 

@@ -26,6 +26,7 @@ use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::os::sync::{self, Condvar, lock};
 use crate::os::thread_number::ThreadNumber;
+use std::num::NonZeroU64;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -70,10 +71,18 @@ struct Lock {
     asked_at: Timestamp,
 }
 
+impl Lock {
+    /// This time to live, or the one that other threads rely on, if that is longer.
+    fn longer(&self, ttl: Ttl) -> Result<Ttl> {
+        if self.ttl > ttl.duration() { self.guard.client.checked_ttl(self.ttl) } else { Ok(ttl) }
+    }
+}
+
 impl SharedGuard {
-    /// A lock that was acquired for this time to live.
-    pub(crate) fn new(guard: MutexGuard, ttl: Duration) -> SharedGuard {
+    /// A lock that was acquired.
+    pub(crate) fn new(guard: MutexGuard) -> SharedGuard {
         let (client, fence, asked_at) = (guard.client.clone(), guard.fencing_token(), guard.claim.t0.steady);
+        let ttl = Duration::from_millis(guard.held_for.map_or(0, NonZeroU64::get));
         let state = sync::Mutex::new(State::Held(Lock { guard, ttl, asked_at }));
         SharedGuard { client, fence, state, put_back: Condvar::new() }
     }
@@ -94,16 +103,10 @@ impl SharedGuard {
         self.extend_automatically(watchdog, ttl)
     }
 
-    /// Has the lock extended automatically, if there is a watchdog. False when it is watched without being extended.
-    pub(crate) fn is_extended_by(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<bool> {
-        let is_extended = |lock: &Lock| watchdog.is_none_or(|watchdog| lock.guard.is_extended_by(watchdog, ttl));
-        self.read(|lock| Ok(is_extended(lock)))
-    }
-
     /// Has the lock extended automatically, if there is a watchdog.
     fn extend_automatically(&self, watchdog: Option<&Watchdog>, ttl: Ttl) -> Result<()> {
         match watchdog {
-            Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, ttl)),
+            Some(watchdog) => self.read(|lock| lock.guard.extend_automatically(watchdog, lock.longer(ttl)?)),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@
 //! node, unless the nodes were asked a while ago.
 
 pub(crate) mod fenced;
+mod joining;
 mod read_guard;
 mod write_guard;
 
@@ -61,8 +62,9 @@ use std::time::{Duration, Instant};
 ///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
 ///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.
 /// * The threads of a program that share a client share one lease to read, and with it the
-///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held. A thread
-///   with a watchdog has a lease of its own if another one has asked for the signal of a lease without.
+///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held. A lease that
+///   has a watchdog is extended until the last guard goes, within the widest limits of their watchdogs. A thread with a
+///   watchdog has a lease of its own if another one has asked for the signal of a lease without.
 /// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is the
 ///   prefix, `quorumlock-rw:` and the name, and no other library understands it. The name of a plain lock must not
 ///   begin with that.
@@ -124,7 +126,7 @@ impl RwMutex {
         if let Some(guard) = self.join(Some(Timestamp::NEVER))? {
             return Ok(Some(guard));
         }
-        self.read.try_lock()?.map(|guard| RwReadGuard::first((&self.read, &self.reads), guard)).transpose()
+        Ok(self.read.try_lock()?.map(|guard| RwReadGuard::first((&self.read, &self.reads), guard)))
     }
 
     /// Locks to read, waiting for at most this long, as [`Mutex::lock_timeout`].
@@ -152,7 +154,7 @@ impl RwMutex {
             return Ok(Some(guard));
         }
         self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
-            if let Some(guard) = self.join(Some(attempts.until()))? {
+            if let Some(guard) = self.join(Some(attempts.may_ask_until()))? {
                 attempts.joined();
                 return Ok(Some(guard));
             }
@@ -161,7 +163,7 @@ impl RwMutex {
             let Won { guard, ticket } = won;
             let guard = RwReadGuard::first((&self.read, &self.reads), guard);
             drop(ticket);
-            guard.map(Some)
+            Ok(Some(guard))
         })
     }
 
@@ -228,7 +230,7 @@ impl RwMutex {
     /// As [`Mutex::attach`]; [`Config`](crate::ErrorKind::Config) for the lease of a writer, or of another kind of
     /// lock.
     pub fn attach_read(&self, lease: Lease) -> Result<RwReadGuard> {
-        RwReadGuard::first((&self.read, &self.reads), self.read.attach(lease)?)
+        Ok(RwReadGuard::first((&self.read, &self.reads), self.read.attach(lease)?))
     }
 
     /// Goes on with a lock to write that is held already, as [`Mutex::attach`].
@@ -246,22 +248,6 @@ impl RwMutex {
                 return Ok(guard);
             }
         }
-    }
-
-    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `until`: the nodes
-    /// are asked, if they were not lately, for that long at most; none: the call does not wait.
-    fn join(&self, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
-        let Mutex { client, key, watchdog, .. } = &self.read;
-        client.check_process()?;
-        let ttl = self.read.prepare()?;
-        let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
-        let guard = RwReadGuard::of(lease);
-        if !guard.lease().join(ttl, until)? {
-            return Ok(None);
-        }
-        // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
-        let is_extended = watchdog.is_none() || guard.lease().is_extended_by(watchdog.as_ref(), ttl)?;
-        Ok(is_extended.then_some(guard))
     }
 
     fn written(&self, guard: MutexGuard) -> RwWriteGuard {

@@ -25,11 +25,10 @@ pub struct RwReadGuard {
 
 impl RwReadGuard {
     /// The guard of a thread that has locked anew. Others can share its lease from now on.
-    pub(super) fn first((mutex, reads): (&Mutex, &SharedGuards), guard: MutexGuard) -> Result<RwReadGuard> {
-        let ttl = mutex.prepare()?.duration();
-        let lease = Arc::new(SharedGuard::new(guard, ttl));
+    pub(super) fn first((mutex, reads): (&Mutex, &SharedGuards), guard: MutexGuard) -> RwReadGuard {
+        let lease = Arc::new(SharedGuard::new(guard));
         reads.insert(mutex.key().title(), &lease);
-        Ok(RwReadGuard { lease })
+        RwReadGuard { lease }
     }
 
     pub(super) fn of(lease: Arc<SharedGuard>) -> RwReadGuard {

@@ -50,7 +50,7 @@ impl RwWriteGuard {
         let ttl = read.prepare()?;
         let guard = guard.downgrade(ttl, read.watchdog.as_ref())?;
         let held_here = guard.hold_id();
-        let guard = RwReadGuard::first((&read, &reads), guard)?;
+        let guard = RwReadGuard::first((&read, &reads), guard);
         // Threads of this client that wait to read share its lease.
         let client = read.client();
         client.queues().release(read.key().each(), held_here, client.engine().now());

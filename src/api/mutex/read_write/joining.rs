@@ -1,0 +1,41 @@
+//! A call to read that shares the lease of another thread of its client.
+
+use super::{RwMutex, RwReadGuard};
+use crate::algorithm::time::Timestamp;
+use crate::api::mutex::Mutex;
+use crate::api::mutex::attempts::Attempts;
+use crate::api::mutex::call::LockCall;
+use crate::events::error::Result;
+
+impl RwMutex {
+    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `until`: the nodes
+    /// are asked, if they were not lately, for that long at most; none: the call does not wait.
+    pub(super) fn join(&self, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
+        let Mutex { client, key, watchdog, .. } = &self.read;
+        client.check_process()?;
+        let ttl = self.read.prepare()?;
+        let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
+        let guard = RwReadGuard::of(lease);
+        if !guard.lease().join(ttl, until)? {
+            return Ok(None);
+        }
+        // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
+        let is_extended = watchdog.as_ref().map(|watchdog| guard.lease().is_extended_for(watchdog, ttl)).transpose()?;
+        Ok(is_extended.unwrap_or(true).then_some(guard))
+    }
+}
+
+impl Attempts<'_, '_> {
+    /// Until when the nodes may be asked whether the lease can be shared. A call without time to wait asks them once.
+    pub(super) fn may_ask_until(&self) -> Timestamp {
+        Some(self.until()).filter(|&until| until > self.call.called_at.steady).unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Ends a call that shares the lease of another thread that reads.
+    pub(super) fn joined(self) {
+        if self.account.has_waited() {
+            let LockCall { client, key, called_at, .. } = self.call;
+            client.report().joined(key.title(), client.engine().now().since(called_at.steady));
+        }
+    }
+}
