@@ -8,6 +8,7 @@ use crate::json::{self, Object};
 use crate::locks::content::Content;
 use crate::locks::kind::Kind;
 use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
 use crate::settings;
@@ -126,7 +127,7 @@ fn is_held(survey: &Survey, key: &str) -> bool {
             .any(|seen| seen.content == Content::Foreign || !seen.remaining.is_zero())
 }
 
-/// Deletes what each node was seen to have; the fence of a fenced lock stays.
+/// Deletes what each node was seen to have; a fence stays.
 fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
     let key = format!("{}{name}", deployment.settings.prefix());
     let retention = deployment.settings.duration("FENCE_RETENTION", FENCE_RETENTION).as_millis().to_string();
@@ -157,13 +158,35 @@ fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
         }
         Content::Fenced { .. } => return Ok(true),
-        Content::Plain { .. } | Content::ReadWrite { .. } | Content::Queue { .. } | Content::Foreign => {
+        Content::ReadWrite(_) => return release_each(connection, key, &seen.holders),
+        Content::Plain { .. } | Content::Queue { .. } | Content::Foreign => {
             connection.ask(&[b"EVAL", script::RELEASE.as_bytes(), b"1", key, value, CHANNEL, HINT])?
         }
     };
     match reply {
+        Value::Error(refusal) if seen.fence.is_none() => {
+            without_scripts(connection, key, value, Trouble::refused("EVAL", refusal.cause))
+        }
+        reply => is_done(reply),
+    }
+}
+
+/// Takes these out of a read-write lock; what else stands in its key stays. Whether any of them was still there.
+fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
+    let script = script::READ_WRITE.as_bytes();
+    let mut is_any_done = holders.is_empty();
+    for (token, _) in holders {
+        let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes(), CHANNEL, HINT])?;
+        is_any_done |= is_done(reply)?;
+    }
+    Ok(is_any_done)
+}
+
+/// Whether a script found what it was to release.
+fn is_done(reply: Value) -> Result<bool, Trouble> {
+    match reply {
         Value::Integer(done) => Ok(done >= 1),
-        Value::Error(refusal) => without_scripts(connection, key, value, Trouble::refused("EVAL", refusal.cause)),
+        Value::Error(refusal) => Err(Trouble::refused("EVAL", refusal.cause)),
         _ => Err(Trouble::unexpected("EVAL")),
     }
 }

@@ -82,9 +82,11 @@ fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)>
         faults.push(("no-expiry", "it is never freed; delete it unless a program holds the lock".to_owned()));
     }
     let is_long = sighting.lifetime != Lifetime::Forever && sighting.remaining > max_ttl;
-    match sighting.content {
-        Content::Foreign => faults.push(("foreign", "its value is none of this library".to_owned())),
-        Content::Fenced { fence, .. } if sighting.remaining.is_zero() => {
+    match sighting.fence {
+        _ if sighting.content == Content::Foreign => {
+            faults.push(("foreign", "its value is none of this library".to_owned()));
+        }
+        Some(fence) if sighting.remaining.is_zero() => {
             faults.push(("fence-at-rest", format!("fence {fence}, kept for later acquisitions")));
         }
         _ if is_long => {
@@ -118,6 +120,9 @@ mod tests {
         assert_eq!(of("quorumlock-fence:a", &format!("7 90000 {token}"), day), ["too-long"]);
         assert!(of("quorumlock-rw:a", &format!("r 2000:{token}"), minute).is_empty());
         assert!(of("quorumlock-rw:a", "q 2000", minute).is_empty());
+        assert_eq!(of("quorumlock-rw:a", "f 7 5000", day), ["fence-at-rest"]);
+        assert!(of("quorumlock-rw:a", &format!("f 7 5000 w 2000 {token}"), day).is_empty());
+        assert_eq!(of("quorumlock-rw:a", &format!("f 7 5000 w 90000 {token}"), day), ["too-long"]);
         assert_eq!(of("quorumlock-rw:a", &format!("w 90000 {token}"), day), ["too-long"]);
         assert_eq!(of("quorumlock-rw:a", &token, minute), ["foreign"]);
         assert!(of("quorumlock-queue:a", "000000000000012", minute).is_empty());

@@ -257,6 +257,53 @@ fn readers_and_writers_are_listed_and_broken() {
 }
 
 #[test]
+fn the_number_of_a_writer_is_shown_and_outlives_it() {
+    let deployment = Deployment::of(3);
+    let client = client(&deployment.servers);
+    let mutex = client.rw_mutex("a").ttl(LONG_TTL).fenced();
+    let value = || match deployment.servers[0].command(&["GET", "quorumlock-rw:a"]).unwrap() {
+        Answer::Text(value) => value,
+        other => panic!("{other:?}"),
+    };
+    let shows = |state: &str, holder: &str, fence: u64| {
+        let shown = run(deployment.tool(&["show", "a"]));
+        let line = shown.out.lines().next().unwrap_or_default();
+        let is_shown =
+            line.starts_with(&format!("read-write lock \"a\": {state}")) && line.ends_with(&format!(", fence {fence}"));
+        assert!(is_shown && line.contains(holder), "{}", shown.all());
+        let json = run(deployment.tool(&["ls", "--json"]));
+        let is_listed =
+            json.out.contains(&format!("\"state\":\"{state}\"")) && json.out.contains("\"read_write\":true");
+        assert!(is_listed && json.out.contains(&format!("\"fence\":{fence}")), "{}", json.all());
+    };
+    let writer = mutex.write().unwrap();
+    let fence = u64::from(writer.fence());
+    shows("held", ", writer, by ", fence);
+    assert_eq!(run(deployment.tool(&["scan"])).code, Some(0));
+    let reader = writer.downgrade().unwrap();
+    shows("held", ", 1 reader, by ", fence);
+    let kept = value().split_inclusive(' ').take(3).collect::<String>();
+    let broken = run(deployment.tool(&["break", "a", "--yes"]));
+    assert!(broken.code == Some(0) && broken.out.matches(": deleted").count() == 3, "{}", broken.all());
+    assert_eq!(format!("{} ", value()), kept);
+    drop(reader);
+    shows("free", "", fence);
+    let scanned = run(deployment.tool(&["scan"]));
+    assert!(scanned.code == Some(1) && scanned.out.matches(": fence-at-rest: ").count() == 3, "{}", scanned.all());
+    let writer = mutex.write().unwrap();
+    assert!(u64::from(writer.fence()) > fence);
+    assert_eq!(run(deployment.tool(&["break", "a", "--yes"])).code, Some(0));
+    assert!(value().starts_with(&format!("f {} ", writer.fence())) && !value().contains('w'), "{}", value());
+    drop(writer);
+    // A number that its node does not keep any more.
+    set(&deployment, &[0, 1, 2], "quorumlock-rw:a", &format!("f 7 5 r 9999999999999:{OURS}"), "50000");
+    let shown = run(deployment.tool(&["show", "a"]));
+    assert!(shown.out.contains("held, 1 reader, by") && !shown.out.contains("fence"), "{}", shown.all());
+    set(&deployment, &[0, 1, 2], "quorumlock-rw:a", "f 7 5 ", "50000");
+    assert_eq!(run(deployment.tool(&["scan"])).out.matches(": foreign: ").count(), 3);
+}
+
+#[test]
 fn a_closed_pipe_and_a_holder_that_goes_on_are_no_failures() {
     let deployment = Deployment::of(1);
     let holder = hold(&deployment, &["a"]);

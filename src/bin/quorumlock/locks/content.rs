@@ -1,6 +1,6 @@
 //! What stands under a key: a token, the value of another lock or of a queue, or something else.
 
-use super::entries;
+use super::entries::{self, ReadWrite};
 use super::kind::Kind;
 use super::token::Token;
 use std::time::Duration;
@@ -12,13 +12,22 @@ const LONGEST_LABEL: usize = 64;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A plain lock, held with this token.
-    Plain { token: Token, label: Option<String> },
+    Plain {
+        token: Token,
+        label: Option<String>,
+    },
     /// A fenced lock: the last fence, and by which token it is held until which time of the server, if it is.
-    Fenced { fence: u64, deadline_ms: u64, holder: Option<Token>, label: Option<String> },
-    /// A read-write lock: the writer or the readers, each with the time of the server until which it is one.
-    ReadWrite { is_writer: bool, entries: Vec<(Token, u64)> },
+    Fenced {
+        fence: u64,
+        deadline_ms: u64,
+        holder: Option<Token>,
+        label: Option<String>,
+    },
+    ReadWrite(ReadWrite),
     /// The queue of a fair lock: until which time of the server each place counts.
-    Queue { deadlines_ms: Vec<u64> },
+    Queue {
+        deadlines_ms: Vec<u64>,
+    },
     /// None of this library.
     Foreign,
 }
@@ -32,9 +41,7 @@ impl Content {
         let content = match Kind::of(name).0 {
             Kind::Plain => plain(text),
             Kind::Fenced => fenced(text),
-            Kind::ReadWrite => {
-                entries::read_write(text).map(|(is_writer, entries)| Content::ReadWrite { is_writer, entries })
-            }
+            Kind::ReadWrite => entries::read_write(text).map(Content::ReadWrite),
             Kind::Queue => entries::queue(text).map(|deadlines_ms| Content::Queue { deadlines_ms }),
         };
         content.unwrap_or(Content::Foreign)
@@ -43,13 +50,22 @@ impl Content {
     pub(crate) fn label(&self) -> Option<&str> {
         match self {
             Content::Plain { label, .. } | Content::Fenced { label, .. } => label.as_deref(),
-            Content::ReadWrite { .. } | Content::Queue { .. } | Content::Foreign => None,
+            Content::ReadWrite(_) | Content::Queue { .. } | Content::Foreign => None,
+        }
+    }
+
+    /// The last fence that is kept, when the server's clock shows that.
+    pub(crate) fn fence(&self, server_ms: u64) -> Option<u64> {
+        match *self {
+            Content::Fenced { fence, .. } => Some(fence),
+            Content::ReadWrite(ReadWrite { fence: Some((fence, kept_ms)), .. }) if kept_ms >= server_ms => Some(fence),
+            _ => None,
         }
     }
 
     /// Whether what holds it are readers.
     pub(crate) fn has_readers(&self) -> bool {
-        matches!(self, Content::ReadWrite { is_writer: false, .. })
+        matches!(self, Content::ReadWrite(ReadWrite { is_writer: false, .. }))
     }
 
     /// Each holder, and for how long it is one: of a plain lock as long as the key lives, of others until a deadline.
@@ -58,7 +74,7 @@ impl Content {
         let mut holders: Vec<(Token, Duration)> = match self {
             Content::Plain { token, .. } => vec![(token.clone(), key_lives)],
             Content::Fenced { deadline_ms, holder: Some(token), .. } => vec![(token.clone(), until(*deadline_ms))],
-            Content::ReadWrite { entries, .. } => {
+            Content::ReadWrite(ReadWrite { entries, .. }) => {
                 entries.iter().map(|(token, deadline)| (token.clone(), until(*deadline))).collect()
             }
             Content::Fenced { .. } | Content::Queue { .. } | Content::Foreign => Vec::new(),

@@ -10,11 +10,25 @@ const HEAD: usize = 15;
 /// Bytes of one place: a space, the ticket, the deadline and the id, with colons between.
 const PLACE: usize = 47;
 
-/// Whether it is a writer, and the entries: token and deadline. From `w deadline token`, or `r deadline:token
-/// deadline:token ...`; behind that, or alone, stands `q deadline`.
-pub(super) fn read_write(text: &str) -> Option<(bool, Vec<(Token, u64)>)> {
+/// What a read-write lock has in its key.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ReadWrite {
+    pub(super) is_writer: bool,
+    /// The writer or the readers, each with the time of the server until which it is one.
+    pub(super) entries: Vec<(Token, u64)>,
+    /// The last fence, and until which time of the server it is kept, if a writer has asked for one.
+    pub(super) fence: Option<(u64, u64)>,
+}
+
+/// From `w deadline token`, or `r deadline:token deadline:token ...`; behind that, or alone, may stand `q deadline`; in
+/// front of all, or alone, `f fence deadline`.
+pub(super) fn read_write(text: &str) -> Option<ReadWrite> {
     let words: Vec<&str> = text.split(' ').collect();
-    let words = match words.as_slice() {
+    let (fence, words) = match words.as_slice() {
+        ["f", fence, kept, rest @ ..] => (Some((number(fence)?, number(kept)?)), rest),
+        words => (None, words),
+    };
+    let words = match words {
         [entries @ .., "q", deadline] => {
             number(deadline)?;
             entries
@@ -34,7 +48,7 @@ pub(super) fn read_write(text: &str) -> Option<(bool, Vec<(Token, u64)>)> {
         }
         _ => return None,
     };
-    Some((is_writer, entries))
+    Some(ReadWrite { is_writer, entries, fence })
 }
 
 /// The deadline of each place. From the greatest ticket, and ` ticket:deadline:id` of each place.
@@ -69,12 +83,20 @@ mod tests {
     fn entries_of_read_write_locks_are_a_writer_or_readers() {
         let (one, two) = ("1".repeat(40), "2".repeat(40));
         let token = |text: &str| Token::of(text).unwrap();
-        let read = |is_writer: bool, entries: Vec<(Token, u64)>| Some((is_writer, entries));
+        let numbered = |fence, is_writer, entries| Some(ReadWrite { is_writer, entries, fence });
+        let read = |is_writer, entries| numbered(None, is_writer, entries);
         assert!(read_write(&format!("w 7 {one}")) == read(true, vec![(token(&one), 7)]));
         assert!(read_write(&format!("r 7:{one} q 9")) == read(false, vec![(token(&one), 7)]));
         assert!(read_write(&format!("r 7:{one} 8:{two}")) == read(false, vec![(token(&one), 7), (token(&two), 8)]));
         assert!(read_write("q 9") == read(false, vec![]));
+        assert!(read_write("f 5 6") == numbered(Some((5, 6)), false, vec![]));
+        assert!(read_write("f 5 6 q 9") == numbered(Some((5, 6)), false, vec![]));
+        assert!(read_write(&format!("f 5 6 w 7 {one}")) == numbered(Some((5, 6)), true, vec![(token(&one), 7)]));
+        assert!(read_write(&format!("f 5 6 r 7:{one} q 9")) == numbered(Some((5, 6)), false, vec![(token(&one), 7)]));
         for wrong in ["", "r", "w", "q", "q 09", "q x", &one, &format!("w 7:{one}"), &format!("r 7 {one}"), "r 7:1"] {
+            assert!(read_write(wrong).is_none(), "{wrong:?}");
+        }
+        for wrong in ["f", "f 5", "f 5 6 ", "f 05 6", "f 5 x", "f 5 9007199254740992", "q 9 f 5 6", "f 5 6 f 5 6"] {
             assert!(read_write(wrong).is_none(), "{wrong:?}");
         }
     }

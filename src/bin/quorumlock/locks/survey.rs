@@ -31,6 +31,8 @@ pub(crate) struct Sighting {
     pub(crate) holders: Vec<(Token, Duration)>,
     /// For how long the lock is held by any of them.
     pub(crate) remaining: Duration,
+    /// The last number, as long as this node keeps it.
+    pub(crate) fence: Option<u64>,
     /// How many wait for it, of a queue.
     pub(crate) waiting: usize,
     /// The value itself; none if it is no string. Not to be shown.
@@ -48,7 +50,8 @@ impl Sighting {
             Content::Queue { deadlines_ms } => deadlines_ms.iter().filter(|&&deadline| deadline >= server_ms).count(),
             _ => 0,
         };
-        Sighting { content, lifetime, holders, remaining, waiting, value }
+        let fence = content.fence(server_ms);
+        Sighting { content, lifetime, holders, remaining, fence, waiting, value }
     }
 
     /// The holder that stays longest.

@@ -85,10 +85,6 @@ impl Verdict {
         let counts = |held: &[Held<'_>]| state != State::Held || held.len() >= survey.quorum;
         let readers = holders.values().filter(|held| is_reader(held) && counts(held)).count();
         let (kind, resource) = Kind::of(name);
-        let fences = seen.iter().filter_map(|(_, sighting)| match sighting.content {
-            Content::Fenced { fence, .. } => Some(fence),
-            _ => None,
-        });
         let nodes = if is_foreign { seen.iter().map(|&(node, _)| node).collect() } else { nodes_of(with_token) };
         Verdict {
             name: resource.to_owned(),
@@ -101,7 +97,7 @@ impl Verdict {
             nodes,
             remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
             has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
-            fence: fences.max(),
+            fence: seen.iter().filter_map(|(_, sighting)| sighting.fence).max(),
         }
     }
 
