@@ -24,13 +24,15 @@ use super::text::Str;
 use crate::ExtendOutcome;
 use crate::os::sync::{Condvar, MutexGuard};
 use crate::os::thread_number::ThreadNumber;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// `quorumlock_guard`.
 pub(super) struct GuardHandle {
     name: Arc<str>,
-    fence: u64,
+    /// Until a lock to write becomes one to read, and also when the lock is gone.
+    fence: AtomicU64,
     /// Of a permit.
     pub(super) slot: u64,
     state: ForkSafeMutex<GuardState>,
@@ -55,6 +57,7 @@ impl GuardHandle {
     pub(super) fn new(name: Arc<str>, held: Held) -> Result<GuardHandle> {
         let (fence, slot) = (held.fencing_token().map_or(0, u64::from), held.slot() as u64);
         let state = ForkSafeMutex::new(GuardState::Held(held))?;
+        let fence = AtomicU64::new(fence);
         Ok(GuardHandle { name, fence, slot, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
     }
 
@@ -85,6 +88,7 @@ impl GuardHandle {
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
         };
         let guard = guard.downgrade()?;
+        self.fence.store(0, Ordering::Relaxed);
         if let Some(event_fd) = self.event_fd.get() {
             let signalled = Arc::clone(event_fd);
             guard.on_lost(move || signalled.signal())?;
@@ -176,7 +180,7 @@ extern "C" fn quorumlock_guard_ensure(
 
 #[unsafe(no_mangle)]
 extern "C" fn quorumlock_guard_fencing_token(guard: Borrowed<GuardHandle>) -> u64 {
-    call_or(0, || Some(guard.optional()?.fence))
+    call_or(0, || Some(guard.optional()?.fence.load(Ordering::Relaxed)))
 }
 
 #[unsafe(no_mangle)]

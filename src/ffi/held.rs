@@ -43,7 +43,8 @@ impl Held {
         match self {
             Held::Level(guard) => guard.fencing_token(),
             Held::Lock(guard) => guard.fencing_token(),
-            Held::Permit(_) | Held::Read(_) | Held::Write(_) => None,
+            Held::Write(guard) => guard.fencing_token(),
+            Held::Permit(_) | Held::Read(_) => None,
         }
     }
 

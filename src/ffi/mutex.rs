@@ -113,12 +113,12 @@ impl MutexHandle {
         if access == AccessNumber::Alone {
             return Ok(None);
         }
-        if is_fenced || is_fair || stands || owner.is_some() || plain.is_set() {
-            let message =
-                "a read-write lock is of one resource, not fenced, fair or reentrant, and has no time at least";
+        if is_fair || stands || owner.is_some() || plain.is_set() {
+            let message = "a read-write lock is of one resource, not fair or reentrant, and has no time at least";
             return Err(Failure::new(Code::Config, message));
         }
         let mutex = self.redlock.rw_mutex(&*self.name).ttl(plain.time_to_live());
+        let mutex = if is_fenced { mutex.fenced().into() } else { mutex };
         Ok(Some((if let Some(watchdog) = watchdog { mutex.watchdog(watchdog) } else { mutex }, access)))
     }
 

@@ -399,8 +399,9 @@ quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config
  * and subscribe. Default: 1. */
 quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config *config, int enabled);
 
-/* How long nodes keep the key of a fenced lock, and with it the last number, after its last use. Default: a day, and
- * never less than the longest time to live and two minutes more. Must be the same in all clients. */
+/* How long nodes keep the key of a fenced lock, and with it the last number, after its last use; of a read-write lock,
+ * after the last writer with a number. Default: a day, and never less than the longest time to live and two minutes
+ * more. Must be the same in all clients. */
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
 /* How long a place in the queue of a fair lock counts, unless it is renewed, which a program that waits does within a
@@ -557,7 +558,8 @@ quorumlock_result quorumlock_mutex_set_at_least_ms(quorumlock_mutex *mutex, uint
 
 /* Whether each acquisition gets a number that is greater than those of all before; not if `enabled` is 0. Default: 0.
  * See quorumlock_guard_fencing_token. A FENCED AND A PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS: all programs
- * must agree. Nodes need scripts for it. */
+ * must agree. Nodes need scripts for it. Of a read-write lock, see quorumlock_mutex_set_access, writers get a number
+ * and readers none; there it is the same lock with numbers and without. */
 quorumlock_result quorumlock_mutex_set_fenced(quorumlock_mutex *mutex, int enabled);
 
 /* Whether programs get the lock in the order in which they came to wait; not if `enabled` is 0. Default: 0. It excludes
@@ -578,8 +580,9 @@ typedef enum quorumlock_access {
 /* Makes it a mutex of the read-write lock of its name: each of its calls locks to read, or to write; one of
  * quorumlock_access. Two mutexes of one name serve both. Threads of a client that read share one lease, and a writer
  * that waits keeps new readers out; a thread must not lock to read what it has locked to read. A READ-WRITE LOCK AND A
- * PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It is not fenced, fair or reentrant,
- * and does not stand for some time at least: to lock it then gives QUORUMLOCK_CONFIG, as quorumlock_mutex_holder does.
+ * PLAIN LOCK OF THE SAME NAME ARE TWO DIFFERENT LOCKS. Nodes need scripts for it. It can be fenced, but not fair or
+ * reentrant, and does not stand for some time at least: to lock it then gives QUORUMLOCK_CONFIG, as
+ * quorumlock_mutex_holder does.
  * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
 quorumlock_result quorumlock_mutex_set_access(quorumlock_mutex *mutex, int access);
 
@@ -702,7 +705,7 @@ quorumlock_result quorumlock_guard_ensure(
 /* The number of this acquisition, greater than that of every acquisition before it and less than 2^53. Send it with
  * every write under the lock, and let the resource refuse smaller numbers than it has seen. In a database: UPDATE ...
  * SET ..., fence = :fence WHERE id = 42 AND fence <= :fence. It can still be read when the lock is gone. 0 if the lock
- * is not fenced. */
+ * is not fenced, or is one to read: what a reader passes on may be of any writer before it. */
 uint64_t quorumlock_guard_fencing_token(const quorumlock_guard *guard);
 
 /* Which permit it is, from 0 on, see quorumlock_client_semaphore: no other holder has the same one meanwhile. It can
@@ -750,7 +753,8 @@ quorumlock_result quorumlock_guard_on_lost(
 
 /* Makes a lock to write one to read, and extends it by the time to live of its mutex. No other writer comes in between.
  * If too few nodes answer it is one to read all the same, with its lease as before. The descriptor of
- * quorumlock_guard_lost_fd stays; callbacks of quorumlock_guard_on_lost end, as by a release. There is no way back.
+ * quorumlock_guard_lost_fd stays; callbacks of quorumlock_guard_on_lost end, as by a release; a fencing token is 0 from
+ * then on. There is no way back.
  * Gives QUORUMLOCK_OK or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_LEASE_LOST, and the guard holds no lock; _CONFIG when it is
  * not held to write, _BUSY. */
 quorumlock_result quorumlock_guard_downgrade(quorumlock_guard *guard, quorumlock_error **error);
@@ -774,7 +778,7 @@ quorumlock_str quorumlock_lease_key(const quorumlock_lease *lease);
 /* The time to live that was last asked for. */
 uint64_t quorumlock_lease_ttl_ms(const quorumlock_lease *lease);
 
-/* The number of the acquisition, see quorumlock_guard_fencing_token. 0 if the lock is not fenced. */
+/* The number of the acquisition, see quorumlock_guard_fencing_token. 0 if the lock is not fenced, or is one to read. */
 uint64_t quorumlock_lease_fencing_token(const quorumlock_lease *lease);
 
 /* When the lock ends by the wall clock: milliseconds since 1970. */
