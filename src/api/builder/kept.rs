@@ -5,8 +5,9 @@ use std::time::Duration;
 
 impl Builder {
     /// How long nodes keep the key of a [fenced](crate::Mutex::fenced) lock after it was last taken, extended or
-    /// released. Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At
-    /// most 366 days. Give all clients the same: the last one that uses a key says how long it stays.
+    /// released, and that of a read-write lock after a [fenced writer](crate::RwMutex::fenced) took or extended it.
+    /// Default: 24 h. Never less than [`max_ttl`](Builder::max_ttl) and two minutes more, whatever is set. At most 366
+    /// days. Give all clients the same: the last one that uses a fenced lock says how long its key stays.
     ///
     /// The key holds the last fence. Without it, the next one comes from the wall clocks of client and server, and
     /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
