@@ -2,7 +2,8 @@
 //!
 //! Servers keep what they have granted: each write is on disk before it is answered. Every thread writes down each time
 //! that it was inside as one line, at once. The judge reads these lines alone, by the monotonic clock of the one
-//! machine that all run on: while one writes, no other thread is inside, and readers are inside together.
+//! machine that all run on: while one writes, no other thread is inside, and readers are inside together. Every other
+//! writer has a number, and goes on as a reader now and then: the numbers grow in the order of writing.
 //!
 //! The run is short by default. `QUORUMLOCK_READ_WRITE_SECONDS` makes it longer, and `QUORUMLOCK_READ_WRITE_SEED`
 //! repeats its choices, if not their timing. It prints a report.
@@ -24,6 +25,7 @@ const PROCESSES: usize = 8;
 const THREADS: usize = 2;
 const SERVERS: usize = 5;
 const TTL: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const HELD: Duration = Duration::from_millis(1);
 /// One of so many writes.
 const WRITES: u64 = 10;
@@ -57,6 +59,8 @@ struct Stay {
     since: u64,
     until: u64,
     waited: u64,
+    /// Zero without a number.
+    fence: u64,
 }
 
 /// Judges what all threads wrote down.
@@ -64,12 +68,16 @@ fn judge(directory: &Path) -> String {
     let mut stays = stays(directory);
     stays.sort_by_key(|stay| stay.since);
     let (mut last, mut last_writer): (Option<&Stay>, Option<&Stay>) = (None, None);
-    let mut together = 0;
+    let (mut together, mut numbered, mut fence) = (0, 0, 0);
     for stay in &stays {
         // Of those that began before, the one that ends last, and the writer that does.
         let against = if stay.writes { last } else { last_writer };
         if let Some(other) = against {
             assert!(other.until <= stay.since, "a writer is not alone: {other:?}, {stay:?}");
+        }
+        if stay.fence > 0 {
+            assert!(stay.fence > fence, "the later writer has no greater number: {fence}, {stay:?}");
+            (fence, numbered) = (stay.fence, numbered + 1);
         }
         together += usize::from(
             !stay.writes && last.is_some_and(|other| other.until > stay.since && other.process != stay.process),
@@ -89,7 +97,8 @@ fn judge(directory: &Path) -> String {
         assert!(waits().count() > 10, "{report}");
     }
     let _ = writeln!(report, "{together:>8} reads began while another program read");
-    assert!(together > 0, "{report}");
+    let _ = writeln!(report, "{numbered:>8} writes had a number");
+    assert!(together > 0 && numbered > 5, "{report}");
     report
 }
 
@@ -101,9 +110,9 @@ fn stays(directory: &Path) -> Vec<Stay> {
             let line = line.unwrap();
             let fields: Vec<&str> = line.split(' ').collect();
             // The last line of a killed process may be half a line.
-            if let [kind, since, until, waited, "."] = fields[..] {
-                let [since, until, waited] = [since, until, waited].map(|text| text.parse().unwrap());
-                stays.push(Stay { writes: kind == "w", process: process.clone(), since, until, waited });
+            if let [kind, since, until, waited, fence, "."] = fields[..] {
+                let [since, until, waited, fence] = [since, until, waited, fence].map(|text| text.parse().unwrap());
+                stays.push(Stay { writes: kind == "w", process: process.clone(), since, until, waited, fence });
             }
         }
     }
@@ -189,19 +198,33 @@ fn work_all(order: &str) {
 fn work(client: &Redlock, directory: &Path, log: &Path, mut random: Random) {
     let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
     let mutex = client.rw_mutex("k").ttl(TTL);
+    let fenced = mutex.clone().fenced();
     // The directory goes with the test that started this process, however that ends.
     while directory.exists() && !directory.join(STOP).exists() {
         let called = now();
-        let writes = random.below(WRITES) == 0;
-        let stay = if writes {
-            mutex.write_timeout(Duration::from_secs(5)).map(|guard| guard.map(|guard| stay(|| guard.remaining())))
-        } else {
-            mutex.read_timeout(Duration::from_secs(5)).map(|guard| guard.map(|guard| stay(|| guard.remaining())))
+        let (writes, goes_on) = (random.below(WRITES) == 0, random.below(2) == 0);
+        let stay = match writes {
+            true if random.below(2) == 0 => fenced.write_timeout(LONGEST_WAIT).map(|guard| {
+                let guard = guard?;
+                let (fence, stay) = (guard.fence().get(), stay(|| guard.remaining())?);
+                if goes_on {
+                    _ = guard.downgrade();
+                }
+                Some((stay, fence))
+            }),
+            true => mutex.write_timeout(LONGEST_WAIT).map(|guard| {
+                let guard = guard?;
+                Some((stay(|| guard.remaining())?, 0))
+            }),
+            false => mutex.read_timeout(LONGEST_WAIT).map(|guard| {
+                let guard = guard?;
+                Some((stay(|| guard.remaining())?, 0))
+            }),
         };
         match stay {
-            Ok(Some(Some((since, until)))) => {
+            Ok(Some(((since, until), fence))) => {
                 let kind = if writes { 'w' } else { 'r' };
-                log.write_all(format!("{kind} {since} {until} {} .\n", since - called).as_bytes()).unwrap();
+                log.write_all(format!("{kind} {since} {until} {} {fence} .\n", since - called).as_bytes()).unwrap();
             }
             // The lease ended while the process did not run.
             Ok(_) => {}
