@@ -1,7 +1,7 @@
 //! The numbers of writers on real servers: they grow whatever readers and other writers do in between, and stay in the
 //! key when the lock is free.
 
-use super::{KEY, ask, can_read, entries, long, read, servers, write};
+use super::{KEY, ask, can_read, entries, is_marked, long, read, servers, write};
 use crate::clients::{LONG_TTL, SOON, builder, calls, causes, client, left, value};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server};
@@ -109,7 +109,8 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
         let (last, until) = stored(&server).expect("it has a number");
         assert_eq!((last, entries(&server)), (guard.fence().get(), ('w', 1)));
         assert!(is_kept(&server, DAY));
-        assert!(mutex.write_timeout(SHORT).unwrap().is_none(), "and leaves a mark");
+        assert!(fenced(&client([&server])).write_timeout(SHORT).unwrap().is_none());
+        assert!(is_marked(&server) && stored(&server) == Some((last, until)), "a writer waits");
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         assert_eq!(stored(&server), Some((last, until)));
         // Neither a reader nor a writer without a number takes it away or keeps it for longer.
