@@ -7,6 +7,6 @@ use crate::algorithm::fence::FencingToken;
 pub struct FenceRequest {
     /// The least fencing token. Only an acquisition and a raise send it.
     pub least: FencingToken,
-    /// How long the node keeps the key from now on. No shorter than any time to live.
+    /// How long the node keeps the fence from now on. No shorter than any time to live.
     pub retention_millis: u64,
 }

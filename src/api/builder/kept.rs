@@ -13,6 +13,9 @@ impl Builder {
     /// grows all the same unless they disagree, or have been set back, by more than the time that the lock was not used
     /// for. Two minutes are what a fence can be ahead of a server's clock, and a minute for the clocks of servers and
     /// clients among themselves.
+    ///
+    /// Of a read-write lock it is the number that is kept in the key, from when a [fenced](crate::RwMutex::fenced)
+    /// writer got or extended the lock, for the longest time that any of them has asked for.
     #[must_use]
     pub fn fence_retention(mut self, time: Duration) -> Builder {
         self.fence_retention = time;

@@ -44,39 +44,39 @@ if time.err then
   return time
 end
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local fence, kept = 0, 0
-local function written(mode, entries, mark)
-  local words = {}
-  for index, entry in ipairs(entries) do
-    words[index] = string.format('%.0f%s%s', entry.deadline, mode == 'w' and ' ' or ':', entry.token)
+local function written(mode, entries, mark, fence, kept)
+  local words, separator = {}, mode == 'w' and ' ' or ':'
+  if fence > 0 then
+    words[1] = string.format('f %.0f %.0f', fence, kept)
   end
   if #entries > 0 then
-    table.insert(words, 1, mode)
+    words[#words + 1] = mode
+  end
+  for _, entry in ipairs(entries) do
+    words[#words + 1] = string.format('%.0f%s%s', entry.deadline, separator, entry.token)
   end
   if mark > 0 then
-    table.insert(words, string.format('q %.0f', mark))
-  end
-  if fence > 0 then
-    table.insert(words, 1, string.format('f %.0f %.0f', fence, kept))
+    words[#words + 1] = string.format('q %.0f', mark)
   end
   return table.concat(words, ' ')
 end
-local mode, stored, mark = 'r', {}, 0
+local mode, stored, mark, fence, kept = 'r', {}, 0, 0, 0
 if value then
-  local rest = value
-  if string.sub(value, 1, 1) == 'f' then
+  local rest, letter = value, string.sub(value, 1, 1)
+  if letter == 'f' then
     fence, kept, rest = string.match(value, '^f (%d+) (%d+) ?(.*)$')
     fence, kept, rest = tonumber(fence or 0), tonumber(kept or 0), rest or ''
+    letter = string.sub(rest, 1, 1)
   end
-  mode = string.sub(rest, 1, 1) == 'w' and 'w' or 'r'
+  mode = letter == 'w' and 'w' or 'r'
   mark = tonumber(string.match(rest, 'q (%d+)$') or 0)
-  local is_valid = value ~= '' and math.max(mark, fence, kept) <= most
+  local is_valid = value ~= '' and mark <= most and fence <= most and kept <= most
   for deadline, token in string.gmatch(rest, mode == 'w' and '(%d+) ([0-9a-f]+)' or '(%d+):([0-9a-f]+)') do
     deadline = tonumber(deadline)
     is_valid = is_valid and deadline <= most and #token == 40
-    table.insert(stored, {deadline = deadline, token = token})
+    stored[#stored + 1] = {deadline = deadline, token = token}
   end
-  if not is_valid or mode == 'w' and #stored ~= 1 or written(mode, stored, mark) ~= value then
+  if not is_valid or mode == 'w' and #stored ~= 1 or written(mode, stored, mark, fence, kept) ~= value then
     return -2
   end
 end
@@ -84,8 +84,9 @@ local what, own = ARGV[1], nil
 local entries, first, last = {}, most, 0
 for _, entry in ipairs(stored) do
   if entry.deadline >= now then
-    table.insert(entries, entry)
-    first, last = math.min(first, entry.deadline), math.max(last, entry.deadline)
+    entries[#entries + 1] = entry
+    first = first < entry.deadline and first or entry.deadline
+    last = last > entry.deadline and last or entry.deadline
     if entry.token == ARGV[2] then
       own = #entries
     end
@@ -101,17 +102,18 @@ if kept < now then
   fence, kept = 0, 0
 end
 local function store()
-  local latest = math.max(mark, kept)
+  local latest = mark > kept and mark or kept
   for _, entry in ipairs(entries) do
-    latest = math.max(latest, entry.deadline)
+    latest = latest > entry.deadline and latest or entry.deadline
   end
   if latest == 0 then
     return redis.pcall('DEL', KEYS[1])
   end
   local left = string.format('%.0f', latest - now + 1)
-  local done = redis.pcall('SET', KEYS[1], written(mode, entries, mark), 'PX', left)
+  local text = written(mode, entries, mark, fence, kept)
+  local done = redis.pcall('SET', KEYS[1], text, 'PX', left)
   if done.err and what ~= 'acquire' and redis.pcall('PEXPIRE', KEYS[1], left) == 1 then
-    done = redis.pcall('SET', KEYS[1], written(mode, entries, mark), 'PX', left)
+    done = redis.pcall('SET', KEYS[1], text, 'PX', left)
   end
   return done
 end
@@ -147,26 +149,26 @@ elseif not own then
 elseif what == 'extend' and mode == 'r' and ARGV[3] == 'w' then
   return -1
 end
-if ARGV[7] then
-  local clock, least = time[1] * 1000000 + time[2], tonumber(ARGV[7])
-  if what == 'extend' then
-    fence = math.max(fence, least)
-  elseif not own or fence == 0 then
-    fence = math.max(fence + 1, math.min(least, clock + minute))
-  end
-  if fence > math.min(clock + minute + day, most) then
-    return -3
-  end
-end
-if ARGV[6] and fence > 0 then
-  kept = math.max(kept, now + ARGV[6])
-end
+local answer = 1
 if what == 'release' then
   table.remove(entries, own)
 else
+  if ARGV[6] then
+    local clock, least = time[1] * 1000000 + time[2], tonumber(ARGV[7] or 0)
+    if what == 'extend' then
+      fence = math.max(fence, least)
+    elseif not own or fence == 0 then
+      fence = math.max(fence + 1, math.min(least, clock + minute))
+    end
+    if ARGV[7] and fence > math.min(clock + minute + day, most) then
+      return -3
+    end
+    kept = fence > 0 and math.max(kept, now + ARGV[6]) or 0
+    answer = what == 'acquire' and string.format('%.0f', fence) or 1
+  end
   if not own then
-    table.insert(entries, {deadline = 0, token = ARGV[2]})
-    own = #entries
+    own = #entries + 1
+    entries[own] = {deadline = 0, token = ARGV[2]}
   end
   mode = ARGV[3]
   entries[own].deadline = math.max(entries[own].deadline, now + ARGV[4])
@@ -175,11 +177,8 @@ local done = store()
 if type(done) == 'table' and done.err then
   return done
 end
-if what == 'acquire' and ARGV[7] then
-  return string.format('%.0f', fence)
-end
 if what ~= 'release' or not ARGV[3] or #entries > 0 and not is_full then
-  return 1
+  return answer
 end
 local heard = redis.pcall('PUBLISH', ARGV[3] .. KEYS[1], ARGV[4])
 if type(heard) == 'table' then
