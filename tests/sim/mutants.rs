@@ -116,7 +116,7 @@ const MUTANTS: &[Mutant] = &[
         file: "api/mutex/attempts.rs",
         edits: &[(
             "let token = draw()?.labelled",
-            "let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token))?.labelled",
+            "let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token.clone()))?.labelled",
         )],
     },
     Mutant {

@@ -39,14 +39,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "the first flight of a restarted node counts",
         file: "engine/nodes/dispatch.rs",
         edits: &[
-            ("                self.filter(node).on_handshake();\n", "                    is_new = true;\n"),
+            ("                self.filter(node).on_handshake();\n", ""),
             (
                 "        let mut is_answered = false;\n        while self.node",
                 "        let (mut is_answered, mut is_new) = (false, false);\n        while self.node",
             ),
             (
+                "Ok(Some(event)) => is_answered",
+                "Ok(Some(SessionEvent::Accepted)) => is_new = true,\n                Ok(Some(event)) => is_answered",
+            ),
+            (
                 "        Ok(is_answered)\n",
-                "        if is_new {\n            self.filter(node).on_handshake();\n        }\n\
+                "        if is_new {\n            self.filter(node).on_handshake();\n\
+                 \x20           self.reject_duplicate(node, now);\n        }\n\
                  \x20       Ok(is_answered)\n",
             ),
         ],
