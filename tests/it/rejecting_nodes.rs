@@ -75,6 +75,27 @@ fn a_node_that_refuses_every_lock_is_rejected_until_it_serves_again() {
     }
 }
 
+#[test]
+fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
+    let servers = Server::several(3).unwrap();
+    let journal = Arc::new(Journal::default());
+    let client = builder(&servers).observer(Arc::clone(&journal)).build().unwrap();
+    becomes(&client, NodeState::Voting);
+    servers[0].command(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();
+    becomes(&client, NodeState::Rejected(Cause::OutOfMemory));
+    let other = builder(&servers).build().unwrap();
+    let held = take(&long_lock(&other, "fair").fair());
+    for _ in 0..3 {
+        assert!(long_lock(&client, "fair").fair().lock_timeout(Duration::from_millis(50)).unwrap().is_none());
+        client.close(SOON).unwrap();
+        // What the node has answered by now is read.
+        client.connect(SOON).unwrap();
+        assert_eq!(state(&client), NodeState::Rejected(Cause::OutOfMemory));
+    }
+    held.unlock().unwrap();
+    assert_eq!(journal.about(&servers[0].address()), ["is up", &format!("is down, {}", Cause::OutOfMemory)]);
+}
+
 /// Errors that a test cannot make a server give: those that do not pass by themselves, and those that do.
 #[test]
 fn errors_that_pass_by_themselves_are_no_rejection() {

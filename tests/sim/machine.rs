@@ -33,8 +33,6 @@ pub(crate) struct Client {
     pub(crate) is_gone: bool,
     /// How many of its threads ask for nothing any more.
     pub(crate) settled: usize,
-    /// Whether the time for a question to all nodes was up before each had answered.
-    pub(crate) left_question: bool,
     /// How often it lost time for other reasons than waiting.
     pub(crate) pauses: u64,
     /// The end of the last of these.
@@ -97,7 +95,6 @@ impl Client {
             paused_until: 0,
             is_gone: false,
             settled: 0,
-            left_question: false,
             pauses: 0,
             delayed_until: 0,
             ended: Ended::default(),

@@ -352,9 +352,6 @@ impl Worker {
         let outcome = self.redlock.connect(Duration::from_nanos(allowed));
         with(|world| {
             world.took_time("connect", begun, allowed, pauses);
-            // By the client's clock, which may be faster.
-            let client = world.current_client();
-            world.clients[client].left_question |= world.now - begun + allowed / 50 >= allowed;
             match outcome {
                 Ok(nodes) if nodes.len() == world.nodes.len() => world.saw("a check that finds a quorum"),
                 Err(error) if error.kind() == ErrorKind::Unavailable => world.saw("a check that finds too few nodes"),

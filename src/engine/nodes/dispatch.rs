@@ -188,7 +188,7 @@ impl Nodes {
         let is_usable = filter.note_vote(purpose, vote, now);
         rounds.unrefer(ticket);
         match purpose {
-            Some(Purpose::Release) => return false,
+            Some(Purpose::Leave | Purpose::Release) => return false,
             // It answers. That does not show that it also grants locks.
             Some(Purpose::Check) => return true,
             _ => {}

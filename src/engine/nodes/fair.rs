@@ -21,7 +21,7 @@ impl Nodes {
     ) {
         let Some(operation) = self.commands.leave(kind, id, successor) else { return };
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Acquire, (key, &token), LockKind::Plain);
+        let ticket = self.rounds.open_command(Purpose::Leave, (key, &token), LockKind::Plain);
         let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
         self.queue(Command::new(ticket, key, &token, operation), ready, now);
         self.rounds.mark_decided(ticket);

@@ -117,7 +117,7 @@ impl VoteFilter<'_> {
             Some(Purpose::Acquire | Purpose::Check | Purpose::Survey) => quarantine::of_attempt(*vote),
             Some(Purpose::Extend(_)) => quarantine::of_extension(*vote),
             Some(Purpose::Inspect) => quarantine::of_inspection(*vote),
-            Some(Purpose::Release | Purpose::Wait) | None => return,
+            Some(Purpose::Leave | Purpose::Release | Purpose::Wait) | None => return,
         };
         if let Vote::Fault(fault) = vote
             && fault.cause == Cause::Quarantined

@@ -120,7 +120,8 @@ impl Round {
                 self.inquiry.as_ref().is_some_and(|answers| answers.is_decided(&self.tally))
             }
             Purpose::Release => self.tally.release() != ReleaseVerdict::Pending,
-            Purpose::Wait => false,
+            // No thread waits for it. A wait is ended.
+            Purpose::Leave | Purpose::Wait => false,
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Purpose {
     Extend(Straggler),
     /// Which holder has a lock.
     Inspect,
+    /// That a place in the queue of a fair lock goes. What a node answers says nothing of locks.
+    Leave,
     Release,
     /// Which of several locks is free.
     Survey,
@@ -41,7 +43,12 @@ impl Inquiry {
         match purpose {
             Purpose::Inspect => Some(Box::new(Inquiry::Holder(Inspection::default()))),
             Purpose::Survey => Some(Box::new(Inquiry::Slots(SlotSurvey::default()))),
-            Purpose::Acquire | Purpose::Check | Purpose::Extend(_) | Purpose::Release | Purpose::Wait => None,
+            Purpose::Acquire
+            | Purpose::Check
+            | Purpose::Extend(_)
+            | Purpose::Leave
+            | Purpose::Release
+            | Purpose::Wait => None,
         }
     }
 
