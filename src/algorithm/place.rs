@@ -29,6 +29,9 @@
 //! before B, or finds a place of B with another ticket, and grants nothing to B in both cases. Every quorum shares a
 //! node with Q, so B is not granted by any. ∎
 //!
+//! It takes a ticket that is greater than t. There is none if t is the [greatest](MOST_TICKET) that a queue has room
+//! for, which only damage brings about; then nothing but the order is lost.
+//!
 //! The nodes of Q must be the same all the time. That there is *some* quorum at each moment is not enough: if A's place
 //! moves from one node to another, B may come to the one before it and to the other after it.
 //!
@@ -52,6 +55,8 @@ use super::turns::short_delay;
 use std::fmt;
 use std::time::Duration;
 
+/// The greatest ticket: queues have 15 digits for each.
+pub const MOST_TICKET: u64 = 999_999_999_999_999;
 /// No lock passes through two nodes and two programs faster.
 const SHORTEST_TURN: Duration = Duration::from_micros(250);
 

@@ -9,6 +9,7 @@ use super::failure::ScriptFailure;
 use super::fair_key::FairKey;
 use super::keyspace::{Keyspace, Millis};
 use super::reply::{NO_ARGUMENT, OUT_OF_MEMORY, READ_ONLY, ScriptValue};
+use crate::algorithm::place::MOST_TICKET;
 use crate::protocol::script::FENCED_FAIR;
 
 /// Digits of the greatest ticket at the front of a queue.
@@ -119,7 +120,7 @@ pub(super) fn run(
         let mut end = database.deadline(queue_key, now).flatten();
         if let Some((id, lasts)) = successor {
             let deadline = now + number(lasts).ok_or(NO_ARGUMENT)?;
-            queue.seen += 1;
+            queue.seen = (queue.seen + 1).min(MOST_TICKET);
             queue.places.push(Place { ticket: queue.seen, deadline, id: id.to_vec() });
             end = Some(end.unwrap_or(0).max(deadline));
         }
@@ -141,7 +142,7 @@ pub(super) fn run(
     let own = is_of(id);
     let counts = |place: &&Place| place.deadline >= now;
     let stored = own.and_then(|own| queue.places.get(own)).filter(counts).map(|place| place.ticket);
-    let mine = if sent > 0 { sent } else { stored.unwrap_or(queue.seen + 1) };
+    let mine = if sent > 0 { sent } else { stored.unwrap_or(queue.seen + 1) }.min(MOST_TICKET);
     let is_alone = |own: usize| queue.next(own + 1, now) >= queue.places.len();
     let is_first =
         first >= queue.places.len() || own.is_some_and(|own| own == first && (stored == Some(mine) || is_alone(own)));

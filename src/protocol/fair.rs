@@ -25,7 +25,7 @@ use super::resp::{self, Reply};
 use super::script::Script;
 use crate::algorithm::fault::Cause;
 use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::place::{PlaceAnswer, PlaceId, QueueReply};
+use crate::algorithm::place::{MOST_TICKET, PlaceAnswer, PlaceId, QueueReply};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::vote::Vote;
 use std::time::Duration;
@@ -114,7 +114,7 @@ fn queued(text: &[u8]) -> Option<QueueReply> {
         "-1" => None,
         millis => Some(Duration::from_millis(millis.parse().ok()?)),
     };
-    let ticket = fields.next()?.parse().ok().filter(|&ticket: &u64| ticket > 0)?;
+    let ticket = fields.next()?.parse().ok().filter(|ticket| (1..=MOST_TICKET).contains(ticket))?;
     let position = fields.next()?.parse().ok().filter(|&position: &u32| position > 0)?;
     let first_lasts = Duration::from_millis(fields.next()?.parse().ok()?);
     PlaceId::parse(fields.next()?.as_bytes())?;
@@ -192,6 +192,7 @@ mod tests {
             "",
             "-2 000000000000012 2 900 00000000000000ff",
             "250 000000000000000 2 900 00000000000000ff",
+            "250 1000000000000000 2 900 00000000000000ff",
             "250 000000000000012 0 900 00000000000000ff",
             "250 000000000000012 2 900 ff",
             "250 000000000000012 2 900 00000000000000ff 1",

@@ -5,7 +5,7 @@
 use crate::support::server::{Answer as PublishOutcome, Server, binaries};
 use quorumlock::algorithm::fence::FencingToken;
 use quorumlock::algorithm::lease::OwnerToken;
-use quorumlock::algorithm::place::{PlaceId, PlaceRequest};
+use quorumlock::algorithm::place::{MOST_TICKET, PlaceId, PlaceRequest};
 use quorumlock::algorithm::vote::Vote;
 use quorumlock::embedded::{Condition, EmbeddedNode, ServerKind};
 use quorumlock::protocol::dialect::{Answer, Dialect};
@@ -104,6 +104,8 @@ fn queues_are_the_same(is_fenced: bool) {
         let owner = OwnerToken::from_entropy([choice.of(&[1, 2, 3]); OwnerToken::ENTROPY]);
         let hint = choice.of(&[None, Some(HINT)]);
         let ticket = choice.of(&[None, None, Some(3), Some(9), Some(step / 20)]).filter(|ticket| *ticket > 0);
+        let damaged = choice.of(&[MOST_TICKET - 1, MOST_TICKET, u64::MAX]);
+        let ticket = if step % 400 < 380 { ticket } else { ticket.map(|_| damaged) };
         let lasts_millis = choice.of(&[None, Some(1), Some(600_000), Some(600_000), Some(600_000)]);
         let place = PlaceRequest { id, ticket, lasts_millis };
         let (ttl_millis, prefix) = (if is_fenced { choice.of(&[1, TTL, TTL]) } else { TTL }, 6);

@@ -4,6 +4,8 @@
 -- one included), ids 16, so that places are as long and in the same order as their texts. A place whose deadline has
 -- passed does not count. The key ends when its last place does. Places in the middle that have ended are taken out with
 -- every 32nd newcomer, and whenever a place changes its ticket: to go through all of them for each newcomer takes time.
+-- Tickets do not grow beyond their digits, where only damage brings them: calls then have the same one, and the order of
+-- their ids, until the queue ends.
 -- The part before this one has released the lock, if that is what it is to do, and says of the lock:
 --   what        what to do: take, leave or release
 --   is_free     whether it is free
@@ -29,6 +31,9 @@ if not seen then
   queue = string.rep('0', head)
 end
 local count = (#queue - head) / length
+local function ticket(number)
+  return string.format('%015.0f', math.min(number, 999999999999999))
+end
 local function part(place, from, to)
   local before = head + (place - 1) * length
   return string.sub(queue, before + from, before + to)
@@ -70,8 +75,8 @@ if what == 'leave' then
   local left = redis.pcall('PTTL', KEYS[2])
   left = type(left) == 'table' and 0 or left
   if successor then
-    local ticket, lasts = string.format('%015.0f', seen + 1), tonumber(ARGV[6])
-    rest = ticket .. string.sub(rest, head + 1) .. ' ' .. ticket .. ':' .. string.format('%013.0f', clock + lasts) .. ':'
+    local next, lasts = ticket(seen + 1), tonumber(ARGV[6])
+    rest = next .. string.sub(rest, head + 1) .. ' ' .. next .. ':' .. string.format('%013.0f', clock + lasts) .. ':'
       .. successor
     left = math.max(left, lasts)
   end
@@ -93,9 +98,9 @@ if what == 'leave' then
   return 1
 end
 local stored = own and own >= first and part(own, 18, 30) >= now and part(own, 2, 16)
-local mine = stored or string.format('%015.0f', seen + 1)
+local mine = stored or ticket(seen + 1)
 if ARGV[5] ~= '0' then
-  mine = string.format('%015.0f', ARGV[5])
+  mine = ticket(tonumber(ARGV[5]))
 end
 local is_first = first > count or first == own and (stored == mine or next_place(own + 1) > count)
 if is_free and is_first then
@@ -109,7 +114,7 @@ local position = own and own >= first and own - first + 1 or count - first + 2
 local keeps = tonumber(ARGV[6])
 if keeps > 0 then
   local deadline = string.format('%013.0f', clock + keeps)
-  local head_now = string.format('%015.0f', math.max(seen, tonumber(mine)))
+  local head_now = ticket(math.max(seen, tonumber(mine)))
   if stored == mine then
     local before = head + (own - 1) * length
     queue = head_now .. string.sub(queue, head + (first - 1) * length + 1, before + 17) .. deadline

@@ -1,6 +1,6 @@
 //! Fair locks when programs and nodes fail.
 
-use super::{FENCED_QUEUE, QUEUE, fair, no_place_stays, order, places};
+use super::{FENCED_QUEUE, QUEUE, fair, no_place_stays, order, order_of, places};
 use crate::clients::{SOON, builder, client, long_lock, take};
 use crate::support::child::{Child, End};
 use crate::support::process::{alone, eventually};
@@ -97,6 +97,26 @@ fn without_notifications_the_order_is_the_same_and_the_next_one_notices_in_a_thi
             released
         })
     });
+}
+
+/// The greatest ticket that a queue has room for: one more would be a digit longer, on all nodes.
+#[test]
+fn a_node_with_the_greatest_ticket_costs_no_lock() {
+    for fenced in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let lock = |client: &Redlock| if fenced { fair(client).fenced().into() } else { fair(client) };
+        let queue = if fenced { FENCED_QUEUE } else { QUEUE };
+        let clients: Vec<Redlock> = (0..3).map(|_| builder(&servers).place_lease(SOON).build().unwrap()).collect();
+        let locks: Vec<Mutex> = clients.iter().map(lock).collect();
+        let held = take(&lock(&client(&servers)));
+        let damaged = format!("{} {}:{:013}:{:016x}", "9".repeat(15), "9".repeat(15), 0, 0xab);
+        servers[0].command(&["SET", queue, &damaged, "PX", "60000"]).unwrap();
+        let all: Vec<&Server> = servers.iter().collect();
+        let mut order = order_of(&locks, &all, || drop(held.unlock()), |_| ());
+        order.sort_unstable();
+        assert_eq!(order, [0, 1, 2]);
+        no_place_stays(&servers);
+    }
 }
 
 /// The key of a call that reaches too few nodes would be refreshed for ever where it can be, and no other call could
