@@ -456,7 +456,8 @@ public:
         detail::must(quorumlock_guard_ensure, handle_.get(), detail::count(at_least));
     }
 
-    // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced.
+    // Greater than that of every acquisition before it: send it along with every write. 0 unless the mutex is fenced,
+    // and for a lock to read.
     std::uint64_t fencing_token() const noexcept { return quorumlock_guard_fencing_token(handle_.get()); }
     std::uint64_t slot() const noexcept { return quorumlock_guard_slot(handle_.get()); }
 

@@ -779,7 +779,7 @@ class Guard(_Handle):
 
     @property
     def fencing_token(self):
-        """Greater than that of every acquisition before it: send it along with every write. 0 unless fenced."""
+        """Greater than that of every one before it: send it with every write. 0 for readers, and unless fenced."""
         return _c.quorumlock_guard_fencing_token(self._handle)
 
     @property

@@ -91,12 +91,13 @@ pub enum Cause {
     Database,
     /// This URL leads to the same server as another one, which already has its vote: the node with this index.
     Duplicate(NodeId),
-    /// The number of a fenced lock on this node is more than a day ahead of the node's clock or of this machine's
+    /// The number that this node keeps of a lock is more than a day ahead of the node's clock or of this machine's
     /// clock. The node does not count for this lock. If one node says so, its value is damaged, or was written with a
     /// wrong clock: set the clocks right, and delete the key on this node only where no writer uses its fence. If all
     /// nodes say so, check the clock of this machine.
     FenceAhead,
-    /// What stands under the key was not written by a fenced lock. It is left as it is.
+    /// What stands under the key was not written by a lock of its kind: a fenced or read-write one, or the queue of a
+    /// fair one. It is left as it is.
     UnexpectedValue,
     /// The node is loading its data set.
     Loading,
@@ -191,7 +192,7 @@ impl fmt::Display for Cause {
             Cause::Database => "no such database on this server",
             Cause::Duplicate(other) => return write!(f, "same server as node {other}"),
             Cause::FenceAhead => "fence more than a day ahead, check the clocks of this machine and the node",
-            Cause::UnexpectedValue => "the key holds something other than a fenced lock",
+            Cause::UnexpectedValue => "the key holds something that no lock of its kind writes",
             Cause::Loading => "loading its data",
             Cause::NoExpiry => "the key has no expiry",
             Cause::NoPermission => "permission denied",

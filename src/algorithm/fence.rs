@@ -46,8 +46,8 @@ use std::fmt;
 /// How far a fence may be beyond the floor, in microseconds: a day. Less than that is a clock that is set wrong.
 pub const LEAD_LIMIT: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// A number that was given to one acquisition of a fenced lock: greater than that of every acquisition before it, and
-/// given out once.
+/// A number that was given to one acquisition of a fenced lock, or to a fenced writer: greater than that of every
+/// acquisition before it, and given out once.
 ///
 /// Send it along with everything that is written under the lock, and let the storage refuse a smaller one than
 /// it has seen: [`FenceChecker`](crate::FenceChecker) does that within a process and shows how a database does. It fits

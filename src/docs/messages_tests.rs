@@ -115,7 +115,8 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
         (
             fault(Reply, Cause::UnexpectedValue),
-            "Find out which program wrote the key of a fenced or read-write lock, and delete it",
+            "Find out which program wrote the key of a fenced or read-write lock, or the queue of a fair one, and \
+             delete it",
         ),
         (
             fault(Reply, Cause::NoExpiry),

@@ -100,7 +100,7 @@ impl MutexGuard {
     /// The number that this acquisition has been given, greater than that of every acquisition before it: send it along
     /// with everything that is written under the lock, see [`FencingToken`]. None unless the mutex is
     /// [`fenced`](crate::Mutex::fenced); the guard of such a mutex has it as [`fence`](crate::FencedGuard::fence),
-    /// without the `Option`.
+    /// without the `Option`. Of a read-write lock, [fenced](crate::RwMutex::fenced) writers have one, and readers none.
     ///
     /// It does not change while the lock is held, and stays true when the lease has ended: that is what it is for.
     pub fn fencing_token(&self) -> Option<FencingToken> {

@@ -101,7 +101,8 @@ impl Lease {
         UNIX_EPOCH + Duration::from_millis(self.content.end_millis)
     }
 
-    /// The number that the acquisition was given, if the lock is [fenced](crate::Mutex::fenced).
+    /// The number that the acquisition was given, if the lock is [fenced](crate::Mutex::fenced), or a [fenced
+    /// writer's](crate::RwMutex::fenced).
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.content.kind.fence()
     }
