@@ -101,7 +101,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             }
         }
         let waits = ticket.is_some() && !matches!(call.limit, WaitLimit::Until(deadline) if deadline <= started);
-        let held_place = HeldPlace::begin(call, ticket.as_ref(), waits, &mut machine, random());
+        let held_place = HeldPlace::begin(call, ticket.as_ref(), waits, &mut machine, random);
         Attempts {
             call,
             account,

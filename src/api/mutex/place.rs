@@ -27,7 +27,7 @@ impl<'m> HeldPlace<'m> {
         ticket: Option<&QueueTicket<'_>>,
         waits: bool,
         machine: &mut Acquire,
-        random: u64,
+        random: fn() -> u64,
     ) -> Option<HeldPlace<'m>> {
         let taken_over = ticket.and_then(QueueTicket::take_over);
         if !call.is_fair {
@@ -39,7 +39,7 @@ impl<'m> HeldPlace<'m> {
         }
         let (id, nodes) = taken_over
             .as_ref()
-            .map_or_else(|| (PlaceId::new(random), NodeSet::EMPTY), |(_, place)| (place.id, place.nodes));
+            .map_or_else(|| (PlaceId::new(random()), NodeSet::EMPTY), |(_, place)| (place.id, place.nodes));
         let keeper = PlaceKeeper::new(id, call.client.settings().place_lease, waits);
         if let (Some((_, place)), true) = (&taken_over, waits) {
             machine.await_turn(keeper.refreshed_after(place.since), call.started);

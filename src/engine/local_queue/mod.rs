@@ -43,6 +43,8 @@ pub(crate) struct Queues {
     table: Mutex<QueueTable>,
     /// Whether a place was left and not taken. It is read without the table's lock.
     has_unclaimed: AtomicBool,
+    /// Whether any call has left a place yet: a program without fair locks looks for none.
+    has_left_places: AtomicBool,
 }
 
 /// A queue takes one and gives it back without copying it.

@@ -29,11 +29,16 @@ impl QueueTicket<'_> {
             }
             has_next
         };
+        self.queues.has_left_places.store(true, Ordering::Relaxed);
         self.with_waiters(leave).unwrap_or(false)
     }
 
     /// Takes the place that the head before has left, if this thread is the head, in the queue of this key.
     pub(crate) fn take_over(&self) -> Option<(&Arc<str>, Successor)> {
+        // The mutex orders this: the thread that left a place was the head before.
+        if !self.queues.has_left_places.load(Ordering::Relaxed) {
+            return None;
+        }
         let take = |waiters: &mut Waiters| {
             let is_head = waiters.head().is_some_and(|head| head.id == self.id);
             waiters.successor.take_if(|_| is_head)
