@@ -261,7 +261,7 @@ impl Run {
     fn queue(&mut self, ticket: Ticket, operation: Operation, keys: usize, now: Timestamp) -> Vec<u8> {
         let before = self.session.traffic.unsent().len();
         let (key, encoded) = (key(keys), &mut EncodedOperation::default());
-        self.session.queue(ticket, operation, (key.as_bytes(), &token(ticket)), now, encoded);
+        self.session.queue(&SentOperation::new(ticket, operation), (key.as_bytes(), &token(ticket)), now, encoded);
         self.session.traffic.unsent()[before..].to_vec()
     }
 

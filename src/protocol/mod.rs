@@ -28,7 +28,7 @@
 //!   a test. For a fenced lock: `fenced::ask` and `fenced::reply`.
 //! - For an operation on a key: [`Operation`](operation::Operation) with `fence`, `dialects`, `commands` and
 //!   `cached_script`; [`dialect`]; in `sent_operation.rs`, the two matches of
-//!   [`SentOperation`](session::SentOperation), and `From<Operation> for Abandoned`; in `session/operations.rs`,
+//!   [`SentOperation`](session::SentOperation), and `From<&Operation> for Abandoned`; in `session/operations.rs`,
 //!   `Session::preferred` and [`Session::ask_again`](session::Session::ask_again).
 //! - For a question: one variant of the session's `Request` and of [`SessionEvent`](session::SessionEvent), and a
 //!   branch of `Session::next_event` and `Session::abandon`.

@@ -5,6 +5,7 @@ use super::dialect::{Answer, Dialect, TriedDialects};
 use super::fair_operation::FairOperation;
 use super::operation::{Operation, ReadWriteOperation};
 use super::resp::Reply;
+use super::script::Script;
 use super::{command, extension, fair, fenced, lock_key, read_write};
 use crate::algorithm::fault::{Cause, Fault};
 use crate::algorithm::lease::OwnerToken;
@@ -27,26 +28,34 @@ pub struct SentOperation {
     pub(super) tried: TriedDialects,
     /// Of a set: which of its keys the next reply is about.
     pub(super) part: u8,
-    /// Of the operation, which is large: looked at for each reply.
+    /// Of the operation, which is large: looked at for each node and each reply.
     pub(super) is_release: bool,
     pub(super) publishes: bool,
+    pub(super) script: Option<Script>,
 }
 
 impl SentOperation {
-    /// An operation that goes out in this dialect.
-    pub(super) fn new(ticket: Ticket, operation: Operation, tried: TriedDialects) -> SentOperation {
-        let (is_release, publishes) = (operation.is_release(), operation.publishes());
-        SentOperation { ticket, operation, tried, part: 0, is_release, publishes }
+    /// An operation that is to be sent to the nodes of a round.
+    pub fn new(ticket: Ticket, operation: Operation) -> SentOperation {
+        let (is_release, publishes, script) =
+            (operation.is_release(), operation.publishes(), operation.cached_script());
+        let tried = TriedDialects::first(Dialect::Eval);
+        SentOperation { ticket, operation, tried, part: 0, is_release, publishes, script }
     }
 
     /// The round it belongs to.
-    pub fn ticket(self) -> Ticket {
+    pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
     /// What the node was asked.
-    pub fn operation(self) -> Operation {
-        self.operation
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// Whether it ends a lock.
+    pub fn is_release(&self) -> bool {
+        self.is_release
     }
 
     /// Writes the command, of a set one for each key. Apart from what runs for each node.
@@ -135,8 +144,8 @@ pub enum Abandoned {
     Release,
 }
 
-impl From<Operation> for Abandoned {
-    fn from(operation: Operation) -> Abandoned {
+impl From<&Operation> for Abandoned {
+    fn from(operation: &Operation) -> Abandoned {
         match operation {
             Operation::Acquire { .. }
             | Operation::Fair(FairOperation::Take { .. })

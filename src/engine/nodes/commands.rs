@@ -35,10 +35,9 @@ impl Attempt<'_> {
 /// An operation on one key, or on those of a set, for one round.
 #[derive(Clone, Copy)]
 pub(super) struct Command<'c> {
-    pub(super) ticket: Ticket,
+    pub(super) sent: SentOperation,
     pub(super) key: &'c [u8],
     pub(super) token: &'c OwnerToken,
-    pub(super) operation: Operation,
     /// Of an acquire: the key of which a node that refuses is also asked which holder has it, and for how long.
     pub(super) asks_for_holder: Option<&'c [u8]>,
 }
@@ -46,24 +45,23 @@ pub(super) struct Command<'c> {
 impl<'c> Command<'c> {
     /// The command of an operation that needs no further answer.
     pub(super) fn new(ticket: Ticket, key: &'c [u8], token: &'c OwnerToken, operation: Operation) -> Command<'c> {
-        Command { ticket, key, token, operation, asks_for_holder: None }
+        Command { sent: SentOperation::new(ticket, operation), key, token, asks_for_holder: None }
     }
 
     /// Queues the command on one connection.
     pub(super) fn queue(&self, connection: &mut NodeConnection, now: Timestamp, encoded: &mut EncodedOperation) {
-        let Command { ticket, key, token, ref operation, asks_for_holder } = *self;
-        if !operation.is_release() {
+        let Command { ref sent, key, token, asks_for_holder } = *self;
+        if !sent.is_release() {
             connection.note_request(now);
         }
-        connection.session.queue(ticket, *operation, (key, token), now, encoded);
-        let says_by_itself = matches!(operation, Operation::ReadWrite(_));
-        // The voter answers: one key ends once.
+        connection.session.queue(sent, (key, token), now, encoded);
+        // The voter answers: one key ends once. A node says by itself for how long a read-write lock is held.
         if let Some(asked) = asks_for_holder
-            && !says_by_itself
+            && !matches!(sent.operation(), Operation::ReadWrite(_))
             && !connection.is_duplicate()
         {
-            connection.session.ask_for_held_keys(ticket, key, now);
-            connection.session.ask_for_holder(ticket, asked, operation.fence().is_some(), now);
+            connection.session.ask_for_held_keys(sent.ticket(), key, now);
+            connection.session.ask_for_holder(sent.ticket(), asked, sent.operation().fence().is_some(), now);
         }
     }
 }
@@ -99,7 +97,7 @@ impl Commands {
     /// Queues a command on these connections.
     pub(super) fn queue(
         &mut self,
-        command: Command<'_>,
+        command: &Command<'_>,
         connections: &mut [NodeConnection],
         nodes: NodeSet,
         now: Timestamp,

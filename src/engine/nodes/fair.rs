@@ -23,7 +23,7 @@ impl Nodes {
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Leave, (key, &token), LockKind::Plain);
         let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();
-        self.queue(Command::new(ticket, key, &token, operation), ready, now);
+        self.queue(&Command::new(ticket, key, &token, operation), ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
     }

@@ -57,12 +57,14 @@ impl Nodes {
         notify: &mut WaitSlots,
     ) -> Ticket {
         let operation = self.commands.acquire(request, attempt);
-        let (command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
+        let (mut command, ready) = self.begin(Purpose::Acquire, request, operation, now, notify);
+        let ticket = command.sent.ticket();
         // When no quorum is left to ask, the other nodes are spared a key that would only have to be deleted.
-        if !self.rounds.is_decided(command.ticket) {
-            self.queue(Command { asks_for_holder: attempt.asks_for_holder, ..command }, ready, now);
+        if !self.rounds.is_decided(ticket) {
+            command.asks_for_holder = attempt.asks_for_holder;
+            self.queue(&command, ready, now);
         }
-        command.ticket
+        ticket
     }
 
     /// Queues an extension for every node that may be asked.
@@ -75,8 +77,8 @@ impl Nodes {
         let purpose = Purpose::Extend(Straggler::LeftBehind);
         let operation = self.commands.extend(request.kind, request.ttl_millis);
         let (command, ready) = self.begin(purpose, request, operation, now, notify);
-        self.queue(command, ready, now);
-        command.ticket
+        self.queue(&command, ready, now);
+        command.sent.ticket()
     }
 
     /// Queues a raise for the nodes that have answered less than the greatest fence. The others have their votes
@@ -107,7 +109,7 @@ impl Nodes {
             self.rounds.vote(ticket, node, &vote, notify);
         }
         let operation = self.commands.raise(attempt.kind, agreement.fence());
-        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        self.queue(&Command::new(ticket, key, token, operation), ready, now);
         ticket
     }
 
@@ -149,7 +151,7 @@ impl Nodes {
         }
         // A fence that does not fall is all that the next holder needs: the lock's own is the floor.
         let operation = self.commands.acquire(request, Attempt::FIRST);
-        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        self.queue(&Command::new(ticket, key, token, operation), ready, now);
         self.rounds.mark_decided(ticket);
         self.rounds.unrefer(ticket);
         ready
@@ -192,7 +194,7 @@ impl Nodes {
             ReleaseScope::Everywhere { .. } => self.commands.release(kind, self.hint(release, now), None),
             ReleaseScope::Reached { place } => self.commands.release(kind, self.hint(release, now), place),
         };
-        self.queue(Command::new(ticket, key, token, operation), ready, now);
+        self.queue(&Command::new(ticket, key, token, operation), ready, now);
         ticket
     }
 
@@ -238,9 +240,9 @@ impl Nodes {
     }
 
     /// Queues a command for these nodes, and lets its round wait for their replies.
-    pub(super) fn queue(&mut self, command: Command<'_>, nodes: NodeSet, now: Timestamp) {
+    pub(super) fn queue(&mut self, command: &Command<'_>, nodes: NodeSet, now: Timestamp) {
         self.commands.queue(command, &mut self.connections, nodes, now);
-        self.rounds.refer(command.ticket, nodes);
+        self.rounds.refer(command.sent.ticket(), nodes);
     }
 
     /// Does what was left for the next operation.

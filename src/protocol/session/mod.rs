@@ -236,12 +236,12 @@ impl Session {
                 Request::Operation(sent) => {
                     let (mut answer, outcome) = (sent.parse_reply(reply), publish::published_by_script(reply));
                     let answer = answer.as_mut().map_err(|error| *error)?;
-                    let sent = *sent;
+                    let mut sent = *sent;
                     if sent.part > 0 {
                         self.parts.finish(sent.part, answer, sent.operation.acquires());
                     }
                     self.taken(length);
-                    let event = self.answered(sent, answer, outcome);
+                    let event = self.answered(&mut sent, answer, outcome);
                     self.take_publish_reply(&event);
                     return Ok(Some(event));
                 }

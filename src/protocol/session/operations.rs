@@ -11,27 +11,26 @@ use crate::protocol::operation::Operation;
 use crate::protocol::publish::PublishOutcome;
 
 impl Session {
-    /// Queues an operation. `encoded` is kept from one node to the next.
+    /// Queues an operation. `sent` and `encoded` are kept from one node to the next.
     pub fn queue(
         &mut self,
-        ticket: Ticket,
-        operation: Operation,
+        sent: &SentOperation,
         about: (&[u8], &OwnerToken),
         now: Timestamp,
         encoded: &mut EncodedOperation,
     ) {
-        let preferred = self.preferred(operation, about.0);
+        let preferred = self.preferred(&sent.operation, about.0);
         // An extension is never sent twice in one dialect: behind a later one, it would shorten what that has gained.
-        let may_repeat = preferred == Dialect::Eval && !matches!(operation, Operation::Extend { .. });
-        let by_hash = may_repeat && operation.cached_script().is_some_and(|script| self.scripts.knows(script));
+        let may_repeat = preferred == Dialect::Eval && !matches!(sent.operation, Operation::Extend { .. });
+        let by_hash = may_repeat && sent.script.is_some_and(|script| self.scripts.knows(script));
         let tried = TriedDialects::first(if by_hash { Dialect::Evalsha } else { preferred });
-        self.send(SentOperation::new(ticket, operation, tried), about, now, encoded);
+        self.send(SentOperation { tried, ..*sent }, about, now, encoded);
     }
 
     /// Queues an operation once more, in a dialect it has not been sent in.
     pub fn ask_again(&mut self, again: SentOperation, key: &[u8], token: &OwnerToken, now: Timestamp) {
         let operation = again.operation;
-        let tried = again.tried.again(self.preferred(operation, key), operation.dialects());
+        let tried = again.tried.again(self.preferred(&operation, key), operation.dialects());
         match operation {
             Operation::Acquire { fence: None, .. } => self.set_dialect = tried.last(),
             Operation::Extend { fence: None, .. } => self.extension_dialect = tried.last(),
@@ -69,7 +68,7 @@ impl Session {
     }
 
     /// The dialect that an operation is sent in first, if not by a hash.
-    fn preferred(&self, operation: Operation, key: &[u8]) -> Dialect {
+    fn preferred(&self, operation: &Operation, key: &[u8]) -> Dialect {
         match operation {
             Operation::Acquire { fence: None, .. } if lock_key::count(key) > 1 => self.set_dialect,
             Operation::Acquire { fence: None, .. } => Dialect::Set,
@@ -82,17 +81,17 @@ impl Session {
     /// The event in the answer to an operation. `outcome` is what became of its hint, if its script has published one.
     pub(super) fn answered(
         &mut self,
-        mut sent: SentOperation,
+        sent: &mut SentOperation,
         answer: &mut Answer,
         outcome: PublishOutcome,
     ) -> SessionEvent {
-        let SentOperation { ticket, operation, is_release, .. } = sent;
+        let SentOperation { ticket, is_release, .. } = *sent;
         if sent.publishes {
             self.publisher.note(outcome);
         }
-        self.note_script(&sent, answer);
+        self.note_script(sent, answer);
         if let Answer::WrongDialect(cause) = *answer
-            && let Some(fault) = sent.tried.refused(cause, operation.dialects(), operation.commands())
+            && let Some(fault) = sent.tried.refused(cause, sent.operation.dialects(), sent.operation.commands())
         {
             *answer = Answer::Vote(Vote::Fault(fault));
         }
@@ -101,12 +100,12 @@ impl Session {
             (Answer::Vote(vote), state) if is_release => released(ticket, vote, state),
             // What is granted on a duplicate URL is granted by the server, and the URL that votes for the server may be
             // refused because of it. A fence would have to be raised on the connection that answered it.
-            (Answer::Vote(Vote::Granted), _) if is_duplicate && operation.fence().is_none() => {
+            (Answer::Vote(Vote::Granted), _) if is_duplicate && sent.operation.fence().is_none() => {
                 SessionEvent::Answered(ticket, Vote::Granted)
             }
             // Another dialect would not give it a vote. A release is wanted for what it does.
             (Answer::WrongDialect(_), HandshakeState::Rejected(_)) if is_release || is_duplicate => {
-                SessionEvent::WrongDialect(sent)
+                SessionEvent::WrongDialect(*sent)
             }
             (_, &HandshakeState::Rejected(fault)) => SessionEvent::Answered(ticket, Vote::Fault(fault)),
             (&Answer::Fence(fence), _) => SessionEvent::Fenced(ticket, fence),
@@ -114,13 +113,13 @@ impl Session {
             (&Answer::Queued(reply), _) => SessionEvent::Queued(ticket, reply),
             (&Answer::RefusedFor(vote, keys), _) => SessionEvent::RefusedFor(ticket, vote, keys),
             (&Answer::Vote(vote), _) => SessionEvent::Answered(ticket, vote),
-            (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(sent),
+            (Answer::WrongDialect(_), _) => SessionEvent::WrongDialect(*sent),
         }
     }
 
     /// Learns from an answer whether the server knows a script by its hash.
     fn note_script(&mut self, sent: &SentOperation, answer: &Answer) {
-        let Some(script) = sent.operation.cached_script() else { return };
+        let Some(script) = sent.script else { return };
         match (sent.tried.last(), answer) {
             (Dialect::Evalsha, Answer::WrongDialect(_)) => self.scripts.note_refusal(script),
             // An error does not say whether the script was run.

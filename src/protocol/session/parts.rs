@@ -77,7 +77,7 @@ mod tests {
     use crate::protocol::lock_key::LockKey;
     use crate::protocol::operation::Operation;
     use crate::protocol::publish::Hint;
-    use crate::protocol::session::{Abandoned, EncodedOperation, Session, SessionEvent, Ticket};
+    use crate::protocol::session::{Abandoned, EncodedOperation, SentOperation, Session, SessionEvent, Ticket};
 
     fn folded(letters: &str, acquires: bool) -> Answer {
         let fault = |cause| Answer::Vote(Vote::Fault(Fault::new(Phase::Reply, cause)));
@@ -110,7 +110,7 @@ mod tests {
         session.traffic.sent(session.traffic.unsent().len());
         let (key, token) = (LockKey::of("", ["b", "a"]), OwnerToken::from_entropy([0xab; OwnerToken::ENTROPY]));
         let encoded = &mut EncodedOperation::default();
-        session.queue(TICKET, operation, (key.as_bytes(), &token), Timestamp::ORIGIN, encoded);
+        session.queue(&SentOperation::new(TICKET, operation), (key.as_bytes(), &token), Timestamp::ORIGIN, encoded);
         let sent = String::from_utf8(session.traffic.unsent().to_vec()).unwrap();
         (session, sent.replace("\r\n", " ").replace(&"ab".repeat(20), "TOKEN"))
     }
@@ -171,7 +171,12 @@ mod tests {
         assert_eq!(events(&mut session, &info), [SessionEvent::Accepted]);
         let queue = |session: &mut Session| {
             session.traffic.sent(session.traffic.unsent().len());
-            session.queue(TICKET, acquire, about, Timestamp::ORIGIN, &mut EncodedOperation::default());
+            session.queue(
+                &SentOperation::new(TICKET, acquire),
+                about,
+                Timestamp::ORIGIN,
+                &mut EncodedOperation::default(),
+            );
             String::from_utf8_lossy(session.traffic.unsent()).into_owned()
         };
         assert!(queue(&mut session).starts_with("*9\r\n$6\r\nMSETEX\r\n"));

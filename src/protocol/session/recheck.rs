@@ -53,7 +53,7 @@ mod tests {
     use crate::algorithm::vote::Vote;
     use crate::protocol::handshake::Handshake;
     use crate::protocol::operation::{FenceRequest, Operation};
-    use crate::protocol::session::{EncodedOperation, Ticket};
+    use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
     const TICKET: Ticket = Ticket { slot: 0, generation: 0 };
     const RECHECK: &str = "*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n";
@@ -83,7 +83,7 @@ mod tests {
 
     fn queue(session: &mut Session, operation: Operation, now: Timestamp) {
         let about = (b"k".as_slice(), &OwnerToken::from_entropy([1; 20]));
-        session.queue(TICKET, operation, about, now, &mut EncodedOperation::default());
+        session.queue(&SentOperation::new(TICKET, operation), about, now, &mut EncodedOperation::default());
     }
 
     /// What goes out before a `SET`.

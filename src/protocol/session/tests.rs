@@ -18,7 +18,7 @@ fn token(byte: u8) -> OwnerToken {
 }
 
 fn queue(session: &mut Session, ticket: Ticket, operation: Operation, about: (&[u8], &OwnerToken)) {
-    session.queue(ticket, operation, about, NOW, &mut EncodedOperation::default());
+    session.queue(&SentOperation::new(ticket, operation), about, NOW, &mut EncodedOperation::default());
 }
 
 fn acquire(session: &mut Session, ticket: Ticket, key: &[u8], token: &OwnerToken) {
