@@ -339,7 +339,8 @@ fn nodes_without_scripts_say_so() {
     for binary in binaries().unwrap() {
         let server = Server::plan().binary(binary).arguments(&["--rename-command", "EVAL", ""]).start().unwrap();
         let mutex = long(&client([&server]));
-        for error in [mutex.try_read().map(drop), mutex.try_write().map(drop)].map(Result::unwrap_err) {
+        let fenced = mutex.clone().fenced().try_write().map(drop);
+        for error in [mutex.try_read().map(drop), mutex.try_write().map(drop), fenced].map(Result::unwrap_err) {
             assert_eq!(causes(&error), [(server.address(), Phase::Reply, Cause::NoScripts)]);
         }
     }
@@ -354,6 +355,8 @@ fn nodes_without_scripts_say_so() {
         let mutex = user(&["~quorumlock-rw:*", "+eval", "+evalsha", "+get", "+set", "+del", "+pexpire", "+time"]);
         for _ in 0..3 {
             drop(write(&mutex).downgrade().unwrap());
+            assert!(eventually(SOON, || can_write(&mutex)));
+            drop(mutex.clone().fenced().write_timeout(SOON).unwrap().unwrap().downgrade().unwrap());
             assert!(eventually(SOON, || can_write(&mutex)));
         }
     }
