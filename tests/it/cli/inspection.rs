@@ -157,6 +157,13 @@ fn break_deletes_what_was_read_and_keeps_the_fence() {
     let fence = value(0).split(' ').next().unwrap().to_owned();
     let unsaid = run(deployment.tool(&["break", "a"]));
     assert!(unsaid.code == Some(64) && value(0).len() > 40, "{}", unsaid.all());
+    // Servers that compare and delete by themselves would delete the fence.
+    for server in &deployment.servers {
+        server.command(&["ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-eval"]).unwrap();
+    }
+    let few = deployment.urls().replace("redis://", "redis://few:few@");
+    let refused = run(deployment.tool(&["break", "a", "--yes", "--nodes", &few]));
+    assert!(refused.code == Some(1) && value(0).len() > 40, "{}", refused.all());
     let broken = run(deployment.tool(&["break", "a", "--yes"]));
     assert_eq!(broken.code, Some(0), "{}", broken.all());
     assert!(broken.out.contains("the holder may believe in its lock for another"), "{}", broken.all());
