@@ -1,12 +1,13 @@
 //! Threads of one client that read share one lease, and so one entry on each node.
 
 use super::{KEY, MARK, can_read, can_write, entries, is_marked, long, read};
-use crate::clients::{LONG_TTL, SOON, builder, calls, client, gone_for_good};
+use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for_good};
 use crate::support::process::eventually;
+use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::event::Event;
 use quorumlock::metrics::Counters;
-use quorumlock::{ExtendOutcome, Observer, ReleaseOutcome, RwReadGuard, Watchdog};
+use quorumlock::{ExtendOutcome, Observer, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -97,13 +98,26 @@ fn a_thread_with_a_watchdog_does_not_share_a_lease_that_is_watched_without() {
 #[test]
 fn threads_that_begin_together_share_one_attempt() {
     let servers = Server::several(3).unwrap();
-    let client = client(&servers);
+    share_one_attempt(&servers, &client(&servers));
+}
+
+#[test]
+fn threads_that_begin_together_share_one_attempt_over_a_long_wire() {
+    let servers = Server::several(3).unwrap();
+    let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+    proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(80)));
+    let client = client_of(proxies.iter().map(Proxy::url));
+    client.connect(SOON).unwrap();
+    share_one_attempt(&servers, &client);
+}
+
+fn share_one_attempt(servers: &[Server], client: &Redlock) {
     let (barrier, inside, most) = (Barrier::new(8), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 barrier.wait();
-                let guard = long(&client).read_timeout(SOON).unwrap().expect("no writer has it");
+                let guard = long(client).read_timeout(SOON).unwrap().expect("no writer has it");
                 most.fetch_max(inside.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                 barrier.wait();
                 inside.fetch_sub(1, Ordering::Relaxed);
@@ -113,7 +127,7 @@ fn threads_that_begin_together_share_one_attempt() {
     });
     assert_eq!(most.into_inner(), 8, "they are inside at once");
     assert!(servers.iter().all(|server| calls(server, "eval") + calls(server, "evalsha") <= 4));
-    gone_for_good(&servers, KEY);
+    gone_for_good(servers, KEY);
 }
 
 #[test]

@@ -67,8 +67,14 @@ struct Lock {
     guard: MutexGuard,
     /// The time to live that the lease was last set to by a call.
     ttl: Duration,
-    /// When the nodes were last asked for it as for a new lock.
-    asked_at: Timestamp,
+    asked: Asked,
+}
+
+/// When the nodes were last asked for a lock as for a new one.
+#[derive(Clone, Copy)]
+struct Asked {
+    at: Timestamp,
+    answered_at: Timestamp,
 }
 
 impl Lock {
@@ -81,9 +87,10 @@ impl Lock {
 impl SharedGuard {
     /// A lock that was acquired.
     pub(crate) fn new(guard: MutexGuard) -> SharedGuard {
-        let (client, fence, asked_at) = (guard.client.clone(), guard.fencing_token(), guard.claim.t0.steady);
+        let (client, fence, at) = (guard.client.clone(), guard.fencing_token(), guard.claim.t0.steady);
+        let asked = Asked { at, answered_at: client.engine().now() };
         let ttl = Duration::from_millis(guard.held_for.map_or(0, NonZeroU64::get));
-        let state = sync::Mutex::new(State::Held(Lock { guard, ttl, asked_at }));
+        let state = sync::Mutex::new(State::Held(Lock { guard, ttl, asked }));
         SharedGuard { client, fence, state, put_back: Condvar::new() }
     }
 

@@ -8,15 +8,16 @@ use crate::api::mutex::call::LockCall;
 use crate::events::error::Result;
 
 impl RwMutex {
-    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `until`: the nodes
-    /// are asked, if they were not lately, for that long at most; none: the call does not wait.
-    pub(super) fn join(&self, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
+    /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `came_at`: when the
+    /// call began. `until`: the nodes are asked, if they were not lately, for that long at most; none: the call does
+    /// not wait.
+    pub(super) fn join(&self, came_at: Timestamp, until: Option<Timestamp>) -> Result<Option<RwReadGuard>> {
         let Mutex { client, key, watchdog, .. } = &self.read;
         client.check_process()?;
         let ttl = self.read.prepare()?;
         let Some(lease) = self.reads.find(key.title()) else { return Ok(None) };
         let guard = RwReadGuard::of(lease);
-        if !guard.lease().join(ttl, until)? {
+        if !guard.lease().join(ttl, came_at, until)? {
             return Ok(None);
         }
         // Where another thread watches the lease without a watchdog, one with a watchdog has a lease of its own.
@@ -26,9 +27,11 @@ impl RwMutex {
 }
 
 impl Attempts<'_, '_> {
-    /// Until when the nodes may be asked whether the lease can be shared. A call without time to wait asks them once.
-    pub(super) fn may_ask_until(&self) -> Timestamp {
-        Some(self.until()).filter(|&until| until > self.call.called_at.steady).unwrap_or(Timestamp::NEVER)
+    /// When the call began, and until when the nodes may be asked whether the lease can be shared. A call without time
+    /// to wait asks them once.
+    pub(super) fn time_to_join(&self) -> (Timestamp, Timestamp) {
+        let (came_at, until) = (self.call.called_at.steady, self.until());
+        (came_at, if until > came_at { until } else { Timestamp::NEVER })
     }
 
     /// Ends a call that shares the lease of another thread that reads.

@@ -123,7 +123,8 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::try_lock`].
     pub fn try_read(&self) -> Result<Option<RwReadGuard>> {
-        if let Some(guard) = self.join(Some(Timestamp::NEVER))? {
+        let came_at = self.read.client().engine().now();
+        if let Some(guard) = self.join(came_at, Some(Timestamp::NEVER))? {
             return Ok(Some(guard));
         }
         Ok(self.read.try_lock()?.map(|guard| RwReadGuard::first((&self.read, &self.reads), guard)))
@@ -150,11 +151,13 @@ impl RwMutex {
     /// # Errors
     /// As [`Mutex::lock_with`].
     pub fn read_with(&self, wait: &Wait) -> Result<Option<RwReadGuard>> {
-        if let Some(guard) = self.join(None)? {
+        // A call that has not waited came after the nodes were asked.
+        if let Some(guard) = self.join(Timestamp::NEVER, None)? {
             return Ok(Some(guard));
         }
         self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
-            if let Some(guard) = self.join(Some(attempts.may_ask_until()))? {
+            let (came_at, until) = attempts.time_to_join();
+            if let Some(guard) = self.join(came_at, Some(until))? {
                 attempts.joined();
                 return Ok(Some(guard));
             }
