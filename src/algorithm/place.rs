@@ -120,6 +120,15 @@ pub struct Successor {
     pub since: Timestamp,
 }
 
+/// How a call leaves the queue of a fair lock.
+#[derive(Clone, Copy, Debug)]
+pub enum Departure {
+    /// Without the lock. The nodes name the call behind it, which is the first now.
+    GivenUp,
+    /// With the lock, whose release names the first one. The next call of the program may have a place at the end.
+    Won(Option<PlaceId>),
+}
+
 /// What a node has answered about a place. Of several nodes: the greatest ticket and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceAnswer {
@@ -244,6 +253,11 @@ impl PlaceKeeper {
     pub fn is_behind(&self, asked_at: Timestamp, now: Timestamp) -> bool {
         let turns = SHORTEST_TURN * self.last_position.saturating_sub(1);
         self.stores && self.is_settled && now.since(asked_at) < turns
+    }
+
+    /// Whether the call was the first at any node, by the last round.
+    pub fn is_first(&self) -> bool {
+        self.last_position == 1
     }
 
     /// The position when the call got its ticket, counted from 1.

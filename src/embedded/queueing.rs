@@ -111,7 +111,7 @@ pub(super) fn run(
         let own = is_of(argument);
         let successor = rest.get(2).zip(rest.get(3));
         let next = own.and_then(|own| id_at(&queue, queue.next(own + 1, now)));
-        let next = next.filter(|_| own == Some(first) && is_free);
+        let next = next.filter(|_| own == Some(first));
         match own {
             Some(own) => _ = queue.places.remove(own),
             None if successor.is_none() => return Ok(ScriptValue::Integer(0)),

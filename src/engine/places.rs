@@ -3,22 +3,22 @@
 use super::calls::Engine;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::PlaceId;
+use crate::algorithm::place::{Departure, PlaceId};
 use crate::protocol::subscription::Key;
 
 impl Engine {
     /// Deletes the place of a call in the queue of a fair lock on these nodes, and does not wait for that. With a
     /// successor, that call has one at the end.
-    pub(crate) fn leave(&self, key: &[u8], kind: LockKind, place: (PlaceId, Option<PlaceId>), nodes: NodeSet) {
+    pub(crate) fn leave(&self, key: &[u8], kind: LockKind, place: (PlaceId, Departure), nodes: NodeSet) {
         self.driver.enter(|all, now, _| all.leave((key, kind), place, nodes, now));
     }
 
     /// Deletes the place that was left to a call, and ends the subscription that was kept for it, unless a thread
     /// listens.
-    pub(crate) fn forgo(&self, key: &[u8], kind: LockKind, id: PlaceId, nodes: NodeSet) {
+    pub(crate) fn forgo(&self, key: &[u8], kind: LockKind, place: (PlaceId, Departure), nodes: NodeSet) {
         let keys = [Key::from(key)];
         self.driver.enter(|all, now, _| {
-            all.leave((key, kind), (id, None), nodes, now);
+            all.leave((key, kind), place, nodes, now);
             all.forget_successor(&keys, now);
         });
     }

@@ -36,11 +36,11 @@ pub const READ_WRITE: &str = script!("lua/read_write.lua");
 pub const RELEASE: &str = script!("lua/release.lua");
 
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "34f96ea7c76810eefb5b8bdc2be9f0c773fabdd6";
+pub const FAIR_SHA1: &str = "ab420c8d69b1891ac327e87f55b16e21b8ac5fa3";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "0dabcfcd7a4b340e82796ec2f3c6f005e218271b";
 /// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCED_FAIR_SHA1: &str = "5dff805031ad04355c81593454de3cd131225f55";
+pub const FENCED_FAIR_SHA1: &str = "c18b56915eb2dff79bae64426d1252ccb26085e3";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
 pub const READ_WRITE_SHA1: &str = "9e5859914f6eaa1ed1b8c2adfbc97f78e196da3a";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a

@@ -41,6 +41,7 @@ use super::early_end::EarlyEnd;
 use super::fence::Agreement;
 use super::lease::Validity;
 use super::node::NodeSet;
+use super::place::PlaceKeeper;
 use super::time::{Readings, Timestamp};
 use super::turns::{WakeOrder, short_delay};
 use super::vote::{Outcome, Tally};
@@ -112,7 +113,7 @@ pub struct Acquire {
     /// What may end the wait before its time.
     early_end: EarlyEnd,
     /// Of a fair lock: the place in the queue.
-    keeper: Option<super::place::PlaceKeeper>,
+    keeper: Option<PlaceKeeper>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -360,7 +361,7 @@ impl Acquire {
         if self.listening.attempted(&self.bounds, is_split || followed_end) {
             self.config.backoff.reset();
         }
-        self.state = AcquireState::Lost { undo, then: self.after_loss(lost, now.steady, random) };
+        self.state = AcquireState::Lost { undo, then: self.after_loss(lost, followed_end, now.steady, random) };
     }
 
     fn verdict_on_loss(&self, outcome: Outcome, t0: Timestamp) -> Verdict {
@@ -377,7 +378,7 @@ impl Acquire {
         matches!(self.config.wait_limit, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
-    fn after_loss(&mut self, lost: Verdict, now: Timestamp, random: u64) -> After {
+    fn after_loss(&mut self, lost: Verdict, followed_end: bool, now: Timestamp, random: u64) -> After {
         let longest = match self.config.wait_limit {
             _ if lost != Verdict::Held => Duration::ZERO,
             WaitLimit::WhileAvailable(_) => Duration::MAX,
@@ -388,6 +389,9 @@ impl Acquire {
             // The lock was free a moment ago, and no release will be announced: the attempts undo each other.
             delay = delay.min(short_delay(random) * self.splits.min(4));
             self.follows_end = self.splits < 4;
+        } else if followed_end && self.keeper.as_ref().is_some_and(PlaceKeeper::is_first) {
+            // Several that do not queue up may have got one node each, and their undoing is not announced.
+            delay = delay.min(short_delay(random));
         }
         if self.config.wait_limit != WaitLimit::Once {
             if self.early_end.is_endless(now, self.config.node_timeout) {

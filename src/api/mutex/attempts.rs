@@ -211,8 +211,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         }
         let has_quorum = tally.granted().len() + tally.refused().len() >= tally.quorum();
         keeper.answered(has_quorum, result.place, result.free_at);
-        if let (Some(waiter), Some(answer)) = (&self.waiter, result.place) {
-            waiter.listener().note_place(place.id(), answer.position <= 1);
+        if let (Some(waiter), Some(_)) = (&self.waiter, result.place) {
+            waiter.listener().note_place(place.id(), keeper.is_first());
         }
     }
 
@@ -359,7 +359,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
         let (waits, attempts) = (self.ticket.as_ref().zip(self.waiter.as_ref()), self.machine.attempts());
         let place = self.held_place.take();
-        let successor = place.and_then(|place| place.leave_won(waits?, attempts, random, self.now.steady));
+        let successor = place.and_then(|place| place.leave_won(waits, attempts, random, self.now.steady));
         self.waiter.take().into_iter().for_each(|waiter| waiter.won(successor));
         let mut ticket = self.ticket.take();
         let guard = self.last.take().map(|(record, _)| {

@@ -20,6 +20,7 @@ mod waiter;
 use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::lock_kind::Access;
+use crate::algorithm::place::Departure;
 use crate::algorithm::time::Readings;
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
@@ -292,7 +293,7 @@ impl Mutex {
             .call(self.wait_limit(wait, called_at), called_at)
             .and_then(|call| self.take_in_turn(call, wait, &mut account, at_head));
         for (key, place) in self.client.queues().unclaimed() {
-            self.client.engine().forgo(key.as_bytes(), place.kind, place.id, place.nodes);
+            self.client.engine().forgo(key.as_bytes(), place.kind, (place.id, Departure::GivenUp), place.nodes);
         }
         account.close(&result, GaveUpReason::TimedOut);
         result

@@ -4,7 +4,7 @@ use super::call::LockCall;
 use super::waiter::ReleaseWaiter;
 use crate::algorithm::acquire::Acquire;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::{PlaceId, PlaceKeeper, Successor};
+use crate::algorithm::place::{Departure, PlaceId, PlaceKeeper, Successor};
 use crate::algorithm::time::Timestamp;
 use crate::engine::local_queue::QueueTicket;
 
@@ -17,6 +17,7 @@ pub(super) struct HeldPlace<'m> {
     nodes: NodeSet,
     /// Whether the call before it has left it, with a subscription that no thread may have gone on with.
     is_taken_over: bool,
+    departure: Departure,
 }
 
 impl<'m> HeldPlace<'m> {
@@ -33,7 +34,8 @@ impl<'m> HeldPlace<'m> {
         if !call.is_fair {
             if let Some((key, place)) = taken_over {
                 // The call before it was for the fair lock with this key.
-                call.client.engine().forgo(key.as_bytes(), place.kind, place.id, place.nodes);
+                let left = (place.id, Departure::GivenUp);
+                call.client.engine().forgo(key.as_bytes(), place.kind, left, place.nodes);
             }
             return None;
         }
@@ -45,7 +47,7 @@ impl<'m> HeldPlace<'m> {
             machine.await_turn(keeper.refreshed_after(place.since), call.started);
         }
         machine.keep_place(keeper);
-        Some(HeldPlace { call, id, nodes, is_taken_over: taken_over.is_some() })
+        Some(HeldPlace { call, id, nodes, is_taken_over: taken_over.is_some(), departure: Departure::GivenUp })
     }
 
     /// An attempt may have left it on these nodes.
@@ -64,11 +66,13 @@ impl HeldPlace<'_> {
     /// place then.
     pub(super) fn leave_won(
         mut self,
-        (ticket, waiter): (&QueueTicket<'_>, &ReleaseWaiter<'_>),
+        waits: Option<(&QueueTicket<'_>, &ReleaseWaiter<'_>)>,
         attempts: u32,
         random: fn() -> u64,
         now: Timestamp,
     ) -> Option<PlaceId> {
+        self.departure = Departure::Won(None);
+        let (ticket, waiter) = waits?;
         let has_others = attempts > 1 || waiter.listener().has_heard_of_others();
         if self.nodes.is_empty() || !has_others {
             return None;
@@ -77,7 +81,7 @@ impl HeldPlace<'_> {
         if !ticket.leave_to_next(Successor { id, kind, nodes, since: now }) {
             return None;
         }
-        self.call.client.engine().leave(self.call.key.as_bytes(), kind, (self.id, Some(id)), nodes);
+        self.call.client.engine().leave(self.call.key.as_bytes(), kind, (self.id, Departure::Won(Some(id))), nodes);
         self.nodes = NodeSet::EMPTY;
         Some(id)
     }
@@ -86,10 +90,11 @@ impl HeldPlace<'_> {
 impl Drop for HeldPlace<'_> {
     fn drop(&mut self) {
         let (engine, key, kind) = (self.call.client.engine(), self.call.key.as_bytes(), self.call.kind());
+        let place = (self.id, self.departure);
         match self.nodes.is_empty() {
             true => {}
-            false if self.is_taken_over => engine.forgo(key, kind, self.id, self.nodes),
-            false => engine.leave(key, kind, (self.id, None), self.nodes),
+            false if self.is_taken_over => engine.forgo(key, kind, place, self.nodes),
+            false => engine.leave(key, kind, place, self.nodes),
         }
     }
 }

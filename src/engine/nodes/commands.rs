@@ -4,7 +4,7 @@ use crate::algorithm::fence::FencingToken;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::{PlaceId, PlaceRequest};
+use crate::algorithm::place::{Departure, PlaceId, PlaceRequest};
 use crate::algorithm::time::Timestamp;
 use crate::engine::node_connection::NodeConnection;
 use crate::engine::nodes::submission::LeaseRequest;
@@ -158,12 +158,14 @@ impl Commands {
     }
 
     /// The operation that deletes a place in the queue of a fair lock, and may put one at the end for another call.
-    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, successor: Option<PlaceId>) -> Option<Operation> {
+    pub(super) fn leave(&self, kind: LockKind, id: PlaceId, departure: Departure) -> Option<Operation> {
         let LockKind::Fair { prefix, .. } = kind else { return None };
         let lasts_millis = u32::try_from(self.mark_millis).unwrap_or(u32::MAX);
-        let successor = successor.map(|successor| (successor, lasts_millis));
-        let (hint, fence) = (self.publishes.then(Hint::default), self.fence(kind));
-        Some(Operation::Fair(FairOperation::Leave { id, successor, hint, prefix, fence }))
+        let (hint, successor) = match departure {
+            Departure::GivenUp => (self.publishes.then(Hint::default), None),
+            Departure::Won(successor) => (None, successor.map(|successor| (successor, lasts_millis))),
+        };
+        Some(Operation::Fair(FairOperation::Leave { id, successor, hint, prefix, fence: self.fence(kind) }))
     }
 
     /// What makes an operation one on a fenced lock.

@@ -5,7 +5,7 @@ use super::commands::Command;
 use crate::algorithm::lease::OwnerToken;
 use crate::algorithm::lock_kind::LockKind;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::PlaceId;
+use crate::algorithm::place::{Departure, PlaceId};
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::Purpose;
 
@@ -15,11 +15,11 @@ impl Nodes {
     pub(in crate::engine) fn leave(
         &mut self,
         (key, kind): (&[u8], LockKind),
-        (id, successor): (PlaceId, Option<PlaceId>),
+        (id, departure): (PlaceId, Departure),
         nodes: NodeSet,
         now: Timestamp,
     ) {
-        let Some(operation) = self.commands.leave(kind, id, successor) else { return };
+        let Some(operation) = self.commands.leave(kind, id, departure) else { return };
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let ticket = self.rounds.open_command(Purpose::Leave, (key, &token), LockKind::Plain);
         let ready = nodes.iter().filter(|node| self.node(*node).runs_releases()).collect();

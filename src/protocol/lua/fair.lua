@@ -20,7 +20,8 @@
 --            -1 without an end; the ticket; the position, counted from 1; for how long the first place counts if it is
 --            another one's, or 0; and the id of the first
 -- leave:   deletes the caller's place, and may put one at the end for the next call of its program. If the caller was
---          first and the lock is free, a hint for the next one is published.
+--          first, a hint for the next one is published, whether the lock is free or not: the release of a client that
+--          does not queue up names none.
 --   ARGV[2]  the caller's id
 --   ARGV[3]  what the name of the channel begins with, the lock's key being the rest, or nothing or an empty string: no
 --            hint

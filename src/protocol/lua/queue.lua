@@ -89,7 +89,7 @@ if what == 'leave' then
   if type(written) == 'table' and written.err then
     return written
   end
-  if own == first and is_free and publishes then
+  if own == first and publishes then
     local next = next_place(own + 1)
     if next <= count then
       publish(next)

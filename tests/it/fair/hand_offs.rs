@@ -2,7 +2,7 @@
 //! place is refreshed, which takes longer here than these tests do.
 
 use super::{QUEUE, fair, no_place_stays, places};
-use crate::clients::{SOON, calls, client, take, value};
+use crate::clients::{SOON, calls, client, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
@@ -134,6 +134,36 @@ fn a_call_that_goes_behind_another_one_tells_that() {
         assert!(matches!(said[0], Answer::Text(_)), "it is not first any more");
     });
     assert!(took < SOON, "after {took:?}");
+}
+
+/// A plain client's release names no call. The one that is first asks, so it has to know that it is.
+#[test]
+fn a_call_that_gives_up_behind_a_plain_client_tells_the_next_one() {
+    for nodes in [1, 3, 5] {
+        let servers = Server::several(nodes).unwrap();
+        let [front, next] = [(); 2].map(|()| patient(servers.iter().map(Server::url)));
+        let all_have = |count| assert!(eventually(SOON, || servers.iter().all(|server| places(server) == count)));
+        let cancel = CancelHandle::new();
+        let held = take(&long_lock(&client(&servers), "k"));
+        let took = thread::scope(|scope| {
+            let front = scope.spawn(|| fair(&front).lock_with(&Wait::forever().cancelled_by(&cancel)).map(drop));
+            all_have(1);
+            let next = scope.spawn(|| fair(&next).lock_timeout(SOON * 6).unwrap().is_some().then(Instant::now));
+            all_have(2);
+            // It asks when it listens.
+            thread::sleep(Duration::from_millis(100));
+            cancel.cancel();
+            assert_eq!(front.join().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+            all_have(1);
+            thread::sleep(Duration::from_millis(20));
+            let free_since = Instant::now();
+            drop(held.unlock());
+            next.join().unwrap().expect("it has the lock").saturating_duration_since(free_since)
+        });
+        println!("{nodes} nodes: {took:?}");
+        assert!(took < SOON, "{nodes} nodes: after {took:?}");
+        no_place_stays(&servers);
+    }
 }
 
 /// One program has a thread that holds the lock, and one behind it; another program waits, too.

@@ -9,6 +9,7 @@ use super::super::{node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
 use super::*;
 
 mod deadlines;
+mod queued;
 
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 
