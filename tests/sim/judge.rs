@@ -5,6 +5,7 @@
 //! |---|---|
 //! | exclusion | at most one guard of a resource is valid at any moment of true time; or any number of readers' |
 //! | own entry | a command changes no entry of another attempt before its end, makes no reader a writer, and extends nothing that has ended |
+//! | kept number | no command makes the last number of a read-write lock smaller, or keeps it for less time |
 //! | covered lease | while a guard says that it is valid, a quorum of nodes keeps its key for that long |
 //! | true quorum | a guard rests on a quorum of nodes that really set its key; so does an extension; so does a release |
 //! | true loss | while its lease lasts, a lock is called lost or expired only if so many nodes really denied it that no quorum holds it |
@@ -203,12 +204,7 @@ impl World {
                 if reply.starts_with(b"-NOSCRIPT") {
                     return self.saw("a read-write lock's script by a hash that is not known");
                 }
-                let action = match deed {
-                    b"acquire" => Action::Set,
-                    b"extend" => Action::Extend,
-                    _ => Action::Release,
-                };
-                (key, token, action)
+                (key, token, readers::action(deed, command.words))
             }
             [b"EVAL" | b"EVALSHA", _, b"2", key, _, deed, about, ..] => match deed {
                 _ if reply.starts_with(b"-NOSCRIPT") => return self.saw("a script by a hash that is not known"),
@@ -268,7 +264,7 @@ impl World {
             self.note_key(node, key, (resource, number));
         }
         if self.plan.reads_and_writes() {
-            self.check_entries(command, (key, number), (action, reply == b":1\r\n"));
+            self.check_entries(command, (key, number), (action, matches!(reply, b":1\r\n" | [b'$', ..])));
         }
         let present = &mut self.judge.tokens[number];
         match action {

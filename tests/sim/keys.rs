@@ -19,13 +19,19 @@ pub(crate) struct Content {
     pub(crate) entries: Vec<Entry>,
     /// Until when a writer that waits keeps readers out.
     pub(crate) mark: Option<u64>,
+    /// The last number that a writer was given, and until when it is kept.
+    pub(crate) fence: Option<(u64, u64)>,
 }
 
 impl Content {
     pub(crate) fn of(value: &[u8]) -> Content {
         let text = String::from_utf8_lossy(value);
         let mut words: Vec<&str> = text.split(' ').collect();
-        let mut mark = None;
+        let (mut mark, mut fence) = (None, None);
+        if let ["f", last, until, ..] = words[..] {
+            fence = last.parse().ok().zip(until.parse().ok());
+            words.drain(..3);
+        }
         if let [.., "q", until] = words[..] {
             mark = until.parse().ok();
             words.truncate(words.len() - 2);
@@ -49,7 +55,7 @@ impl Content {
             [token] => Vec::from_iter(entry(token, None, Access::Write)),
             _ => Vec::new(),
         };
-        Content { entries, mark }
+        Content { entries, mark, fence }
     }
 
     /// The entries that have not ended by then.
@@ -104,7 +110,7 @@ impl Node {
 
     /// For how long the key of a read-write lock goes on to refuse what is asked for.
     pub(crate) fn refuses_for(&self, key: &[u8], access: Access, now: u64) -> Option<u64> {
-        let Content { entries, mark } = self.content(key, now);
+        let Content { entries, mark, .. } = self.content(key, now);
         let refuses = |entry: &&Entry| access == Access::Write || entry.access == Access::Write;
         let entries = entries.iter().filter(refuses).filter_map(|entry| entry.until);
         let latest = entries.chain(mark.filter(|_| access == Access::Read)).max()?;

@@ -7,6 +7,7 @@ use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::guard::shared::SharedGuards;
 use crate::api::mutex::Mutex;
+use crate::api::mutex::read_write::fenced::FencedRwMutex;
 use crate::api::mutex::read_write::{RwMutex, RwReadGuard, RwWriteGuard};
 use crate::api::redlock::Redlock;
 use crate::api::wait::CancelHandle;
@@ -29,6 +30,7 @@ pub(crate) enum Lock {
     Alone(Mutex),
     Read(RwMutex),
     Write(RwMutex),
+    FencedWrite(FencedRwMutex),
 }
 
 /// What it gets.
@@ -39,13 +41,23 @@ pub(crate) enum Guard {
 }
 
 impl Lock {
-    /// The lock of a resource, as this run has it. `reads`: where the leases to read are.
-    pub(crate) fn of(client: &Client, reads: &Arc<SharedGuards>, resource: usize, access: Access) -> Lock {
-        let (is_fenced, has_queues) = with(|world| (world.plan.is_fenced, world.plan.has_queues()));
+    /// The lock of a resource, as this run has it. `reads`: where the leases to read are. `is_fenced`: in a run with
+    /// fences, whether a writer has one.
+    pub(crate) fn of(
+        client: &Client,
+        reads: &Arc<SharedGuards>,
+        resource: usize,
+        (access, is_fenced): (Access, bool),
+    ) -> Lock {
+        let has_queues = with(|world| world.plan.has_queues());
         let name = format!("r{resource}");
         if with(|world| world.plan.reads_and_writes()) {
             let mutex = RwMutex::new(client.clone(), Arc::clone(reads), &name);
-            return if access == Access::Read { Lock::Read(mutex) } else { Lock::Write(mutex) };
+            return match access {
+                Access::Read => Lock::Read(mutex),
+                Access::Write if is_fenced => Lock::FencedWrite(mutex.fenced()),
+                Access::Write => Lock::Write(mutex),
+            };
         }
         let mutex = Redlock::new(client.clone()).mutex(name);
         Lock::Alone(match (is_fenced, has_queues) {
@@ -70,6 +82,7 @@ impl Lock {
             Lock::Alone(mutex) => Lock::Alone(mutex.ttl(ttl)),
             Lock::Read(mutex) => Lock::Read(mutex.ttl(ttl)),
             Lock::Write(mutex) => Lock::Write(mutex.ttl(ttl)),
+            Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.ttl(ttl)),
         }
     }
 
@@ -78,6 +91,7 @@ impl Lock {
             Lock::Alone(mutex) => Lock::Alone(mutex.watchdog(watchdog)),
             Lock::Read(mutex) => Lock::Read(mutex.watchdog(watchdog)),
             Lock::Write(mutex) => Lock::Write(mutex.watchdog(watchdog)),
+            Lock::FencedWrite(mutex) => Lock::FencedWrite(mutex.watchdog(watchdog)),
         }
     }
 
@@ -86,6 +100,7 @@ impl Lock {
             Lock::Alone(mutex) => mutex.try_lock()?.map(Guard::Alone),
             Lock::Read(mutex) => mutex.try_read()?.map(Guard::Read),
             Lock::Write(mutex) => mutex.try_write()?.map(Guard::Write),
+            Lock::FencedWrite(mutex) => mutex.try_write()?.map(|guard| Guard::Write(guard.into())),
         })
     }
 
@@ -94,6 +109,7 @@ impl Lock {
             Lock::Alone(mutex) => mutex.lock().map(Guard::Alone),
             Lock::Read(mutex) => mutex.read().map(Guard::Read),
             Lock::Write(mutex) => mutex.write().map(Guard::Write),
+            Lock::FencedWrite(mutex) => mutex.write().map(|guard| Guard::Write(guard.into())),
         }
     }
 
@@ -102,6 +118,7 @@ impl Lock {
             Lock::Alone(mutex) => mutex.lock_cancellable(cancel).map(Guard::Alone),
             Lock::Read(mutex) => mutex.read_cancellable(cancel).map(Guard::Read),
             Lock::Write(mutex) => mutex.write_cancellable(cancel).map(Guard::Write),
+            Lock::FencedWrite(mutex) => mutex.write_cancellable(cancel).map(|guard| Guard::Write(guard.into())),
         }
     }
 
@@ -110,6 +127,7 @@ impl Lock {
             Lock::Alone(mutex) => mutex.lock_timeout(timeout)?.map(Guard::Alone),
             Lock::Read(mutex) => mutex.read_timeout(timeout)?.map(Guard::Read),
             Lock::Write(mutex) => mutex.write_timeout(timeout)?.map(Guard::Write),
+            Lock::FencedWrite(mutex) => mutex.write_timeout(timeout)?.map(|guard| Guard::Write(guard.into())),
         })
     }
 }

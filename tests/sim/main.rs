@@ -175,6 +175,8 @@ fn everything_happens() {
         "a write lock that is refused",
         "a writer that becomes a reader",
         "a lease to read that threads share",
+        "a number of a writer that is given",
+        "a number of a writer that is raised",
         "a call that finds too few nodes",
         "a check that finds a quorum",
         "a check that finds too few nodes",

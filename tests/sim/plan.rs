@@ -61,7 +61,7 @@ pub(crate) struct Plan {
     /// By client and node.
     pub(crate) paths: Vec<PathPlan>,
     pub(crate) resources: u64,
-    /// Whether the locks have fences. Then all nodes have scripts.
+    /// Whether the locks have fences, or most writers of read-write locks. Then all nodes have scripts.
     pub(crate) is_fenced: bool,
     /// Whether locks are fair, where they can be.
     pub(crate) is_fair: bool,
@@ -417,16 +417,16 @@ impl Plan {
         self.has_sets && !self.is_fenced && !self.has_queues() && !self.reads_and_writes()
     }
 
-    /// Whether locks are read-write locks: every node has scripts for them, and they are neither fenced nor fair.
+    /// Whether locks are read-write locks: every node has scripts for them, and they are not fair.
     pub(crate) fn reads_and_writes(&self) -> bool {
-        self.is_read_write && !self.is_fenced && !self.has_queues() && self.nodes.iter().all(|node| node.has_scripts)
+        self.is_read_write && !self.has_queues() && self.nodes.iter().all(|node| node.has_scripts)
     }
 
     /// The key of a resource.
     pub(crate) fn key(&self, resource: usize) -> String {
         let prefix = match (self.is_fenced, self.reads_and_writes()) {
-            (true, _) => FENCED_KEY_PREFIX,
             (_, true) => READ_WRITE_KEY_PREFIX,
+            (true, _) => FENCED_KEY_PREFIX,
             _ => "",
         };
         format!("{prefix}r{resource}")

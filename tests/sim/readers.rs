@@ -1,5 +1,6 @@
-//! The rule about the keys of read-write locks: a command changes the entry of its own attempt, and no other one before
-//! its end. It makes no reader a writer, and extends nothing that has ended.
+//! The rules about the keys of read-write locks: a command changes the entry of its own attempt, and no other one
+//! before its end. It makes no reader a writer, and extends nothing that has ended. The last number that a writer was
+//! given stays for as long as it was to be kept, and never becomes smaller; so long lasts the key.
 
 use crate::algorithm::lock_kind::Access;
 use crate::judge::{Action, Command};
@@ -8,6 +9,9 @@ use crate::plan::PLACE_LEASE;
 use crate::protocol::script;
 use crate::world::World;
 use std::collections::BTreeMap;
+
+/// The words of an extension. A raise has the number as one more.
+const RAISE: usize = 10;
 
 /// By node and key: what it said after the last command.
 #[derive(Default)]
@@ -25,6 +29,16 @@ pub(crate) fn is_script(text: &[u8]) -> bool {
     text == script::READ_WRITE.as_bytes() || text == script::READ_WRITE_SHA1.as_bytes()
 }
 
+/// What a command of a read-write lock does. A raise is an extension to a number.
+pub(crate) fn action(deed: &[u8], words: &[&[u8]]) -> Action {
+    match deed {
+        b"acquire" => Action::Set,
+        b"extend" if words.len() > RAISE => Action::Raise,
+        b"extend" => Action::Extend,
+        _ => Action::Release,
+    }
+}
+
 /// What a command of a read-write lock and its reply are an example of.
 pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
     let [b"EVAL" | b"EVALSHA", text, _, _, deed, _, rest @ ..] = words else { return None };
@@ -33,8 +47,11 @@ pub(crate) fn sight(words: &[&[u8]], reply: &[u8]) -> Option<&'static str> {
         (_, [b'-', ..]) => "a read-write lock's script that is answered with an error",
         (b"acquire", b":1\r\n") if to_read => "a read lock that is granted",
         (b"acquire", b":1\r\n") => "a write lock that is granted",
+        (b"acquire", [b'$', ..]) => "a number of a writer that is given",
         (b"acquire", _) if to_read => "a read lock that is refused",
         (b"acquire", _) => "a write lock that is refused",
+        (b"extend", b":1\r\n") if words.len() > RAISE => "a number of a writer that is raised",
+        (b"extend", _) if words.len() > RAISE => "a number of a writer that is not raised",
         (b"extend", b":1\r\n") if to_read => "a read lock that is extended",
         (b"extend", b":1\r\n") => "a write lock that is extended",
         (b"extend", b":-1\r\n") => "an extension of a read-write lock that is refused",
@@ -67,6 +84,7 @@ impl World {
             let text = format!("on node {node} an entry would live until {entry:?}, and a mark until {mark:?}");
             self.violate("bounded key", text);
         }
+        self.check_number(command, key, (&before, &after));
         let wrong = match (changed, was_own, after.entry(own)) {
             (Some(other), ..) => format!("changed that of attempt {}", other.attempt),
             (None, Some(before), Some(after)) if !is_writer(before) && is_writer(after) => {
@@ -81,5 +99,18 @@ impl World {
             _ => return,
         };
         self.violate("own entry", format!("on node {node} a command of attempt {own} {wrong}: {action:?}"));
+    }
+
+    fn check_number(&mut self, command: &Command<'_>, key: &[u8], (before, after): (&Content, &Content)) {
+        let Some((last, until)) = before.fence.filter(|&(_, until)| until >= command.millis) else { return };
+        let (node, millis) = (command.node, command.millis);
+        let key_ends = self.nodes[node].store.deadline(key, millis).flatten();
+        let is_kept =
+            after.fence.is_some_and(|(fence, kept)| fence >= last && kept >= until) && key_ends >= Some(until);
+        if !is_kept {
+            let then = after.fence;
+            let text = format!("node {node} had {last} until {until}, and has {then:?} in a key until {key_ends:?}");
+            self.violate("kept number", text);
+        }
     }
 }

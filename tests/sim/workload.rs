@@ -84,7 +84,6 @@ impl Worker {
             let plan = &world.plan;
             (plan.resources, plan.ttls.clone(), plan.watchdog_rarity, plan.node_timeout)
         });
-        let is_fenced = with(|world| world.plan.is_fenced);
         if self.flooding.is_none() && self.random.once_in(30) {
             self.connect();
         }
@@ -92,9 +91,10 @@ impl Worker {
         let ttl = self.random.pick(&ttls);
         let is_set = with(|world| world.plan.takes_sets()) && self.flooding.is_none() && self.random.once_in(2);
         let access = self.draw_access();
+        let is_fenced = self.draw_fenced(access);
         let mut mutex = match is_set {
             true => Lock::set(&self.handle, resource),
-            false => Lock::of(&self.handle, &self.reads, resource, access),
+            false => Lock::of(&self.handle, &self.reads, resource, (access, is_fenced)),
         };
         mutex = mutex.ttl(Duration::from_millis(ttl));
         let is_watched = self.random.once_in(watchdog_rarity);
@@ -186,6 +186,12 @@ impl Worker {
     fn draw_access(&mut self) -> Access {
         let reads = with(|world| world.plan.reads_and_writes()) && !self.random.once_in(3);
         if reads { Access::Read } else { Access::Write }
+    }
+
+    /// With a fence, in a run with fences. Of read-write locks, some writers have none.
+    fn draw_fenced(&mut self, access: Access) -> bool {
+        let (is_fenced, reads_and_writes) = with(|world| (world.plan.is_fenced, world.plan.reads_and_writes()));
+        is_fenced && !(reads_and_writes && (access == Access::Read || self.random.once_in(4)))
     }
 
     fn hold(&mut self, what: Taken, mut guard: Guard, ttl: u64, is_watched: bool, begun: (u64, u64)) {
@@ -432,7 +438,8 @@ impl Worker {
         sleep_until(fault_time);
         let deadline = fault_time + patience;
         let access = self.draw_access();
-        let mutex = || Lock::of(&self.handle, &self.reads, 0, access).ttl(Duration::from_millis(ttl));
+        let how = (access, self.draw_fenced(access));
+        let mutex = || Lock::of(&self.handle, &self.reads, 0, how).ttl(Duration::from_millis(ttl));
         let taken = |reads_by| Taken { resource: 0, is_set: false, access, reads_by };
         loop {
             let left = deadline.saturating_sub(with(|world| world.now));
