@@ -128,8 +128,8 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN.after(Duration::from_micros(micros as u64))
     }
 
-    fn begin(&mut self, key: u8, _notify: &mut WaitSlots) -> (Ticket, bool) {
-        (self.send(key), false)
+    fn begin(&mut self, key: &u8, _notify: &mut WaitSlots) -> (Ticket, bool) {
+        (self.send(*key), false)
     }
 
     fn begin_posted(&mut self, key: u8, _notify: &mut WaitSlots) {

@@ -101,8 +101,8 @@ impl Reactor for Nodes {
         Timestamp::ORIGIN
     }
 
-    fn begin(&mut self, submission: Infallible, _notify: &mut WaitSlots) -> (Ticket, bool) {
-        match submission {}
+    fn begin(&mut self, submission: &Infallible, _notify: &mut WaitSlots) -> (Ticket, bool) {
+        match *submission {}
     }
 
     fn begin_posted(&mut self, posting: Infallible, _notify: &mut WaitSlots) {

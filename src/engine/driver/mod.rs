@@ -43,7 +43,7 @@ pub(crate) use reactor::Reactor;
 use state::{DriverState, State};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use submissions::Submissions;
+use submissions::{Submissions, Submitted};
 use wait_cell::{CellPool, WaitCell};
 pub(crate) use wait_cell::{WaitSlot, WaitSlots};
 
@@ -96,27 +96,27 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         mut deadline: impl FnMut(bool) -> Timestamp,
         queued: impl FnOnce(),
     ) -> R::Verdict {
-        match self.submissions.submit(submission, now, || self.cells.take()) {
-            Ok(cell) => {
-                queued();
-                self.await_verdict(cell, now, deadline)
-            }
-            Err(submission) => {
-                let mut state = self.enter_state(true);
-                let (ticket, has_to_connect) = state.act(|reactor, decided| reactor.begin(submission, decided));
-                queued();
-                self.see_through(state, ticket, now, deadline(has_to_connect))
-            }
+        if let Some(mut queue) = self.submissions.open() {
+            let cell = self.cells.take();
+            queue.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
+            drop(queue);
+            queued();
+            return self.await_verdict(cell, now, deadline);
         }
+        let mut state = self.enter_state(true);
+        let (ticket, has_to_connect) = state.act(|reactor, decided| reactor.begin(&submission, decided));
+        queued();
+        self.see_through(state, ticket, now, deadline(has_to_connect))
     }
 
     /// Submits something that no thread waits for.
     pub(crate) fn post(&self, posting: R::Posting) {
-        if let Err(posting) = self.submissions.post(posting) {
-            let mut state = self.enter_state(false);
-            state.act(|reactor, decided| reactor.begin_posted(posting, decided));
-            self.leave(state);
+        if let Some(mut queue) = self.submissions.open() {
+            return queue.list.push(Submitted::Posted(posting));
         }
+        let mut state = self.enter_state(false);
+        state.act(|reactor, decided| reactor.begin_posted(posting, decided));
+        self.leave(state);
     }
 
     /// Does something in the reactor that does not wait.

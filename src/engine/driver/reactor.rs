@@ -20,7 +20,7 @@ pub(crate) trait Reactor {
     /// The present time.
     fn now(&self) -> Timestamp;
     /// Begins what was submitted. True: connections have to be made first.
-    fn begin(&mut self, submission: Self::Submission, decided: &mut WaitSlots) -> (Self::Ticket, bool);
+    fn begin(&mut self, submission: &Self::Submission, decided: &mut WaitSlots) -> (Self::Ticket, bool);
     /// Begins what was posted.
     fn begin_posted(&mut self, posting: Self::Posting, decided: &mut WaitSlots);
     /// Ends the wait for a submission, and gives what it has come to.

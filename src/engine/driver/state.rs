@@ -195,13 +195,13 @@ impl<R: Reactor> State<R> {
         for submitted in taken.drain(..) {
             match submitted {
                 Submitted::Posted(posting) => self.act(|reactor, decided| reactor.begin_posted(posting, decided)),
-                Submitted::Awaited(submission, submitted_at, cell) => self.begin(submission, submitted_at, &cell),
+                Submitted::Awaited(submission, submitted_at, cell) => self.begin(&submission, submitted_at, &cell),
             }
         }
         self.taken = taken;
     }
 
-    fn begin(&mut self, submission: R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
+    fn begin(&mut self, submission: &R::Submission, submitted_at: Timestamp, cell: &Arc<WaitCell<R::Verdict>>) {
         let (ticket, has_to_connect) = self.act(|reactor, decided| reactor.begin(submission, decided));
         let waiter = self.sleepers.insert(cell, (ticket, submitted_at), true, self.batch.number);
         self.batch.pending += 1;

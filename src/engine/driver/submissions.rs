@@ -7,7 +7,7 @@
 use super::reactor::Reactor;
 use super::wait_cell::WaitCell;
 use crate::algorithm::time::Timestamp;
-use crate::os::sync::{Mutex, lock};
+use crate::os::sync::{Mutex, MutexGuard, lock};
 use std::sync::Arc;
 
 /// The queue of one client.
@@ -15,8 +15,8 @@ pub(super) struct Submissions<R: Reactor> {
     queue: Mutex<SubmissionQueue<R>>,
 }
 
-struct SubmissionQueue<R: Reactor> {
-    list: Vec<Submitted<R>>,
+pub(super) struct SubmissionQueue<R: Reactor> {
+    pub(super) list: Vec<Submitted<R>>,
     is_open: bool,
 }
 
@@ -31,36 +31,11 @@ impl<R: Reactor> Submissions<R> {
         Submissions { queue: Mutex::new(SubmissionQueue { list: Vec::new(), is_open: false }) }
     }
 
-    /// Leaves a submission for the thread that has the duty, and gives the cell to sleep on.
-    ///
-    /// # Errors
-    /// No thread has the duty. From now on the caller has, and gets its submission back.
-    pub(super) fn submit(
-        &self,
-        submission: R::Submission,
-        now: Timestamp,
-        cell: impl FnOnce() -> Arc<WaitCell<R::Verdict>>,
-    ) -> Result<Arc<WaitCell<R::Verdict>>, R::Submission> {
+    /// The queue, to leave something in it for the thread that has the duty. None: no thread has it, and from now on
+    /// the caller has.
+    pub(super) fn open(&self) -> Option<MutexGuard<'_, SubmissionQueue<R>>> {
         let mut queue = lock(&self.queue);
-        if !std::mem::replace(&mut queue.is_open, true) {
-            return Err(submission);
-        }
-        let cell = cell();
-        queue.list.push(Submitted::Awaited(submission, now, Arc::clone(&cell)));
-        Ok(cell)
-    }
-
-    /// Leaves a posting for the thread that has the duty.
-    ///
-    /// # Errors
-    /// No thread has the duty. From now on the caller has, and gets its posting back.
-    pub(super) fn post(&self, posting: R::Posting) -> Result<(), R::Posting> {
-        let mut queue = lock(&self.queue);
-        if !std::mem::replace(&mut queue.is_open, true) {
-            return Err(posting);
-        }
-        queue.list.push(Submitted::Posted(posting));
-        Ok(())
+        std::mem::replace(&mut queue.is_open, true).then_some(queue)
     }
 
     /// Moves all submissions to an empty list, in their order. `stays_open` says, given whether there was none, whether

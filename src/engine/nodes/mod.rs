@@ -255,8 +255,8 @@ impl Reactor for Nodes {
         self.clock.now()
     }
 
-    fn begin(&mut self, submission: Submission, notify: &mut WaitSlots) -> (Ticket, bool) {
-        self.begin_submission(&submission, self.clock.now(), notify)
+    fn begin(&mut self, submission: &Submission, notify: &mut WaitSlots) -> (Ticket, bool) {
+        self.begin_submission(submission, self.clock.now(), notify)
     }
 
     fn begin_posted(&mut self, posting: Posting, notify: &mut WaitSlots) {
