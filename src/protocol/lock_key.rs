@@ -30,6 +30,11 @@ pub struct KeySet {
 }
 
 impl LockKey {
+    /// The key of this name behind a prefix. Without a prefix it takes one allocation.
+    pub fn behind(prefix: &str, name: &str) -> LockKey {
+        LockKey::One(if prefix.is_empty() { name.into() } else { format!("{prefix}{name}").into() })
+    }
+
     /// The keys of these names behind a prefix, in their order and each once. A single name is a lock like any other.
     pub fn of(prefix: &str, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockKey {
         let mut keys: Vec<Arc<str>> =
@@ -117,7 +122,7 @@ mod tests {
 
     #[test]
     fn one_name_is_a_lock_like_any_other() {
-        for key in [LockKey::of("app:", ["a", "a"]), LockKey::One("app:a".into())] {
+        for key in [LockKey::of("app:", ["a", "a"]), LockKey::behind("app:", "a"), LockKey::behind("", "app:a")] {
             assert!(matches!(&key, LockKey::One(_)));
             assert_eq!((&**key.title(), key.as_bytes(), count(key.as_bytes())), ("app:a", b"app:a".as_slice(), 1));
             assert_eq!(each(key.as_bytes()).collect::<Vec<_>>(), [b"app:a"]);

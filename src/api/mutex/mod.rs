@@ -64,7 +64,7 @@ pub struct Mutex {
 
 impl Mutex {
     pub(crate) fn new(client: Client, resource: &str) -> Mutex {
-        let key = LockKey::One(format!("{}{resource}", client.settings().prefix).into());
+        let key = LockKey::behind(&client.settings().prefix, resource);
         Mutex::of_key(client, key)
     }
 
