@@ -36,6 +36,8 @@ struct Lost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) program: usize,
+    /// When the thread came to wait for it, in front of which others of its program may have waited.
+    wanted: u64,
     /// Before the call's first attempt: no thread of the program that came before has released the lock yet.
     pub(crate) begun: u64,
     /// Since when a quorum of nodes had the place of the call, with its ticket, to its end; or never.
@@ -164,7 +166,7 @@ fn turns(directory: &Path) -> Vec<Turn> {
             let [wanted, settled, had, released, lost] = turn[..] else { panic!() };
             let begun = wanted.max(free_at);
             free_at = released;
-            all.push(Turn { program, begun, settled: (settled > 0).then_some(settled), lost, had, released });
+            all.push(Turn { program, wanted, begun, settled: (settled > 0).then_some(settled), lost, had, released });
         }
     }
     all.sort_by_key(|turn: &Turn| turn.had);
@@ -175,11 +177,13 @@ fn turns(directory: &Path) -> Vec<Turn> {
 }
 
 /// Notes since when the calls had a place that were left one by the thread before them, where no node fails: since that
-/// had the lock. A call that has lost no attempt and was left none has found no other program in front.
+/// had the lock, if they waited by then. A call that has lost no attempt and was left none has found no other program
+/// in front.
 pub(crate) fn note_places_left(turns: &mut [Turn]) {
     let mut last_had = HashMap::new();
     for turn in turns {
-        if let (Some(last), 0) = (last_had.insert(turn.program, turn.had), turn.lost) {
+        let last = last_had.insert(turn.program, turn.had).filter(|&last| turn.wanted < last);
+        if let (Some(last), 0) = (last, turn.lost) {
             turn.settled = Some(last + AT_ONCE.as_nanos() as u64).filter(|settled| *settled < turn.had);
         }
     }
