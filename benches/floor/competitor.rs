@@ -50,13 +50,14 @@ impl Means {
 
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
-    let [kind, length, competitors, index, means, held, addresses @ ..] = order else {
-        panic!("--competitor kind length competitors index means held …")
+    let [kind, length, competitors, index, means, held, threads, addresses @ ..] = order else {
+        panic!("--competitor kind length competitors index means held threads …")
     };
     let period = PERIOD * competitors.parse().expect("a number");
     let held = Duration::from_micros(held.parse().expect("a number"));
     let length: u64 = length.parse().expect("a number");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+    let threads: usize = threads.parse().expect("a number");
     let mut turns = Vec::new();
     match Means::named(means) {
         Means::Bare => {
@@ -84,7 +85,7 @@ pub(crate) fn run(order: &[&str]) {
             }
         }
         means => {
-            let mut competitor = Competitor::new(&addresses, means);
+            let competitor = Competitor::new(&addresses, means);
             let start = wait_for_start();
             if *kind == "rounds" {
                 for round in 0..length {
@@ -93,9 +94,16 @@ pub(crate) fn run(order: &[&str]) {
                     turns.extend(competitor.turn(at, held));
                 }
             } else {
-                while now() < start + length * 1_000_000 {
-                    turns.extend(competitor.turn(now(), held));
-                }
+                let end = start + length * 1_000_000;
+                let compete = || {
+                    let turns = std::iter::from_fn(|| (now() < end).then(|| competitor.turn(now(), held)));
+                    turns.flatten().collect::<Vec<_>>()
+                };
+                thread::scope(|scope| {
+                    let others: Vec<_> = (1..threads).map(|_| scope.spawn(compete)).collect();
+                    turns.extend(compete());
+                    others.into_iter().for_each(|other| turns.extend(other.join().expect("its turns")));
+                });
             }
         }
     }
@@ -128,7 +136,7 @@ impl Competitor {
         Competitor { mutex: if means == Means::Fair { mutex.fair() } else { mutex }, attempts }
     }
 
-    fn turn(&mut self, wanted: u64, held: Duration) -> Option<[u64; 4]> {
+    fn turn(&self, wanted: u64, held: Duration) -> Option<[u64; 4]> {
         let guard = self.mutex.lock().ok()?;
         let had = now();
         let attempts = self.attempts.0.load(Ordering::Relaxed);

@@ -25,7 +25,7 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
         let run = |means| {
             let held = Duration::from_millis(1);
-            run(&servers, &addresses, Workload { competitors, means, polling: 0, held, length: time })
+            run(&servers, &addresses, Workload { competitors, threads: 1, means, polling: 0, held, length: time })
         };
         let contenders: &mut [&mut dyn FnMut() -> Outcome] =
             &mut [&mut || run(Means::WakeUps), &mut || run(Means::Delay), &mut || run(Means::Bare)];
@@ -41,8 +41,14 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     for nodes in [3, 4, 5] {
         for competitors in setting.choose(&[2, 8, 32][..], &[8]) {
             let length = Length::Rounds(setting.choose(12, 4));
-            let workload =
-                Workload { competitors: *competitors, means: Means::WakeUps, polling: 0, held: Duration::ZERO, length };
+            let workload = Workload {
+                competitors: *competitors,
+                threads: 1,
+                means: Means::WakeUps,
+                polling: 0,
+                held: Duration::ZERO,
+                length,
+            };
             let outcome = run(&servers, &addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();
             let name = |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");

@@ -20,6 +20,8 @@ const HEAD_START: Duration = Duration::from_millis(30);
 #[derive(Clone, Copy)]
 pub(crate) struct Workload {
     pub(crate) competitors: usize,
+    /// Of each competitor that uses the library, where it competes for a time.
+    pub(crate) threads: usize,
     pub(crate) means: Means,
     /// So many more competitors are programs that poll.
     pub(crate) polling: usize,
@@ -134,6 +136,7 @@ pub(crate) fn run(servers: &Servers, addresses: &[SocketAddr], workload: Workloa
                 &index.to_string(),
                 means.name(),
                 &workload.held.as_micros().to_string(),
+                &workload.threads.to_string(),
             ]);
             command.args(addresses.iter().map(ToString::to_string));
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a competitor")

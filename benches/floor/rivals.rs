@@ -39,7 +39,7 @@ fn with_io_threads(setting: &Setting, nodes: usize) -> Row {
     let plain = Servers::start(setting, nodes);
     let length = Length::Time(Duration::from_millis(setting.choose(1000, 200)));
     let held = Duration::from_millis(2);
-    let workload = Workload { competitors: 4, means: Means::WakeUps, polling: 0, held, length };
+    let workload = Workload { competitors: 4, threads: 1, means: Means::WakeUps, polling: 0, held, length };
     let on = |servers: &Servers| run(servers, &servers.addresses(nodes), workload);
     let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || on(&threaded), &mut || on(&plain)]);
     Row::ratio(what, "", &done[0], ("no I/O threads", &done[1]), Outcome::rate).goal(Goal::RatioAtLeast(0.9))
@@ -51,7 +51,7 @@ fn many(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let length = Length::Time(Duration::from_millis(setting.choose(2000, 200)));
     let addresses = servers.addresses(5);
     let of = |competitors| {
-        run(servers, &addresses, Workload { competitors, means: Means::WakeUps, polling: 0, held, length })
+        run(servers, &addresses, Workload { competitors, threads: 1, means: Means::WakeUps, polling: 0, held, length })
     };
     let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || of(MANY), &mut || of(2)]);
     let [many, two] = &done[..] else { return Vec::new() };
@@ -74,7 +74,7 @@ fn many(setting: &Setting, servers: &Servers) -> Vec<Row> {
 fn beside_polling(setting: &Setting, servers: &Servers) -> Vec<Row> {
     let length = Length::Time(Duration::from_millis(setting.choose(5000, 500)));
     let held = Duration::from_millis(2);
-    let workload = Workload { competitors: EACH, means: Means::WakeUps, polling: EACH, held, length };
+    let workload = Workload { competitors: EACH, threads: 1, means: Means::WakeUps, polling: EACH, held, length };
     let addresses = servers.addresses(5);
     let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(servers, &addresses, workload)]);
     let name = |what: &str| format!("{EACH} programs beside {EACH} that poll: {what}");
@@ -92,8 +92,14 @@ fn beside_polling(setting: &Setting, servers: &Servers) -> Vec<Row> {
 /// A hand-off between two, as a ratio to a lock that no other program wants.
 fn two(setting: &Setting, servers: &Servers) -> Row {
     let length = Length::Time(Duration::from_millis(setting.choose(1000, 200)));
-    let workload =
-        Workload { competitors: 2, means: Means::WakeUps, polling: 0, held: Duration::from_millis(1), length };
+    let workload = Workload {
+        competitors: 2,
+        threads: 1,
+        means: Means::WakeUps,
+        polling: 0,
+        held: Duration::from_millis(1),
+        length,
+    };
     let addresses = servers.addresses(5);
     let done = take_turns(setting.choose((5, 1), (1, 1)), &mut [&mut || run(servers, &addresses, workload)]);
     let gap = Spread::over(&done[0], |outcome| outcome.gaps().quantile(0.5)).median;
