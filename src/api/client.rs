@@ -69,6 +69,11 @@ impl Client {
         self.shared.created_in.is_forked()
     }
 
+    /// In which process the client was built.
+    pub(crate) fn created_in(&self) -> ForkEpoch {
+        self.shared.created_in
+    }
+
     /// What tells this client from others, as long as it has a handle.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()

@@ -22,7 +22,7 @@
 //! 6. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
 //!    time, and looks at the schedule after each.
 
-mod watched;
+pub(crate) mod watched;
 
 use crate::algorithm::fault::Fault;
 use crate::algorithm::lease::{Ttl, Validity};

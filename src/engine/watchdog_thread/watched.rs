@@ -40,7 +40,7 @@ enum LossCallbacks {
 }
 
 /// A function to call when the lock is lost.
-pub(super) type LossCallback = Box<dyn FnOnce() + Send>;
+pub(crate) type LossCallback = Box<dyn FnOnce() + Send>;
 
 /// What is held, as guard and thread agree on it.
 #[derive(Clone, Copy)]
@@ -108,14 +108,14 @@ impl WatchedLock {
         if let LossCallbacks::Waiting(callbacks) = &mut *lock(&self.on_loss) {
             return callbacks.push(callback);
         }
-        call(callback);
+        call_on_loss(callback);
     }
 
     /// Runs the callbacks, once. To be called after the signal on the channel, with no mutex held.
     pub(crate) fn run_loss_callbacks(&self) {
         let on_loss = std::mem::replace(&mut *lock(&self.on_loss), LossCallbacks::Called);
         if let LossCallbacks::Waiting(callbacks) = on_loss {
-            callbacks.into_iter().for_each(call);
+            callbacks.into_iter().for_each(call_on_loss);
         }
     }
 
@@ -181,7 +181,7 @@ impl WatchedLock {
 }
 
 /// Calls, and stops a panic.
-fn call(callback: LossCallback) {
+pub(crate) fn call_on_loss(callback: LossCallback) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(callback)) {
         // The payload may panic when it is dropped.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(panic))).map_err(std::mem::forget);

@@ -5,6 +5,7 @@ use crate::clients::{LONG_TTL, SOON, builder, calls, client, client_of, gone_for
 use crate::support::process::eventually;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
+use crossbeam_channel::TryRecvError;
 use quorumlock::event::Event;
 use quorumlock::metrics::Counters;
 use quorumlock::{ExtendOutcome, Observer, Redlock, ReleaseOutcome, RwReadGuard, Watchdog};
@@ -305,4 +306,29 @@ fn the_limits_of_one_watchdog_do_not_end_the_lease_of_another_thread() {
         });
         assert!(is_held, "{second:?}");
     }
+}
+
+#[test]
+fn each_guard_is_told_of_the_loss_as_long_as_it_is_there() {
+    let servers = Server::several(3).unwrap();
+    let mutex = long(&client(&servers));
+    let (one, other, gone) = (read(&mutex), read(&mutex), read(&mutex));
+    let (kept, left, early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), gone.lost().unwrap());
+    for (guard, calls) in [(&one, &kept), (&gone, &left)] {
+        let calls = Arc::clone(calls);
+        guard.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();
+    }
+    let signals = [one.lost().unwrap(), one.lost().unwrap(), other.lost().unwrap()];
+    assert_eq!(gone.unlock().unwrap(), None, "others read on");
+    assert_eq!((Arc::strong_count(&left), early.try_recv()), (1, Err(TryRecvError::Disconnected)), "it has gone");
+    assert!(eventually(SOON, || servers.iter().all(|server| entries(server) == ('r', 1))));
+    servers.iter().for_each(|server| _ = server.command(&["DEL", KEY]).unwrap());
+    assert_eq!(other.extend(LONG_TTL * 2).unwrap(), ExtendOutcome::Lost);
+    assert!(signals[0].try_recv().is_ok() && signals[2].try_recv().is_ok(), "each guard has its own");
+    assert_eq!(signals[1].try_recv(), Err(TryRecvError::Empty), "of one guard there is one message");
+    let late = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&late);
+    one.on_lost(move || _ = calls.fetch_add(1, Ordering::Relaxed)).unwrap();
+    let called = [kept, left, late].map(|calls| calls.load(Ordering::Relaxed));
+    assert_eq!(called, [1, 0, 1]);
 }

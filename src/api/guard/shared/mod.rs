@@ -10,6 +10,8 @@
 //! most. A callback that the extension calls on the same thread would wait for itself, and is refused.
 
 mod joining;
+mod losses;
+pub(crate) mod own_losses;
 mod table;
 
 pub(crate) use table::WeakTable;
@@ -26,8 +28,9 @@ use crate::events::error::{Error, ErrorKind, Result};
 use crate::events::extension::ExtendOutcome;
 use crate::os::sync::{self, Condvar, lock};
 use crate::os::thread_number::ThreadNumber;
+use losses::LossTable;
 use std::num::NonZeroU64;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// A lock that is held, once. Its guards share it.
@@ -36,6 +39,8 @@ pub(crate) struct SharedGuard {
     fence: Option<FencingToken>,
     state: sync::Mutex<State>,
     put_back: Condvar,
+    /// Of a lock whose guards have callbacks for its loss.
+    losses: OnceLock<Arc<LossTable>>,
 }
 
 /// The leases to read that the threads of a client share, by their keys.
@@ -91,7 +96,7 @@ impl SharedGuard {
         let asked = Asked { at, answered_at: client.engine().now() };
         let ttl = Duration::from_millis(guard.held_for.map_or(0, NonZeroU64::get));
         let state = sync::Mutex::new(State::Held(Lock { guard, ttl, asked }));
-        SharedGuard { client, fence, state, put_back: Condvar::new() }
+        SharedGuard { client, fence, state, put_back: Condvar::new(), losses: OnceLock::new() }
     }
 
     /// Prepares another level, which is to last for so long, and to be extended so.

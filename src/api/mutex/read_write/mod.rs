@@ -61,10 +61,10 @@ use std::time::{Duration, Instant};
 /// * **A thread must not read again while it reads.** If a writer begins to wait in between, the thread waits for the
 ///   writer, and the writer for the thread, until the lease ends. For the same reason there is no way from a
 ///   [`RwReadGuard`] to a [`RwWriteGuard`]: two threads that both want it would wait for each other.
-/// * The threads of a program that share a client share one lease to read, and with it the
-///   [`lost`](RwReadGuard::lost) signal. Up to 64 programs read at once; the next one finds the lock held. A lease that
-///   has a watchdog is extended until the last guard goes, within the widest limits of their watchdogs. A thread with a
-///   watchdog has a lease of its own if another one has asked for the signal of a lease without.
+/// * The threads of a program that share a client share one lease to read: it is lost for all of them at once. Up to
+///   64 programs read at once; the next one finds the lock held. A lease that has a watchdog is extended until the last
+///   guard goes, within the widest limits of their watchdogs. A thread with a watchdog has a lease of its own if
+///   another one has asked for the signal of a lease without.
 /// * **It is another lock than a [`Mutex`] of the same name: the two do not exclude each other.** Its key is the
 ///   prefix, `quorumlock-rw:` and the name, and no other library understands it. The name of a plain lock must not
 ///   begin with that.

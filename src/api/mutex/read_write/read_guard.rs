@@ -1,6 +1,7 @@
 //! A lock to read: one thread's share of the lease of its program.
 
 use crate::api::guard::MutexGuard;
+use crate::api::guard::shared::own_losses::OwnLosses;
 use crate::api::guard::shared::{SharedGuard, SharedGuards};
 use crate::api::lease::Lease;
 use crate::api::mutex::Mutex;
@@ -9,7 +10,7 @@ use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crossbeam_channel::Receiver;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A [read-write lock](crate::RwMutex) that was taken to read, until it is released or its lease ends. No program
@@ -21,6 +22,7 @@ use std::time::Duration;
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct RwReadGuard {
     lease: Arc<SharedGuard>,
+    losses: OnceLock<Box<OwnLosses>>,
 }
 
 impl RwReadGuard {
@@ -28,11 +30,11 @@ impl RwReadGuard {
     pub(super) fn first((mutex, reads): (&Mutex, &SharedGuards), guard: MutexGuard) -> RwReadGuard {
         let lease = Arc::new(SharedGuard::new(guard));
         reads.insert(mutex.key().title(), &lease);
-        RwReadGuard { lease }
+        RwReadGuard::of(lease)
     }
 
     pub(super) fn of(lease: Arc<SharedGuard>) -> RwReadGuard {
-        RwReadGuard { lease }
+        RwReadGuard { lease, losses: OnceLock::new() }
     }
 
     pub(crate) fn lease(&self) -> &SharedGuard {
@@ -65,23 +67,26 @@ impl RwReadGuard {
         self.lease.extend(ttl)
     }
 
-    /// A channel that brings one message when the lock is lost, as [`MutexGuard::lost`](crate::MutexGuard::lost). The
-    /// guards of one client share it: of several receivers, one gets the message. It is disconnected when the last
-    /// guard is gone.
+    /// A channel that brings one message when the lock is lost, as [`MutexGuard::lost`](crate::MutexGuard::lost). Each
+    /// guard has its own, which is disconnected when it goes; of several receivers of one guard, one gets the message.
     ///
     /// # Errors
     /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
     pub fn lost(&self) -> Result<Receiver<()>> {
-        self.lease.read_guard(MutexGuard::lost)
+        self.losses().lost(&self.lease)
     }
 
-    /// Calls `callback` when the lock is lost, as [`MutexGuard::on_lost`](crate::MutexGuard::on_lost): that of each
-    /// guard. If the last guard goes first, it is dropped and not called.
+    /// Calls `callback` when the lock is lost, as [`MutexGuard::on_lost`](crate::MutexGuard::on_lost). If this guard
+    /// goes first, it is dropped and not called, though others may keep the lock.
     ///
     /// # Errors
     /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
     pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.lease.with_guard(|guard| guard.on_lost(callback))
+        self.losses().on_lost(&self.lease, Box::new(callback))
+    }
+
+    fn losses(&self) -> &OwnLosses {
+        self.losses.get_or_init(|| Box::new(OwnLosses::of(&self.lease)))
     }
 
     /// Ends this thread's share, and releases the lock if it is the last, as
@@ -115,13 +120,14 @@ impl RwReadGuard {
     /// # Errors
     /// The guard, when another thread shares the lock, or in a child made by `fork`.
     pub fn detach(self) -> std::result::Result<Lease, RwReadGuard> {
-        let mut lease = match Arc::try_unwrap(self.lease) {
+        let RwReadGuard { lease, losses } = self;
+        let mut lease = match Arc::try_unwrap(lease) {
             Ok(lease) => lease,
-            Err(lease) => return Err(RwReadGuard { lease }),
+            Err(lease) => return Err(RwReadGuard { lease, losses }),
         };
         match lease.take() {
             Some(guard) => Ok(guard.detach()),
-            None => Err(RwReadGuard { lease: Arc::new(lease) }),
+            None => Err(RwReadGuard { lease: Arc::new(lease), losses }),
         }
     }
 }
