@@ -10,6 +10,7 @@ mod sharing;
 mod under_faults;
 
 use crate::clients::{LONG_TTL, NODE_TIMEOUT, SOON, builder, causes, client, client_of, gone_for_good, left, value};
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::eventually;
 use crate::support::server::{Answer, Server, binaries};
 use quorumlock::protocol::script;
@@ -406,4 +407,26 @@ fn a_plain_lock_does_not_get_into_its_keys() {
     drop(guard);
     let waits = |mutex: &RwMutex| mutex.write_with(&Wait::timeout(Duration::ZERO)).unwrap().is_some();
     assert!(eventually(SOON, || waits(&long(&client))));
+}
+
+#[test]
+fn a_node_that_answers_nonsense_costs_no_lock() {
+    for answer in [":-9223372036854775808", ":9223372036854775807", ":-4", ":-3", ":0", ":1", "$3\r\n1 1", "*0", "$-1"]
+    {
+        let servers = Server::several(2).unwrap();
+        let fake = Fake::on_command(move |command| match command[0].starts_with("EVAL") {
+            true => vec![say(&format!("{answer}\r\n"))],
+            false => vec![Act::Say(healthy(command))],
+        });
+        let urls = || servers.iter().map(Server::url).chain([fake.url()]);
+        let [mutex, other] = [(); 2].map(|()| long(&client_of(urls())));
+        thread::scope(|scope| {
+            scope.spawn(|| (0..5).for_each(|_| drop(other.write_timeout(SOON).unwrap().expect("two nodes are well"))));
+            for _ in 0..5 {
+                drop(mutex.read_timeout(SOON).unwrap().expect("two nodes are well"));
+                drop(mutex.write_timeout(SOON).unwrap().expect("so they are").downgrade());
+            }
+        });
+        gone_for_good(&servers, KEY);
+    }
 }

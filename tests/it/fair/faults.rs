@@ -1,8 +1,9 @@
 //! Fair locks when programs and nodes fail.
 
 use super::{FENCED_QUEUE, QUEUE, fair, no_place_stays, order, order_of, places};
-use crate::clients::{SOON, builder, client, long_lock, take};
+use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
 use crate::support::child::{Child, End};
+use crate::support::fake::{Act, Fake, healthy};
 use crate::support::process::{alone, eventually};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
@@ -115,6 +116,42 @@ fn a_node_with_the_greatest_ticket_costs_no_lock() {
         let mut order = order_of(&locks, &all, || drop(held.unlock()), |_| ());
         order.sort_unstable();
         assert_eq!(order, [0, 1, 2]);
+        no_place_stays(&servers);
+    }
+}
+
+#[test]
+fn a_node_that_answers_nonsense_costs_no_lock() {
+    let (most, id) = (u64::MAX, "00000000000000ab");
+    let answers = [
+        format!("0 1 1 0 {id}"),
+        format!("{most} 999999999999999 4294967295 {most} {id}"),
+        format!("-1 7 1 {most} {id}"),
+        format!("0 {most} 1 0 {id}"),
+        format!("250 7 {most} 900 {id}"),
+        format!("250 7 2 -5 {id}"),
+        format!("250 7 0 900 {}", "f".repeat(10_000)),
+        "x".repeat(100_000),
+        String::new(),
+    ];
+    for answer in answers {
+        let servers = Server::several(2).unwrap();
+        let bulk = format!("${}\r\n{answer}\r\n", answer.len());
+        let fake = Fake::on_command(move |command| match command[0].starts_with("EVAL") {
+            true => vec![Act::Say(bulk.clone().into_bytes())],
+            false => vec![Act::Say(healthy(command))],
+        });
+        let urls = || servers.iter().map(Server::url).chain([fake.url()]);
+        let clients = [(); 3].map(|()| Redlock::builder().nodes(urls()).max_ttl(LONG_TTL * 2).build().unwrap());
+        thread::scope(|scope| {
+            for client in &clients {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        drop(fair(client).lock_timeout(SOON).unwrap().expect("two nodes are well"));
+                    }
+                });
+            }
+        });
         no_place_stays(&servers);
     }
 }
