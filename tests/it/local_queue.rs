@@ -5,7 +5,7 @@ use crate::support::fake::Fake;
 use crate::support::server::Server;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use quorumlock::{ExtendOutcome, Mutex, MutexGuard, ReleaseOutcome, Watchdog};
+use quorumlock::{CancelHandle, ExtendOutcome, Mutex, MutexGuard, Redlock, ReleaseOutcome, Watchdog};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -147,6 +147,29 @@ fn a_thread_that_comes_first_just_before_its_deadline_knows_that_the_lock_is_hel
             assert!(matches!(outcome, Ok(None)), "every whole answer was that it is held: {outcome:?}");
         }
     });
+}
+
+/// The thread before it has slept since the last answer, for longer than a node has to give one.
+#[test]
+fn so_does_one_behind_a_thread_that_has_slept_for_long() {
+    let fake = Fake::setting("$-1\r\n", Duration::from_millis(150));
+    let (node_timeout, delay) = (Duration::from_millis(500), Duration::from_secs(10));
+    let client = Redlock::builder().node(fake.url()).node_timeout(node_timeout).retry_delay(delay, delay);
+    let client = client.build().unwrap();
+    let mutex = long_lock(&client, "k");
+    let is_held = || {
+        let (cancel, begun) = (CancelHandle::new(), Instant::now());
+        thread::scope(|scope| {
+            let first = scope.spawn(|| mutex.lock_cancellable(&cancel));
+            thread::sleep(ARRIVAL);
+            let second = scope.spawn(|| mutex.lock_deadline(begun + node_timeout * 3));
+            thread::sleep(node_timeout * 3 - Duration::from_millis(75) - begun.elapsed());
+            cancel.cancel();
+            assert!(first.join().unwrap().is_err());
+            matches!(second.join().unwrap(), Ok(None))
+        })
+    };
+    assert!((0..3).any(|_| is_held()), "every whole answer was that it is held");
 }
 
 #[test]

@@ -188,8 +188,8 @@ impl Acquire {
         }
     }
 
-    /// Another call found the lock held a moment before this one begins. A first attempt that is cut short does not
-    /// contradict that.
+    /// Another call found the lock held before this one begins, and nothing else since. A first attempt that is cut
+    /// short does not contradict that.
     pub fn was_held(&mut self) {
         self.held = true;
     }

@@ -80,10 +80,8 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let mut machine = Acquire::new(config, started);
         let (ticket, place) = queued.unzip();
         if let Some(ticket) = &ticket {
-            let is_fresh = |held_at| client.engine().now().since(held_at) < settings.node_timeout;
-            match ticket.held_at() {
-                Ok(held_at) if is_fresh(held_at) => machine.was_held(),
-                Ok(_) => {}
+            match ticket.is_known_held() {
+                Ok(()) => machine.was_held(),
                 // The queue's head before this call may have found permanent faults: their time goes on to count.
                 Err(Unavailability { quorum_impossible_since: Some(since), .. }) => {
                     machine.early_end().was_quorum_impossible(since.max(called_at.steady));

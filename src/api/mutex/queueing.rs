@@ -54,7 +54,7 @@ pub(super) fn wait_in_queue(
             },
         };
         if now.steady >= deadline {
-            return Ok(Queued::OutOfTime(ticket.held_at().err()));
+            return Ok(Queued::OutOfTime(ticket.is_known_held().err()));
         }
         match &notifications {
             // The position is read again after the registration: a change before it sent no notification.
@@ -92,7 +92,7 @@ fn wait_behind(
 ) -> std::result::Result<Timestamp, Unavailability> {
     // No attempt lasts longer; before one can have ended, nothing is known.
     let attempt = (call.client.engine().node_timeout() * 2).min(call.ttl.validity());
-    let found = ticket.held_at().err();
+    let found = ticket.is_known_held().err();
     match call.limit {
         // The head may have a longer limit, so a thread behind it applies its own.
         WaitLimit::WhileAvailable(limit) => {

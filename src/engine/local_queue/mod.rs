@@ -299,16 +299,17 @@ impl QueueTicket<'_> {
         self.with_waiters(|waiters| waiters.unavailability = Some(found));
     }
 
-    /// When a quorum last answered that the lock is held, or a guard of this client last held it.
+    /// Whether a quorum has answered that the lock is held, or a guard of this client held it, and no attempt has found
+    /// out less since then.
     ///
     /// # Errors
     /// It is not known whether the lock is held: what the last attempt of the head ran into, if one has ended.
-    pub(crate) fn held_at(&self) -> Result<Timestamp, Unavailability> {
-        let held_at = |waiters: &mut Waiters| match waiters.is_known_held() {
-            true => Ok(waiters.available_at),
+    pub(crate) fn is_known_held(&self) -> Result<(), Unavailability> {
+        let is_known_held = |waiters: &mut Waiters| match waiters.is_known_held() {
+            true => Ok(()),
             false => Err(waiters.unavailability.clone().unwrap_or_default()),
         };
-        self.with_waiters(held_at).unwrap_or_else(|| Err(Unavailability::default()))
+        self.with_waiters(is_known_held).unwrap_or_else(|| Err(Unavailability::default()))
     }
 
     fn with_waiters<R>(&self, act: impl FnOnce(&mut Waiters) -> R) -> Option<R> {

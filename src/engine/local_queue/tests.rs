@@ -108,10 +108,10 @@ fn an_expired_guard_does_not_remove_its_successor() {
 fn before_the_first_answer_no_thread_finds_the_lock_held() {
     let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
-    assert!(behind.held_at().is_err());
+    assert!(behind.is_known_held().is_err());
     let hold = held_by(9);
     head.hold(&keys, hold, Validity::until(lease_at(50)), clocks(5));
-    assert!(behind.held_at().is_ok());
+    assert!(behind.is_known_held().is_ok());
     let last = queues.join(&keys[0], clocks(6)).0;
     assert_eq!(last.position(lease_at(7)), QueuePosition::Behind(at(50)), "no thread asks while the lock is held here");
     queues.release(&keys, hold, at(9));
@@ -119,7 +119,7 @@ fn before_the_first_answer_no_thread_finds_the_lock_held() {
     drop((behind, last));
     // A guard that was taken without a queue.
     queues.hold(&keys, hold, Validity::until(lease_at(99)), clocks(10));
-    assert!(queues.join(&keys[0], clocks(11)).0.held_at().is_ok());
+    assert!(queues.join(&keys[0], clocks(11)).0.is_known_held().is_ok());
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn unavailability_is_known_to_the_threads_behind_and_forgotten_when_a_quorum_ans
     let (queues, keys) = (Queues::default(), [Arc::from("k")]);
     let (head, behind) = (queues.join(&keys[0], clocks(0)).0, queues.join(&keys[0], clocks(0)).0);
     head.note_unavailable(Unavailability { answered: NodeSet::first(1), ..Unavailability::default() });
-    assert_eq!(behind.held_at().unwrap_err().answered.len(), 1);
+    assert_eq!(behind.is_known_held().unwrap_err().answered.len(), 1);
     head.note_answered(at(7));
-    assert!(behind.held_at().is_ok());
+    assert!(behind.is_known_held().is_ok());
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Behind(at(7)));
     drop(head);
     assert_eq!(behind.position(lease_at(8)), QueuePosition::Head(at(7)));
