@@ -163,7 +163,7 @@ fn so_does_one_behind_a_thread_that_has_slept_for_long() {
             let first = scope.spawn(|| mutex.lock_cancellable(&cancel));
             thread::sleep(ARRIVAL);
             let second = scope.spawn(|| mutex.lock_deadline(begun + node_timeout * 3));
-            thread::sleep(node_timeout * 3 - Duration::from_millis(75) - begun.elapsed());
+            thread::sleep((node_timeout * 3 - Duration::from_millis(75)).saturating_sub(begun.elapsed()));
             cancel.cancel();
             assert!(first.join().unwrap().is_err());
             matches!(second.join().unwrap(), Ok(None))
