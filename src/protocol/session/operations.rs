@@ -56,14 +56,20 @@ impl Session {
         }
         encoded.write(&sent, self.traffic.end(), key, token);
         let publishes_apart = sent.publishes && sent.tried.last().publishes_apart();
-        let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) - 1 };
-        for part in 0..=last {
-            sent.part = part as u8;
-            let is_last = part == last;
-            self.await_reply(if is_last { Request::Operation(sent) } else { Request::Part(sent) }, now);
-            if publishes_apart {
-                self.await_reply(Request::Publish(sent.ticket, sent.part), now);
-            }
+        let last = if sent.tried.last() == Dialect::Msetex { 0 } else { lock_key::count(key) as u8 - 1 };
+        for part in 0..last {
+            sent.part = part;
+            self.await_reply(Request::Part(sent), now);
+            self.await_publish_reply(publishes_apart, &sent, now);
+        }
+        sent.part = last;
+        self.await_reply(Request::Operation(sent), now);
+        self.await_publish_reply(publishes_apart, &sent, now);
+    }
+
+    fn await_publish_reply(&mut self, publishes_apart: bool, sent: &SentOperation, now: Timestamp) {
+        if publishes_apart {
+            self.await_reply(Request::Publish(sent.ticket, sent.part), now);
         }
     }
 
