@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A label that was checked, or none. Cloning is cheap: most clients have none, and every token of a client the same.
+/// Each held lock has a token, so it is one pointer, to a text that knows its length.
 #[derive(Clone, PartialEq, Eq)]
-pub struct HolderLabel(Option<Arc<str>>);
+pub struct HolderLabel(Option<Arc<String>>);
 
 impl HolderLabel {
     /// Bytes of the longest label. Every value, and every command with a value, is longer by it.
@@ -17,12 +18,12 @@ impl HolderLabel {
     pub fn new(text: &[u8]) -> Option<HolderLabel> {
         let is_label = (1..=HolderLabel::LONGEST).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
         let text = std::str::from_utf8(text).ok().filter(|_| is_label)?;
-        Some(HolderLabel(Some(text.into())))
+        Some(HolderLabel(Some(Arc::new(text.to_owned()))))
     }
 
     /// The text. None for no label.
     pub fn as_str(&self) -> Option<&str> {
-        self.0.as_deref()
+        self.0.as_deref().map(String::as_str)
     }
 
     /// The text, empty for no label.
