@@ -6,14 +6,16 @@
 //!
 //! 1. It answers a call without a ticket with the one that it has stored for the id, or else with one more than it has
 //!    seen; and a call with a ticket with that.
-//! 2. It grants the lock, if that is free, to a call that is *first*: no other place is there, or exactly the call's
-//!    ticket is stored for its id and is the least, by `(ticket, id)`. To any other it grants nothing, and stores its
-//!    place with a new deadline.
+//! 2. It grants the lock, if that is free, to a call that is *first*: exactly the call's ticket is stored for its id
+//!    and is the least, by `(ticket, id)`, or the call has no ticket yet and no other place is there. To any other it
+//!    grants nothing, and stores its place with a new deadline. So a call that waits has its place on all nodes,
+//!    however many of them were free when it came.
 //!
 //! A call ([`PlaceKeeper`]) asks without a ticket until a round is answered by a quorum. The greatest ticket of those
 //! answers is its ticket for good. It asks again well before its places end, and each of its rounds stores or refreshes
-//! them; but not after a round that no quorum has answered: a call that cannot win would keep others from winning. An
-//! id belongs to one call, never to two: what a lost connection has left behind is then at most a place that ends.
+//! them; but not after a round that no quorum has answered: a call that cannot win would keep others from winning. A
+//! round that stores nothing is granted where no other place is, whatever the ticket. An id belongs to one call, never
+//! to two: what a lost connection has left behind is then at most a place that ends.
 //!
 //! A call that has won leaves. In the same step it may have each node store a place for the next call of its program,
 //! with a new id and one more than the greatest ticket seen: as if that call had asked each node, and the answers were

@@ -144,8 +144,12 @@ pub(super) fn run(
     let stored = own.and_then(|own| queue.places.get(own)).filter(counts).map(|place| place.ticket);
     let mine = if sent > 0 { sent } else { stored.unwrap_or(queue.seen + 1) }.min(MOST_TICKET);
     let is_alone = |own: usize| queue.next(own + 1, now) >= queue.places.len();
-    let is_first =
-        first >= queue.places.len() || own.is_some_and(|own| own == first && (stored == Some(mine) || is_alone(own)));
+    let is_first = match own {
+        Some(own) if own == first && stored == Some(mine) => true,
+        _ if sent > 0 && keeps > 0 => false,
+        Some(own) if first < queue.places.len() => own == first && is_alone(own),
+        _ => first >= queue.places.len(),
+    };
     if is_free && is_first {
         let ttl = number(ttl).filter(|ttl| *ttl > 0).ok_or(NO_ARGUMENT)?;
         return lock.grant((database, key), (argument, ttl, of_fence), condition, now);

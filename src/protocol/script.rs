@@ -36,11 +36,11 @@ pub const READ_WRITE: &str = script!("lua/read_write.lua");
 pub const RELEASE: &str = script!("lua/release.lua");
 
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FAIR_SHA1: &str = "ab420c8d69b1891ac327e87f55b16e21b8ac5fa3";
+pub const FAIR_SHA1: &str = "07023b094c82c79a82ffd9c7b695422a1ffbf409";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
 pub const FENCE_SHA1: &str = "0dabcfcd7a4b340e82796ec2f3c6f005e218271b";
 /// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCED_FAIR_SHA1: &str = "c18b56915eb2dff79bae64426d1252ccb26085e3";
+pub const FENCED_FAIR_SHA1: &str = "b6e6c0fc9cf7c11c2e68a93f11096651b9da475b";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
 pub const READ_WRITE_SHA1: &str = "9e5859914f6eaa1ed1b8c2adfbc97f78e196da3a";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a

@@ -14,6 +14,7 @@ use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::{OwnerToken, Validity};
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::node::NodeSet;
+use crate::algorithm::place::PlaceAnswer;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::turns::WakeOrder;
 use crate::algorithm::vote::Outcome;
@@ -208,7 +209,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
             place.note_stored(may_have);
         }
         let has_quorum = tally.granted().len() + tally.refused().len() >= tally.quorum();
-        keeper.answered(has_quorum, result.place, result.free_at);
+        // Where the lock was granted, no place is stored.
+        let is_everywhere = tally.granted().is_empty();
+        let answer = result.place.map(|place| PlaceAnswer { is_common: place.is_common && is_everywhere, ..place });
+        keeper.answered(has_quorum, answer, result.free_at);
         if let (Some(waiter), Some(_)) = (&self.waiter, result.place) {
             waiter.listener().note_place(place.id(), keeper.is_first());
         }

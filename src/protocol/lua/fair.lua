@@ -5,8 +5,8 @@
 -- KEYS[1]  the lock's key
 -- KEYS[2]  the queue's key
 -- ARGV[1]  what to do: take, leave or release
--- take:    sets the lock's key if it is free and the caller is first: if no other one waits, or if exactly its ticket is
---          stored here and the least one. Otherwise notes its place. If the lock is free, and another one is first now,
+-- take:    sets the lock's key if it is free and the caller is first: if exactly its ticket is stored here and the least
+--          one, or if no other one waits and it has no ticket, or no place is noted. Otherwise notes its place. If the lock is free, and another one is first now,
 --          a hint for that one is published: it may have become so just now, and may not know.
 --   ARGV[2]  the owner token; a space and the label of the holder, if it has one
 --   ARGV[3]  how long the lock is to be held from now on, in milliseconds

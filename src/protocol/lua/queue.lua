@@ -102,7 +102,13 @@ local mine = stored or ticket(seen + 1)
 if ARGV[5] ~= '0' then
   mine = ticket(tonumber(ARGV[5]))
 end
-local is_first = first > count or first == own and (stored == mine or next_place(own + 1) > count)
+local keeps = tonumber(ARGV[6])
+local is_first
+if ARGV[5] ~= '0' and keeps > 0 then
+  is_first = first == own and stored == mine
+else
+  is_first = first > count or first == own and (stored == mine or next_place(own + 1) > count)
+end
 if is_free and is_first then
   return grant()
 end
@@ -111,7 +117,6 @@ if type(held) == 'table' then
   return held
 end
 local position = own and own >= first and own - first + 1 or count - first + 2
-local keeps = tonumber(ARGV[6])
 if keeps > 0 then
   local deadline = string.format('%013.0f', clock + keeps)
   local head_now = ticket(math.max(seen, tonumber(mine)))

@@ -1,5 +1,6 @@
 //! Fair locks when programs and nodes fail.
 
+use super::hand_offs::TOKEN;
 use super::{FENCED_QUEUE, QUEUE, fair, no_place_stays, order, order_of, places};
 use crate::clients::{LONG_TTL, SOON, builder, client, long_lock, take};
 use crate::support::child::{Child, End};
@@ -213,6 +214,24 @@ fn a_queue_of_256_is_small() {
         let line = statistics.lines().find(|line| line.starts_with("cmdstat_eval:")).unwrap();
         println!("takes in a queue of 256 beside {key}: {line}");
     }
+}
+
+/// A node that is free grants, and notes no place. Without one there, the order would hang on those that are left.
+#[test]
+fn a_call_that_waits_has_its_place_on_nodes_that_were_free_as_well() {
+    let servers = Server::several(5).unwrap();
+    let waiter = builder(&servers).place_lease(SOON * 60).build().unwrap();
+    servers[..3].iter().for_each(|server| _ = server.command(&["SET", "k", TOKEN, "PX", "600000"]).unwrap());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| fair(&waiter).lock_timeout(SOON * 6).unwrap().is_some());
+        assert!(eventually(SOON, || servers.iter().all(|server| places(server) == 1)), "it has no place on each");
+        servers[..3].iter().for_each(|server| _ = server.command(&["DEL", "k"]).unwrap());
+        let next = client(&servers);
+        assert!(fair(&next).try_lock().unwrap().is_none(), "another one is first");
+        servers[..3].iter().for_each(|server| _ = server.command(&["PUBLISH", "quorumlock:k", "0"]).unwrap());
+        assert!(waiting.join().unwrap(), "it has the lock");
+    });
+    no_place_stays(&servers);
 }
 
 /// A lock that nothing else uses, for as long as a test lasts.

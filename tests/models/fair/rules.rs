@@ -53,6 +53,14 @@ impl Queue {
         rule == Rule::NoQueue || others().next().is_none() || is_exact && is_least
     }
 
+    /// The same, for a round that stores places: a client that has a ticket is granted only where that is stored. The
+    /// order is searched with rounds of both kinds, of which the other one is granted more.
+    pub(crate) fn is_first_and_stored(&self, rule: Rule, client: usize, sent: u8) -> bool {
+        let (stored, mine) = (self.tickets[client], self.mine(rule, client, sent));
+        let is_stored = if rule == Rule::GrantElsewhere { stored > 0 } else { stored == mine };
+        self.is_first(rule, client, sent) && (sent == 0 || is_stored)
+    }
+
     /// Notes the place of a client that is not granted.
     pub(crate) fn store(&mut self, client: usize, ticket: u8) {
         self.tickets[client] = ticket;

@@ -346,7 +346,7 @@ impl World {
         for &c in order.iter().cycle().take(order.len() * ROUNDS) {
             let (sent, mut grants, mut greatest) = (self.sent(c, rule), 0, 0);
             for node in self.nodes.iter_mut().enumerate().filter(|(n, _)| up & (1 << n) != 0).map(|(_, node)| node) {
-                if node.queue.is_first(rule, c, sent) {
+                if node.queue.is_first_and_stored(rule, c, sent) {
                     grants += 1;
                 } else {
                     let ticket = node.queue.mine(rule, c, sent);
