@@ -212,8 +212,9 @@ fn narrow_sockets(plan: &mut Plan, random: &mut Random) {
     plan.ttls = vec![random.between(40_000, 60_000)];
     (plan.node_timeout, plan.fault_time) = (200 * MILLISECOND, random.between(SECOND, 3 * SECOND));
     plan.paths.fill(PathPlan { delay: 2 * MILLISECOND, jitter: MILLISECOND });
-    // The script of a fair lock has 6 KB. By 40 bytes, it alone takes longer than a client that quits waits.
-    let least = if plan.has_queues() { 300 } else { 0 };
+    // The scripts of fair and of read-write locks have 5 KB. By 40 bytes, one alone takes longer than a client that
+    // quits waits.
+    let least = if plan.has_queues() || plan.reads_and_writes() { 300 } else { 0 };
     (plan.window, plan.resources) = (random.pick(&[40, 100]).max(least), 3);
     plan.ending = random.pick(&[Ending::Idles, Ending::Quits]);
     // A client that is not used delivers no events.
