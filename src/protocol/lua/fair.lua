@@ -1,13 +1,14 @@
--- A fair lock: the lock's key is that of a plain lock, and a queue stands beside it. This is the part of the script that
--- is about the lock's key. It ends with what queue.lua, the other part, needs.
+-- A fair lock: the lock's key is that of a plain lock, and a queue stands beside it. This is the part of the script
+-- that is about the lock's key. It ends with what queue.lua, the other part, needs.
 -- Each call writes at most one of the two keys, by one command: a restart cannot lose half of it.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key
 -- KEYS[2]  the queue's key
 -- ARGV[1]  what to do: take, leave or release
--- take:    sets the lock's key if it is free and the caller is first: if exactly its ticket is stored here and the least
---          one, or if no other one waits and it has no ticket, or no place is noted. Otherwise notes its place. If the lock is free, and another one is first now,
---          a hint for that one is published: it may have become so just now, and may not know.
+-- take:    sets the lock's key if it is free and the caller is first: if exactly its ticket is stored here and the
+--          least one, or if no other one waits and it has no ticket, or no place is noted. Otherwise notes its place.
+--          If the lock is free, and another one is first now, a hint for that one is published: it may have become so
+--          just now, and may not know.
 --   ARGV[2]  the owner token; a space and the label of the holder, if it has one
 --   ARGV[3]  how long the lock is to be held from now on, in milliseconds
 --   ARGV[4]  the caller's id
@@ -16,9 +17,9 @@
 --   ARGV[7]  as ARGV[3] of leave
 --   ARGV[8]  the hint
 --   returns  1: the key is set, or was with this token; -2: what stands under the queue's key cannot be read; otherwise
---            a string of five fields: how long the lock is held from now on at most, in milliseconds, 0 when it is free,
---            -1 without an end; the ticket; the position, counted from 1; for how long the first place counts if it is
---            another one's, or 0; and the id of the first
+--            a string of five fields: how long the lock is held from now on at most, in milliseconds, 0 when it is
+--            free, -1 without an end; the ticket; the position, counted from 1; for how long the first place counts if
+--            it is another one's, or 0; and the id of the first
 -- leave:   deletes the caller's place, and may put one at the end for the next call of its program. If the caller was
 --          first, a hint for the next one is published, whether the lock is free or not: the release of a client that
 --          does not queue up names none.

@@ -1,10 +1,10 @@
 -- The key of a fenced lock, as each script reads and writes it: the first part of those scripts. The key is written by
--- one command or not at all. Its value is "fence deadline owner": the last fence that was given out here, until when the
--- key is held (milliseconds of this server's clock, the last one included), and by which owner token; no owner means
--- free. It is free as well when the deadline has passed. A space and a label of the holder may follow, 1 to 64 visible
--- ASCII characters, which are not compared. An acquisition writes its own label or none, so that no holder has the label
--- of another one; all else keeps it. The key itself outlives the lock, to keep the fence. What cannot be read so is no
--- fenced lock, and is left alone: `fence` is nil then.
+-- one command or not at all. Its value is "fence deadline owner": the last fence that was given out here, until when
+-- the key is held (milliseconds of this server's clock, the last one included), and by which owner token; no owner
+-- means free. It is free as well when the deadline has passed. A space and a label of the holder may follow, 1 to 64
+-- visible ASCII characters, which are not compared. An acquisition writes its own label or none, so that no holder has
+-- the label of another one; all else keeps it. The key itself outlives the lock, to keep the fence. What cannot be read
+-- so is no fenced lock, and is left alone: `fence` is nil then.
 -- Numbers are exact up to 2^53 - 1 here: one more than 2^53 is 2^53, and a fence would be given out twice.
 -- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this
 -- server's clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written.

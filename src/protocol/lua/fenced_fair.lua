@@ -1,5 +1,5 @@
--- A fenced lock that is fair: the lock's key is that of a fenced lock, and a queue stands beside it. This is the part of
--- the script between fence_key.lua and queue.lua, and ends with what the latter needs.
+-- A fenced lock that is fair: the lock's key is that of a fenced lock, and a queue stands beside it. This is the part
+-- of the script between fence_key.lua and queue.lua, and ends with what the latter needs.
 -- Each call writes at most one of the two keys: a restart cannot lose half of it.
 -- Errors are returned, not raised: servers before Redis 7 would wrap what they raise.
 -- KEYS[1]  the lock's key

@@ -1,11 +1,11 @@
 -- The queue of a fair lock: the part of a script that is the same for locks of all kinds. The queue is one string: the
--- greatest ticket that was seen here, and the places of those that wait, in the order of (ticket, id), each with a space
--- in front: "ticket:deadline:id". Tickets have 15 digits, deadlines 13 (milliseconds of this server's clock, the last
--- one included), ids 16, so that places are as long and in the same order as their texts. A place whose deadline has
--- passed does not count. The key ends when its last place does. Places in the middle that have ended are taken out with
--- every 32nd newcomer, and whenever a place changes its ticket: to go through all of them for each newcomer takes time.
--- Tickets do not grow beyond their digits, where only damage brings them: calls then have the same one, and the order of
--- their ids, until the queue ends.
+-- greatest ticket that was seen here, and the places of those that wait, in the order of (ticket, id), each with a
+-- space in front: "ticket:deadline:id". Tickets have 15 digits, deadlines 13 (milliseconds of this server's clock, the
+-- last one included), ids 16, so that places are as long and in the same order as their texts. A place whose deadline
+-- has passed does not count. The key ends when its last place does. Places in the middle that have ended are taken out
+-- with every 32nd newcomer, and whenever a place changes its ticket: to go through all of them for each newcomer takes
+-- time. Tickets do not grow beyond their digits, where only damage brings them: calls then have the same one, and the
+-- order of their ids, until the queue ends.
 -- The part before this one has released the lock, if that is what it is to do, and says of the lock:
 --   what        what to do: take, leave or release
 --   is_free     whether it is free

@@ -119,7 +119,7 @@ fn findings(file: &str, text: &str) -> Vec<String> {
     let prose = match (is_markdown || file.ends_with(".py"), is_source) {
         (true, _) => text.to_owned(),
         (_, true) => comments_and_strings(text),
-        _ => comments_of_script(text),
+        _ => comments_of_script(text, if file.ends_with(".lua") { "--" } else { "#" }),
     };
     let mut is_verbatim = false;
     let mut findings = references(file, &prose);
@@ -148,10 +148,10 @@ fn is_table(line: &str) -> bool {
     line.trim_start_matches(['/', '!', ' ']).starts_with('|')
 }
 
-/// The text with everything blanked but what stands behind a number sign: scripts and manifests.
-fn comments_of_script(text: &str) -> String {
+/// The text with everything blanked but what stands behind the sign of a comment: scripts and manifests.
+fn comments_of_script(text: &str, sign: &str) -> String {
     let comment = |line: &str| {
-        let before = if line.starts_with('#') { Some(0) } else { line.find(" #") };
+        let before = if line.starts_with(sign) { Some(0) } else { line.find(&format!(" {sign}")) };
         before.map_or_else(String::new, |at| " ".repeat(at) + &line[at..])
     };
     text.lines().map(comment).collect::<Vec<_>>().join("\n")
@@ -188,5 +188,6 @@ fn planted_prose_is_found() {
         assert_eq!(count("src/a.rs", text), 0, "{text}");
     }
     assert_eq!(findings("a/run", "told=1 # nobody\n#he"), ["a/run:1: says \"nobody\"", "a/run:2: says \"he\""]);
+    assert_eq!(findings("src/a.lua", "-- who\nlocal he = #told")[..], ["src/a.lua:1: says \"who\""]);
     assert_eq!(count("docs/a.md", &"ä".repeat(COLUMNS)), 0, "columns are characters");
 }
