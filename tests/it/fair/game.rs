@@ -126,8 +126,8 @@ impl Game {
     }
 
     /// Since when a call had its place to its end. The first attempt that a quorum has refused fixes the ticket. If the
-    /// nodes did not have that already, the second one follows at once. Behind an attempt that too few nodes have
-    /// answered, the next one stores no place, and fixes the ticket if there is none.
+    /// nodes did not have that already, the second one follows at once, and can be held up. Behind an attempt that too
+    /// few nodes have answered, the next one stores no place, and fixes the ticket if there is none.
     fn settled(self, wanted: u64, lost: &[Lost], had: u64) -> Option<u64> {
         let cut = lost.iter().rposition(|lost| lost.granted + lost.refused < self.quorum);
         let stored: Vec<u64> = lost[cut.map_or(0, |cut| cut + 1)..]
@@ -142,8 +142,9 @@ impl Game {
         }
         match (&stored[..], cut) {
             (&[_, second, ..], Some(_)) => Some(second),
-            (&[first, second, ..], None) => Some(second.min(first + AT_ONCE.as_nanos() as u64)),
-            (&[first], None) => Some(first + AT_ONCE.as_nanos() as u64),
+            // The next one is due at a third of the time for which places last.
+            (&[first, second, ..], None) if second - first < self.place_lease.as_nanos() as u64 / 4 => Some(second),
+            (&[first, ..], None) => Some(first + AT_ONCE.as_nanos() as u64),
             ([], _) | ([_], Some(_)) => None,
         }
     }
