@@ -1,7 +1,7 @@
 //! A writer that becomes a reader.
 
 use super::MutexGuard;
-use crate::algorithm::lease::Ttl;
+use crate::algorithm::lease::{Ttl, Validity};
 use crate::algorithm::lock_kind::{Access, LockKind};
 use crate::api::watchdog::Watchdog;
 use crate::engine::local_queue::HoldId;
@@ -16,12 +16,13 @@ impl MutexGuard {
     /// that is sent for that, whichever nodes answer.
     pub(crate) fn downgrade(mut self, ttl: Ttl, watchdog: Option<&Watchdog>) -> Result<MutexGuard> {
         self.client.check_process()?;
-        if self.watched.get().is_some_and(|watched| watched.is_over()) {
+        // No extension of the writer is sent from here on, and a node refuses one that is on its way.
+        let Unregistered { lease, reached, loss_reported } = self.leave_watch();
+        (self.lease, self.claim.reached, self.watched) = (lease, reached, OnceLock::new());
+        if loss_reported {
+            self.lease = Validity::LOST;
             return Err(Error::lease_lost(self.resource(), None));
         }
-        // No extension of the writer is sent from here on, and a node refuses one that is on its way.
-        let Unregistered { lease, reached, .. } = self.leave_watch();
-        (self.lease, self.claim.reached, self.watched) = (lease, reached, OnceLock::new());
         self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.longest.get());

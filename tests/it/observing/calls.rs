@@ -135,3 +135,18 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
         }
     }
 }
+
+/// The loss was reported when it was signalled. The downgrade and the end of the guard find it, and report nothing.
+#[test]
+fn a_loss_that_was_reported_is_not_reported_again_by_a_downgrade() {
+    let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
+    let client = observed(&servers, &recorder);
+    let guard = client.rw_mutex(KEY).ttl(TTL / 5).write().unwrap();
+    guard.lost().unwrap().recv_timeout(SOON).unwrap();
+    assert_eq!(guard.downgrade().unwrap_err().kind(), ErrorKind::LeaseLost);
+    assert!(eventually(SOON, || {
+        let _ = client.mutex("another").try_lock().unwrap();
+        recorder.count("released k") == 1
+    }));
+    assert_eq!(recorder.count("lost k"), 1, "{:?}", recorder.events());
+}
