@@ -368,16 +368,17 @@ fn conversation(address: &str) -> Vec<String> {
     said
 }
 
-#[test]
-fn what_no_fenced_lock_has_written_is_foreign_to_both() {
-    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+/// The greatest fence.
+const MOST: u64 = (1 << 53) - 1;
+
+/// Values, and whether the scripts read them as those of a fenced lock.
+pub(crate) fn fenced_values() -> Vec<(String, bool)> {
     let digits = "01".repeat(20);
-    let most = (1_u64 << 53) - 1;
-    let is_read = [
+    vec![
         ("1 0 ".to_owned(), true),
         (format!("1 0 {digits}"), true),
-        (format!("{most} 0 "), true),
-        (format!("9 {most} {}", "2".repeat(40)), true),
+        (format!("{MOST} 0 "), true),
+        (format!("9 {MOST} {}", "2".repeat(40)), true),
         ("1 0  host7".to_owned(), true),
         (format!("1 0 {digits} {}", "~".repeat(64)), true),
         (format!("1 0 {digits} {}", "~".repeat(65)), false),
@@ -402,13 +403,18 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
         (format!("1 0 {digits} "), false),
         (format!("1 0 {}", "AB".repeat(20)), false),
         (digits, false),
-        (format!("{} 0 ", most + 1), false),
-        (format!("1 {} ", most + 1), false),
+        (format!("{} 0 ", MOST + 1), false),
+        (format!("1 {} ", MOST + 1), false),
         (format!("{} 0 ", u128::MAX), false),
-    ];
+    ]
+}
+
+#[test]
+fn what_no_fenced_lock_has_written_is_foreign_to_both() {
+    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-        for (value, is_read) in &is_read {
+        for (value, is_read) in &fenced_values() {
             for operation in [
                 Operation::Extend { ttl_millis: TTL, fence: fence(1) },
                 Operation::Raise(FenceRequest { least: 5.into(), retention_millis: TTL }),
@@ -428,7 +434,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
                 assert_eq!(one, other, "{value:?} {operation:?}");
                 assert_eq!(one != ":-2\r\n", *is_read, "{value:?} {operation:?}: {one}");
                 // No clock explains the greatest fence.
-                let is_ahead = matches!(operation, Operation::Acquire { .. }) && *value == format!("{most} 0 ");
+                let is_ahead = matches!(operation, Operation::Acquire { .. }) && *value == format!("{MOST} 0 ");
                 assert_eq!(one == ":-3\r\n", is_ahead, "{value:?} {operation:?}: {one}");
             }
         }

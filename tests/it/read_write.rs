@@ -4,7 +4,7 @@
 //! [`fenced`] is about the numbers of writers, [`sharing`] about threads that share a lease, [`under_faults`] about
 //! processes while everything breaks, and [`as_embedded`] compares real servers with the embedded node.
 
-mod as_embedded;
+pub(crate) mod as_embedded;
 mod fenced;
 mod sharing;
 mod under_faults;

@@ -72,6 +72,8 @@ pub(crate) fn headline(verdict: &Verdict, nodes: usize) -> String {
             State::Held => format!(", by a majority for another {}", verdict.time_left()),
             _ => format!(", for at most {}", verdict.time_left()),
         };
+    } else {
+        line += &verdict.waiters();
     }
     if let Some(fence) = verdict.fence {
         line += &format!(", fence {fence}");
@@ -92,11 +94,12 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
                 (None, Some(token)) => format!("{}…", token.shown()),
                 (_, None) => "no holder".to_owned(),
             };
+            let waits = if sighting.has_waiting_writer { ", a writer waits" } else { "" };
             match sighting.lifetime {
                 Lifetime::Forever => format!("{holder}, without expiry"),
                 Lifetime::For(_) if sighting.value.is_none() => "a value of another type".to_owned(),
-                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest"),
-                Lifetime::For(_) => format!("{holder}, {} left", Human(sighting.remaining)),
+                Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest{waits}"),
+                Lifetime::For(_) => format!("{holder}, {} left{waits}", Human(sighting.remaining)),
             }
         }
     }
@@ -112,7 +115,8 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
             .maybe_raw(
                 "remaining_ms",
                 sighting.map(|seen| if seen.lifetime == Lifetime::Forever { -1 } else { millis(seen) }),
-            ),
+            )
+            .raw("writer_waits", sighting.is_some_and(|seen| seen.has_waiting_writer)),
     }
     .to_string()
 }

@@ -2,11 +2,13 @@
 
 use super::deployment::{Deployment, run, wait};
 use crate::clients::{LONG_TTL, SOON, client};
+use crate::embedded_vs_real::fenced_values;
+use crate::read_write::as_embedded;
 use crate::support::process::eventually;
 use crate::support::server::Answer;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use quorumlock::{Mutex, Redlock};
+use quorumlock::{CancelHandle, Mutex, Redlock};
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
@@ -308,6 +310,56 @@ fn the_number_of_a_writer_is_shown_and_outlives_it() {
     assert!(shown.out.contains("held, 1 reader, by") && !shown.out.contains("fence"), "{}", shown.all());
     set(&deployment, &[0, 1, 2], "quorumlock-rw:a", "f 7 5 ", "50000");
     assert_eq!(run(deployment.tool(&["scan"])).out.matches(": foreign: ").count(), 3);
+}
+
+#[test]
+fn a_writer_that_waits_is_shown_until_its_mark_lapses() {
+    let deployment = Deployment::of(3);
+    let clients: Vec<Redlock> = (0..2).map(|_| client(&deployment.servers)).collect();
+    let of = |client: &Redlock| client.rw_mutex("a").ttl(LONG_TTL);
+    let says = |words: &[&str], expected: &str| {
+        let shown = run(deployment.tool(words));
+        assert!(shown.out.contains(expected), "{words:?}, {expected:?}: {}", shown.all());
+    };
+    let reader = of(&clients[0]).read().unwrap();
+    says(&["ls", "--json"], "\"writer_waits\":false");
+    let cancel = CancelHandle::new();
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| of(&clients[1]).write_cancellable(&cancel).map(drop));
+        let waits = |words: &[&str]| run(deployment.tool(words)).out.contains("…, a writer waits");
+        let is_shown = eventually(SOON, || waits(&["ls"])) && eventually(SOON, || waits(&["show", "a"]));
+        let json = run(deployment.tool(&["show", "a", "--json"]));
+        cancel.cancel();
+        assert!(writer.join().unwrap().is_err() && is_shown, "{}", run(deployment.tool(&["ls"])).all());
+        assert!(json.out.contains("\"readers\":1,\"waiting\":0,\"writer_waits\":true"), "{}", json.all());
+    });
+    let is_over = eventually(SOON, || !run(deployment.tool(&["ls"])).out.contains("waits"));
+    assert!(is_over, "{}", run(deployment.tool(&["ls"])).all());
+    drop(reader);
+    set(&deployment, &[1], "quorumlock-rw:b", "q 9999999999999", "50000");
+    says(&["show", "b"], "read-write lock \"b\": free, a writer waits\n");
+    says(&["show", "b"], ": no holder, at rest, a writer waits\n");
+    says(&["ls", "b"], " -, a writer waits\n");
+    set(&deployment, &[1], "quorumlock-rw:b", "q 9", "50000");
+    says(&["show", "b"], "read-write lock \"b\": free\n");
+}
+
+/// What the scripts take for a lock of their kind is one here, and what they leave alone is foreign.
+#[test]
+fn scan_calls_foreign_what_the_scripts_call_so() {
+    let deployment = Deployment::of(1);
+    let tables = [("quorumlock-rw:", as_embedded::values()), ("quorumlock-fence:", fenced_values())];
+    for (mark, values) in tables {
+        for (index, (value, _)) in values.iter().enumerate() {
+            set(&deployment, &[0], &format!("{mark}{index}."), value, "50000");
+        }
+        let scanned = run(deployment.tool(&["scan"]));
+        for (index, (value, is_read)) in values.iter().enumerate() {
+            let is_foreign = scanned.out.contains(&format!(": foreign: \"{mark}{index}.\", "));
+            assert_eq!(is_foreign, !is_read, "{mark} {value:?}");
+        }
+        deployment.servers[0].command(&["FLUSHALL"]).unwrap();
+    }
 }
 
 #[test]

@@ -103,11 +103,10 @@ fn a_key_is_the_same_whatever_is_asked() {
     }
 }
 
-#[test]
-fn what_no_read_write_lock_has_written_is_foreign_to_both() {
-    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
+/// Values, and whether the script reads them as those of a read-write lock.
+pub(crate) fn values() -> Vec<(String, bool)> {
     let (ours, theirs, late) = ("01".repeat(20), "2".repeat(40), (1_u64 << 53) - 1);
-    let table = [
+    vec![
         (format!("w {late} {theirs}"), true),
         (format!("w {late} {theirs} q {late}"), true),
         (format!("w 1 {ours}"), true),
@@ -118,6 +117,8 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
         (format!("q {}", late + 1), false),
         (format!("f 7 {late}"), true),
         ("f 7 1".to_owned(), true),
+        ("f 7 0".to_owned(), true),
+        (format!("w 0 {theirs}"), true),
         (format!("f {late} {late} w {late} {theirs} q {late}"), true),
         (format!("f {late} 0 r {late}:{theirs} 1:{ours}"), true),
         (format!("f 7 {late} q 7"), true),
@@ -158,12 +159,17 @@ fn what_no_read_write_lock_has_written_is_foreign_to_both() {
         (format!("r 1:{ours}  2:{theirs}"), false),
         (format!("x 1:{ours}"), false),
         (ours.clone(), false),
-    ];
+    ]
+}
+
+#[test]
+fn what_no_read_write_lock_has_written_is_foreign_to_both() {
+    let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
     let acquire = |access, fence| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis: 0, fence };
     let fence = FenceRequest { least: 1.into(), retention_millis: RETENTION };
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-        for (value, is_read) in &table {
+        for (value, is_read) in &values() {
             for operation in [
                 acquire(Access::Read, None),
                 acquire(Access::Write, None),

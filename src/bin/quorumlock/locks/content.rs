@@ -63,6 +63,11 @@ impl Content {
         }
     }
 
+    /// Whether a writer waits, when the server's clock shows that, and keeps new readers out.
+    pub(crate) fn has_waiting_writer(&self, server_ms: u64) -> bool {
+        matches!(self, Content::ReadWrite(ReadWrite { mark: Some(until_ms), .. }) if *until_ms >= server_ms)
+    }
+
     /// Whether what holds it are readers.
     pub(crate) fn has_readers(&self) -> bool {
         matches!(self, Content::ReadWrite(ReadWrite { is_writer: false, .. }))
@@ -95,7 +100,8 @@ fn fenced(text: &str) -> Option<Content> {
     let (deadline, rest) = rest.split_once(' ')?;
     let (token, label) = labelled(rest)?;
     let holder = if token.is_empty() { None } else { Some(Token::of(token)?) };
-    Some(Content::Fenced { fence: fence.parse().ok()?, deadline_ms: deadline.parse().ok()?, holder, label })
+    let (fence, deadline_ms) = (entries::positive(fence)?, entries::number(deadline)?);
+    Some(Content::Fenced { fence, deadline_ms, holder, label })
 }
 
 /// A token, and the label behind it.

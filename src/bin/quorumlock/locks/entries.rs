@@ -18,6 +18,8 @@ pub(crate) struct ReadWrite {
     pub(super) entries: Vec<(Token, u64)>,
     /// The last fence, and until which time of the server it is kept, if a writer has asked for one.
     pub(super) fence: Option<(u64, u64)>,
+    /// Until which time of the server a writer that waits keeps new readers out.
+    pub(super) mark: Option<u64>,
 }
 
 /// From `w deadline token`, or `r deadline:token deadline:token ...`; behind that, or alone, may stand `q deadline`; in
@@ -25,15 +27,12 @@ pub(crate) struct ReadWrite {
 pub(super) fn read_write(text: &str) -> Option<ReadWrite> {
     let words: Vec<&str> = text.split(' ').collect();
     let (fence, words) = match words.as_slice() {
-        ["f", fence, kept, rest @ ..] => (Some((number(fence)?, number(kept)?)), rest),
+        ["f", fence, kept, rest @ ..] => (Some((positive(fence)?, number(kept)?)), rest),
         words => (None, words),
     };
-    let words = match words {
-        [entries @ .., "q", deadline] => {
-            number(deadline)?;
-            entries
-        }
-        entries => entries,
+    let (mark, words) = match words {
+        [entries @ .., "q", deadline] => (Some(positive(deadline)?), entries),
+        entries => (None, entries),
     };
     let entry = |deadline: &str, token: &str| Some((Token::of(token)?, number(deadline)?));
     let (is_writer, entries) = match words {
@@ -48,7 +47,7 @@ pub(super) fn read_write(text: &str) -> Option<ReadWrite> {
         }
         _ => return None,
     };
-    Some(ReadWrite { is_writer, entries, fence })
+    Some(ReadWrite { is_writer, entries, fence, mark })
 }
 
 /// The deadline of each place. From the greatest ticket, and ` ticket:deadline:id` of each place.
@@ -70,9 +69,14 @@ fn are_digits(text: &str) -> bool {
 }
 
 /// A number as the scripts write it.
-fn number(text: &str) -> Option<u64> {
-    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number))?;
+pub(super) fn number(text: &str) -> Option<u64> {
+    let number = text.parse::<u64>().ok().filter(|number| *number <= MOST)?;
     (number.to_string() == text).then_some(number)
+}
+
+/// A number that the scripts leave out where it is zero, or never write as zero.
+pub(super) fn positive(text: &str) -> Option<u64> {
+    number(text).filter(|number| *number > 0)
 }
 
 #[cfg(test)]
@@ -83,16 +87,18 @@ mod tests {
     fn entries_of_read_write_locks_are_a_writer_or_readers() {
         let (one, two) = ("1".repeat(40), "2".repeat(40));
         let token = |text: &str| Token::of(text).unwrap();
-        let numbered = |fence, is_writer, entries| Some(ReadWrite { is_writer, entries, fence });
-        let read = |is_writer, entries| numbered(None, is_writer, entries);
-        assert!(read_write(&format!("w 7 {one}")) == read(true, vec![(token(&one), 7)]));
-        assert!(read_write(&format!("r 7:{one} q 9")) == read(false, vec![(token(&one), 7)]));
-        assert!(read_write(&format!("r 7:{one} 8:{two}")) == read(false, vec![(token(&one), 7), (token(&two), 8)]));
-        assert!(read_write("q 9") == read(false, vec![]));
-        assert!(read_write("f 5 6") == numbered(Some((5, 6)), false, vec![]));
-        assert!(read_write("f 5 6 q 9") == numbered(Some((5, 6)), false, vec![]));
-        assert!(read_write(&format!("f 5 6 w 7 {one}")) == numbered(Some((5, 6)), true, vec![(token(&one), 7)]));
-        assert!(read_write(&format!("f 5 6 r 7:{one} q 9")) == numbered(Some((5, 6)), false, vec![(token(&one), 7)]));
+        let whole = |fence, is_writer, entries, mark| Some(ReadWrite { is_writer, entries, fence, mark });
+        let read = |is_writer, entries| whole(None, is_writer, entries, None);
+        let (first, second) = ((token(&one), 7), (token(&two), 8));
+        assert!(read_write(&format!("w 7 {one}")) == read(true, vec![first.clone()]));
+        assert!(read_write(&format!("r 7:{one} q 9")) == whole(None, false, vec![first.clone()], Some(9)));
+        assert!(read_write(&format!("r 7:{one} 8:{two}")) == read(false, vec![first.clone(), second]));
+        assert!(read_write("q 9") == whole(None, false, vec![], Some(9)));
+        assert!(read_write("f 5 6") == whole(Some((5, 6)), false, vec![], None));
+        assert!(read_write("f 5 0") == whole(Some((5, 0)), false, vec![], None));
+        assert!(read_write("f 5 6 q 9") == whole(Some((5, 6)), false, vec![], Some(9)));
+        assert!(read_write(&format!("f 5 6 w 7 {one}")) == whole(Some((5, 6)), true, vec![first.clone()], None));
+        assert!(read_write(&format!("f 5 6 r 7:{one} q 9")) == whole(Some((5, 6)), false, vec![first], Some(9)));
         for wrong in ["", "r", "w", "q", "q 09", "q x", &one, &format!("w 7:{one}"), &format!("r 7 {one}"), "r 7:1"] {
             assert!(read_write(wrong).is_none(), "{wrong:?}");
         }

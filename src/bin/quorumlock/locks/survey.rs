@@ -35,6 +35,8 @@ pub(crate) struct Sighting {
     pub(crate) fence: Option<u64>,
     /// How many wait for it, of a queue.
     pub(crate) waiting: usize,
+    /// Whether a writer waits for it, of a read-write lock.
+    pub(crate) has_waiting_writer: bool,
     /// The value itself; none if it is no string. Not to be shown.
     pub(crate) value: Option<Vec<u8>>,
 }
@@ -50,8 +52,8 @@ impl Sighting {
             Content::Queue { deadlines_ms } => deadlines_ms.iter().filter(|&&deadline| deadline >= server_ms).count(),
             _ => 0,
         };
-        let fence = content.fence(server_ms);
-        Sighting { content, lifetime, holders, remaining, fence, waiting, value }
+        let (fence, has_waiting_writer) = (content.fence(server_ms), content.has_waiting_writer(server_ms));
+        Sighting { content, lifetime, holders, remaining, fence, waiting, has_waiting_writer, value }
     }
 
     /// The holder that stays longest.

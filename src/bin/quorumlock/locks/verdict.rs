@@ -42,6 +42,8 @@ pub(crate) struct Verdict {
     pub(crate) readers: usize,
     /// How many wait, of a fair lock.
     pub(crate) waiting: usize,
+    /// Whether a writer waits, of a read-write lock.
+    pub(crate) has_waiting_writer: bool,
     pub(crate) label: Option<String>,
     /// Which nodes have it, in their order: their numbers from 0.
     pub(crate) nodes: Vec<usize>,
@@ -94,6 +96,7 @@ impl Verdict {
             token: token.cloned(),
             readers: if is_reader(with_token) { readers } else { 0 },
             waiting: survey.waiting(name),
+            has_waiting_writer: seen.iter().any(|(_, sighting)| sighting.has_waiting_writer),
             nodes,
             remaining: if state == State::Held { decided(with_token) } else { longest }.unwrap_or_default(),
             has_expiry: seen.iter().all(|(_, sighting)| sighting.lifetime != Lifetime::Forever),
@@ -101,14 +104,23 @@ impl Verdict {
         }
     }
 
-    /// The holder as far as it is shown: its label, or the first digits of its token. And how many wait.
+    /// The holder as far as it is shown: its label, or the first digits of its token. And what waits.
     pub(crate) fn holder(&self) -> String {
         let holder = match (&self.label, &self.token) {
             (Some(label), _) => label.clone(),
             (None, Some(token)) => format!("{}…", token.shown()),
             (None, None) => "-".to_owned(),
         };
-        if self.waiting > 0 { format!("{holder}, {} wait", self.waiting) } else { holder }
+        holder + &self.waiters()
+    }
+
+    /// What waits, with a comma in front: the number of calls for a fair lock, or a writer for a read-write lock.
+    pub(crate) fn waiters(&self) -> String {
+        match self.waiting {
+            0 if self.has_waiting_writer => ", a writer waits".to_owned(),
+            0 => String::new(),
+            count => format!(", {count} wait"),
+        }
     }
 
     /// The kind of lock, in a word or two: of a read-write lock that is held, what its holders are.
@@ -143,6 +155,7 @@ impl Verdict {
             .maybe("label", self.label.as_ref())
             .raw("readers", self.readers)
             .raw("waiting", self.waiting)
+            .raw("writer_waits", self.has_waiting_writer)
             .list("nodes", nodes)
             .raw("remaining_ms", if self.has_expiry { self.remaining.as_millis() } else { 0 })
             .raw("has_expiry", self.has_expiry)
