@@ -71,7 +71,7 @@ int main(int count, char **urls)
     for (index = 1; index < count; index++) {
         quorumlock_config_add_node(config, urls[index], strlen(urls[index]));
     }
-    /* A far node may need more than the 50 ms that it has by default. */
+    /* A far node may need more than the 100 ms that it has by default. */
     quorumlock_config_set_node_timeout_ms(config, 1000);
 
     /* One client for the whole program. It connects when it is first needed. */

@@ -91,7 +91,7 @@ impl MutexHandle {
         let Settings { plain, is_fenced, is_fair, watchdog, owner, access, semaphore, .. } =
             self.settings.lock()?.clone();
         if access != AccessNumber::Alone {
-            return Err(Failure::new(Code::Config, "the mutex locks to read or to write"));
+            return Err(Failure::new(Code::Config, "a read-write lock has no holder to be asked for"));
         }
         if semaphore.is_some() {
             return Err(Failure::new(Code::Config, "a semaphore has no lock of its own; its slots have"));

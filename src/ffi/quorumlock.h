@@ -405,8 +405,9 @@ quorumlock_result quorumlock_config_set_release_notifications(quorumlock_config 
 quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *config, uint64_t time_ms);
 
 /* How long a place in the queue of a fair lock counts, unless it is renewed, which a program that waits does within a
- * third of it: what a program costs that has ended while it was the next. Default: 1000, and never less than four times
- * the longest retry delay. At most 3600000. */
+ * third of it: what a program costs that has ended while it was the next. Also how long a writer of a read-write lock
+ * that waits, or has waited, keeps new readers out. Default: 1000, and never less than four times the longest retry
+ * delay. At most 3600000. */
 quorumlock_result quorumlock_config_set_place_lease_ms(quorumlock_config *config, uint64_t time_ms);
 
 /* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0
@@ -506,16 +507,18 @@ quorumlock_result quorumlock_mutex_new(
  * not matter, and each counts once; there are 1 to 64, each as in quorumlock_mutex_new. The texts are yours, and are
  * read during this call only. Each key is that of a plain lock of its name. A set that waits holds nothing, so that
  * sets do not deadlock, with each other or with single locks. In all else it is a mutex like any other: its name is
- * that of all its resources, separated by ", ". It cannot be fenced or reentrant, and has no holder to be asked for:
- * such a call, or its lock, gives QUORUMLOCK_CONFIG. Only a mutex of the same names attaches its leases. */
+ * that of all its resources, separated by ", ". It cannot be fenced, fair, reentrant, or locked to read or to write,
+ * and has no holder to be asked for: such a call, or its lock, gives QUORUMLOCK_CONFIG. Only a mutex of the same names
+ * attaches its leases. */
 quorumlock_result quorumlock_client_mutex_set(
     const quorumlock_client *client, const quorumlock_str *names, size_t count, quorumlock_mutex **mutex);
 
 /* Permits, of which at most `permits` are held at once, 1 to 256: to lock this mutex is to acquire one. Asks no node. A
  * permit is any of the plain locks name#0, name#1 and so on, its slots; quorumlock_guard_slot and the name of the guard
  * say which. Programs that use different numbers never have more permits together than the largest. In all else it is a
- * mutex like any other, but it cannot be fenced, fair or reentrant, has no holder to be asked for, and attaches no
- * lease: quorumlock_client_attach does. Such a call, or its lock, gives QUORUMLOCK_CONFIG. */
+ * mutex like any other, but it cannot be fenced, fair, reentrant, or locked to read or to write, has no holder to be
+ * asked for, and attaches no lease: quorumlock_client_attach does. Such a call, or its lock, gives
+ * QUORUMLOCK_CONFIG. */
 quorumlock_result quorumlock_client_semaphore(
     const quorumlock_client *client, const char *name, size_t name_length, size_t permits, quorumlock_mutex **mutex);
 

@@ -43,8 +43,8 @@ use std::time::{Duration, Instant};
 /// * There is one lease for all: one end, one [`watchdog`](MutexSet::watchdog), one loss. When a quorum of nodes has
 ///   lost one of the keys, the set is lost.
 ///
-/// Each key is that of a plain lock, for this and for other Redlock libraries. A set cannot be
-/// [fenced](Mutex::fenced): take a fenced lock for each resource whose writes must carry a number.
+/// Each key is that of a plain lock, for this and for other Redlock libraries. A set can be
+/// neither fair nor [fenced](Mutex::fenced): take a fenced lock for each resource whose writes must carry a number.
 #[derive(Clone)]
 pub struct MutexSet {
     mutex: Mutex,
