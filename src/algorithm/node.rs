@@ -12,7 +12,7 @@ pub const MAX_NODES: usize = 64;
 pub struct NodeId(u8);
 
 impl NodeId {
-    /// The node with this index, below [`MAX_NODES`].
+    /// The node with this index, below 64.
     pub const fn new(index: usize) -> NodeId {
         debug_assert!(index < MAX_NODES);
         NodeId(index as u8)

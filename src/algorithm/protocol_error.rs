@@ -6,19 +6,19 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// An array of more than [`MAX_ARRAY`](crate::protocol::resp::MAX_ARRAY) elements.
+    /// An array of more than 64 elements.
     ArrayTooLong,
-    /// A bulk string of more than [`MAX_BULK`](crate::protocol::resp::MAX_BULK) bytes.
+    /// A bulk string of more than 1 MiB.
     BulkTooLong,
     /// A number or length with anything but an optional minus and digits, or out of range.
     BadNumber,
-    /// A line of more than [`MAX_LINE`](crate::protocol::resp::MAX_LINE) bytes.
+    /// A line of more than 64 KiB.
     LineTooLong,
     /// CR without LF, LF without CR, or no CRLF after a bulk string.
     MissingCrlf,
-    /// A reply of more than [`MAX_REPLY`](crate::protocol::resp::MAX_REPLY) bytes.
+    /// A reply of more than 2 MiB.
     ReplyTooLong,
-    /// Arrays nested deeper than [`MAX_DEPTH`](crate::protocol::resp::MAX_DEPTH).
+    /// Arrays nested deeper than four levels.
     TooDeep,
     /// A type that this command does not answer with.
     UnexpectedReply,

@@ -48,6 +48,7 @@ pub mod command_line {}
 #[doc = "[`on_lost`]: crate::MutexGuard::on_lost"]
 #[doc = "[rules page]: crate::docs::rules"]
 #[doc = "[managed services]: crate::docs::tls#managed-services"]
+#[doc = "[the holder of a lock]: crate::docs::operations#the-holder-of-a-lock"]
 #[doc = "[page about TLS]: crate::docs::tls"]
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}

@@ -7,7 +7,7 @@
 //! What it is good for besides answering: a test can make it hang, die, come back empty, run out of memory or turn
 //! into a replica, which takes a process and some patience with a real server.
 //!
-//! One thread per node, ended and joined when the node is dropped. Its parts: [`store`] is the node without sockets,
+//! One thread per node, ended and joined when the node is dropped. Its parts: `store` is the node without sockets,
 //! `keyspace` its databases, `command` what it knows by name, `scripts` what it knows by text, `failure` how scripts
 //! fail, `info` what it says about itself, `pubsub` the subscriptions, `reply` how it writes; `server` is the thread,
 //! `connection` one client of it, `wire` its bytes, `certificate` what it shows by TLS.

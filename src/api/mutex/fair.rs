@@ -38,8 +38,8 @@ impl Mutex {
     /// program that is next notices within a third of the place's time. A call takes one round trip when the lock is
     /// free and none waits.
     ///
-    /// The rules are those of section 15 of the [rules](crate::docs::rules), with a proof in
-    /// [`algorithm::place`](crate::algorithm::place).
+    /// The rules are those of section 15 of the [rules](crate::docs::rules); the proof stands in
+    /// `src/algorithm/place.rs`.
     ///
     /// A set of resources cannot be fair: to lock one is an error.
     #[must_use]

@@ -42,8 +42,11 @@ fn every_path_in_a_comment_leads_somewhere() {
 fn every_setting_is_on_the_page_of_operations() {
     let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let page = read("src/docs/operations.md");
-    let settings = ["src/api/builder/mod.rs", "src/api/mutex/mod.rs", "src/api/watchdog.rs"].map(read);
-    let settings: Vec<&str> = settings.iter().flat_map(|text| setters(text)).collect();
+    let builder = ["builder/kept.rs", "builder/label.rs", "builder/mod.rs"];
+    let mutex = ["mutex/fair.rs", "mutex/fenced.rs", "mutex/mod.rs", "watchdog.rs"];
+    let settings = builder.iter().chain(&mutex).map(|file| read(&format!("src/api/{file}")));
+    let settings: Vec<String> =
+        settings.flat_map(|text| setters(&text).map(str::to_owned).collect::<Vec<_>>()).collect();
     assert!(settings.len() > 12, "no longer recognised: {settings:?}");
     let absent = settings.iter().filter(|name| !page.contains(&format!("`{name}`")));
     none(absent.map(|name| format!("operations.md does not have {name}")).collect());
@@ -62,6 +65,10 @@ fn findings(root: &Path, page: &Path, text: &str) -> Vec<String> {
     let paths = text.split('`').skip(1).step_by(2).filter(|path| TOP.iter().any(|top| path.starts_with(top)));
     let gone = paths.filter(|path| !path.contains([' ', '*', '<']) && !root.join(path).exists());
     findings.extend(gone.map(|path| format!("{name}: names {path}, which does not exist")));
+    // rustdoc shows the manual too: a link to another page has a definition there, which `src/docs/mod.rs` replaces.
+    let is_of_manual = name.starts_with("src/docs/");
+    let pages = inline_links(text).filter(|target| is_of_manual && target.contains(".md"));
+    findings.extend(pages.map(|target| format!("{name}: {target} leads nowhere in the documentation of the crate")));
     findings
 }
 
@@ -83,9 +90,13 @@ fn paths_in_comments(text: &str) -> Vec<&str> {
 
 /// The targets of links within the repository, by `](target)` and by `[label]: target`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let inline = text.split("](").skip(1).filter_map(|behind| behind.split(')').next());
     let defined = text.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: ")).map(|(_, target)| target);
-    inline.chain(defined).filter(|target| !target.contains("://") && !target.starts_with("crate"))
+    inline_links(text).chain(defined).filter(|target| !target.contains("://") && !target.starts_with("crate"))
+}
+
+/// The targets of links by `](target)`.
+fn inline_links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|behind| behind.split(')').next())
 }
 
 fn leads_somewhere(page: &Path, text: &str, target: &str) -> bool {
@@ -115,14 +126,20 @@ fn slug(heading: &str) -> String {
 fn a_link_that_leads_nowhere_is_found() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let found = |text: &str| findings(root, &root.join("src/docs/made-up.md"), text).join("; ");
-    let sound = "# A `b` heading, so!\n[a](#a-b-heading-so) [b](rules.md#2-the-attempt) [c](https://x.y) `src/lib.rs` \
-                 `tests/it` [d](../../README.md) [e](crate::Mutex)\n\n[f]: rules.md";
+    let sound = "# A `b` heading, so!\n[a](#a-b-heading-so) [c](https://x.y) `src/lib.rs` \
+                 `tests/it` [e](crate::Mutex)\n\n[b]: rules.md#2-the-attempt\n[d]: ../../README.md\n[f]: rules.md";
     assert_eq!(found(sound), "");
-    for text in
-        ["[a](#heading)", "[a](absent.md)", "[a](rules.md#absent)", "[a]\n\n[a]: absent.md", "see `src/absent.rs`"]
-    {
+    for text in [
+        "[a](#heading)",
+        "[a](rules.md)",
+        "[a]\n\n[a]: absent.md",
+        "[a]\n\n[a]: rules.md#absent",
+        "see `src/absent.rs`",
+    ] {
         assert!(found(text).contains("made-up.md: "), "{text}");
     }
+    let of_the_top = findings(root, &root.join("made-up.md"), "[a](src/docs/rules.md#2-the-attempt)");
+    assert_eq!(of_the_top.join("; "), "", "rustdoc shows no other page");
 }
 
 #[test]
