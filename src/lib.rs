@@ -30,8 +30,9 @@
 //!
 //! # What it promises
 //!
-//! * Two guards of one resource are never valid at the same time, as long as the conditions below hold. A guard is
-//!   valid while [`remaining`](MutexGuard::remaining) is more than zero.
+//! * Two guards of one lock are never valid at the same time, as long as the conditions below hold; of a read-write
+//!   lock, a writer's and another one never are. A guard is valid while [`remaining`](MutexGuard::remaining) is more
+//!   than zero.
 //! * A guard is valid when it is returned: the time that the answers took is taken off.
 //! * Leases go by a clock that continues while the machine is suspended.
 //! * A hung or dead minority of nodes delays no lock. An attempt takes no longer than the node timeout (one more where
@@ -88,21 +89,23 @@
 //! 5. [`Watchdog`] extends locks automatically; [`lost`](MutexGuard::lost) and [`on_lost`](MutexGuard::on_lost) report
 //!    in time that a lock is lost.
 //! 6. [`Mutex::fenced`] makes a [`FencedMutex`], whose [`FencedGuard`] has a [`FencingToken`]. By it a [`FenceChecker`]
-//!    or a database refuses late writes. [`RwMutex::fenced`] does the same for writers: [`FencedRwMutex`],
-//!    [`FencedRwWriteGuard`].
-//! 7. [`Mutex::reentrant`] makes a [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or
-//!    an [`Owner`]. Its guards are [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
-//! 8. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
+//!    or a database refuses late writes.
+//! 7. [`Mutex::fair`] serves programs in the order in which they came to wait. [`Mutex::reentrant`] makes a
+//!    [`ReentrantMutex`], which its owner may lock again while it holds it: a thread, or an [`Owner`]. Its guards are
+//!    [`ReentrantGuard`]s, and the end of one is a [`ReentrantOutcome`].
+//! 8. [`Redlock::rw_mutex`] makes an [`RwMutex`], which many readers or one writer have: [`RwReadGuard`],
+//!    [`RwWriteGuard`]. [`RwMutex::fenced`] gives writers a number: [`FencedRwMutex`], [`FencedRwWriteGuard`].
+//! 9. [`Redlock::mutex_set`] makes a [`MutexSet`], the lock of several resources. Its guard is a [`SetGuard`].
 //!    [`Redlock::semaphore`] makes a [`Semaphore`], of which at most k [`Permit`]s are held at once.
-//! 9. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its [`Phase`]
-//!    and its [`Cause`].
-//! 10. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
-//! 11. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
+//! 10. [`Error`] has an [`ErrorKind`] for the program, and a [`NodeFault`] for each node that failed, with its
+//!     [`Phase`] and its [`Cause`].
+//! 11. [`Builder::label`] names a client, by a [`Label`], and [`Mutex::holder`] gives the [`Holder`] of a lock.
+//! 12. [`Observer`] receives each [`event`], for logs and alarms: also those of nodes, and of releases that no call
 //!     waits for. [`metrics`] counts what a client does, for Prometheus. [`nodes`](Redlock::nodes) gives the last known
 //!     state of each node: its [`NodeState`], server, run id, role and last fault.
 #![cfg_attr(
     feature = "embedded",
-    doc = "12. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
+    doc = "13. [`embedded`] is a node inside the process, for first runs and for the tests of your own code."
 )]
 //!
 //! # The manual
