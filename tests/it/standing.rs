@@ -61,7 +61,9 @@ fn a_release_after_its_time_frees_the_lock() {
     assert!(eventually(SOON, || servers.iter().all(|server| value(server, "k").is_none())));
     assert_eq!(take(&long_lock(&client, "other").at_least(Duration::ZERO)).unlock().unwrap(), ReleaseOutcome::Released);
     let error = client.mutex("k").at_least(LONG_TTL * 3).try_lock().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, "at_least is longer than max_ttl"));
+    let says =
+        "at_least of 3 min is longer than max_ttl (2 min): raise max_ttl to 3 min in every client of these nodes";
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Config, says));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::algorithm::acquire::WaitLimit;
 use crate::algorithm::lease::Ttl;
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::place::Departure;
-use crate::algorithm::time::Readings;
+use crate::algorithm::time::{Human, Readings};
 use crate::api::client::Client;
 use crate::api::guard::MutexGuard;
 use crate::api::wait::{Limit, Wait};
@@ -396,7 +396,12 @@ impl Mutex {
         self.check_name()?;
         let ttl = self.client.checked_ttl(self.ttl)?;
         if self.at_least > self.client.settings().max_ttl {
-            return Err(Error::new(ErrorKind::Config, "at_least is longer than max_ttl"));
+            let [time, longest] = [self.at_least, self.client.settings().max_ttl].map(Human);
+            let message = format!(
+                "at_least of {time} is longer than max_ttl ({longest}): raise max_ttl to {time} in every client of \
+                 these nodes"
+            );
+            return Err(Error::new(ErrorKind::Config, message));
         }
         if let Some(watchdog) = &self.watchdog {
             watchdog.check(ttl)?;
