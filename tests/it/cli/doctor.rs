@@ -108,6 +108,11 @@ fn missing_rights_are_named_as_the_rule_to_add() {
     finds(&urls, 1, &["ACL SETUSER locks +info"]);
     user(&["resetkeys", "~jobs/*", "~quorumlock-fence:jobs/*"]);
     finds(&urls, 1, &["fault: acl", "~*"]);
+    // Of fair and of read-write locks.
+    user(&["resetkeys", "~quorumlock-trial-*", "~quorumlock-fence:*"]);
+    finds(&urls, 1, &["warning: acl", "ACL SETUSER locks ~quorumlock-queue:* ~quorumlock-rw:*\n"]);
+    user(&["resetchannels", "&quorumlock:quorumlock-trial-*", "&quorumlock:quorumlock-fence:*"]);
+    finds(&urls, 1, &["ACL SETUSER locks &quorumlock:quorumlock-rw:*\n"]);
     // The rule that is shown is enough.
     user(&[]);
     finds(&urls, 0, &["fine: all 3 nodes vote"]);

@@ -4,7 +4,9 @@
 //! deletes by a command of its own, scripts are not missed.
 
 use crate::connection::{Connection, Denied, Trouble, Value};
+use quorumlock::protocol::fair::QUEUE_KEY_PREFIX;
 use quorumlock::protocol::fenced::FENCED_KEY_PREFIX;
+use quorumlock::protocol::read_write::READ_WRITE_KEY_PREFIX;
 use quorumlock::protocol::script;
 use std::collections::BTreeSet;
 
@@ -39,6 +41,7 @@ pub(super) fn missing(connection: &mut Connection, prefix: &str, name: &str) -> 
     tester.extension(&plain)?;
     let is_released = tester.release(&plain)?;
     tester.fencing(&fenced)?;
+    tester.other_keys(name)?;
     tester.missing.is_locking_denied = !is_taken || !is_released;
     // A key of a user that may not delete ends by itself.
     tester.connection.ask(&[b"DEL", plain.as_bytes(), fenced.as_bytes()])?;
@@ -129,8 +132,21 @@ impl Tester<'_> {
         if allowed {
             self.allows(&[b"EVAL", script, b"1", name, b"release", TOKEN, TTL], &prefix)?;
         }
+        self.channel(key, &prefix)
+    }
+
+    /// The keys of read-write locks, and of the queues of fair locks. What is done to them is in the other trials.
+    fn other_keys(&mut self, name: &str) -> Result<(), Trouble> {
+        let own = self.prefix;
+        let [read_write, queue] = [READ_WRITE_KEY_PREFIX, QUEUE_KEY_PREFIX].map(|mark| format!("{own}{mark}"));
+        for prefix in [&read_write, &queue] {
+            self.allows(&[b"GET", format!("{prefix}{name}").as_bytes()], prefix)?;
+        }
+        self.channel(&format!("{read_write}{name}"), &read_write)
+    }
+
+    fn channel(&mut self, key: &str, keys: &str) -> Result<(), Trouble> {
         let channel = format!("quorumlock:{key}");
-        self.allows(&[b"PUBLISH", channel.as_bytes(), b"1"], &prefix)?;
-        Ok(())
+        self.allows(&[b"PUBLISH", channel.as_bytes(), b"1"], keys).map(drop)
     }
 }
