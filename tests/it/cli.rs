@@ -17,3 +17,4 @@ mod stale_writers;
 mod terminals;
 #[cfg(feature = "tls")]
 mod tls;
+mod turns;

@@ -28,6 +28,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
   --no-extend          do not extend; COMMAND is ended before its time to live is over
   --grace D            how long before the end of a lost lease COMMAND gets SIGTERM (5s, or a sixth of the ttl)
   --at-least D         keep the lock for D, also if COMMAND ends before; a shorter ttl is raised to D
+  --fair               programs that all say --fair get the lock in the order in which they came to wait
   --fenced             give COMMAND, as QUORUMLOCK_FENCE, a number that grows with every acquisition
   -E, --held-exit-code CODE
                        exit code when the lock is held by another client, or the time of --wait is up (75)
@@ -141,6 +142,7 @@ pub(crate) const NODE_OPTIONS: &str =
                        how long to try while too few nodes answer (3s)
   --restart-policy P   which restarted nodes do not vote for a while: observed, strict or off (observed)
   --fence-retention D  how long nodes keep the number of a fenced lock (24h)
+  --place-lease D      how long the place of a program that waits with --fair counts if the program dies (1s)
   --drift-factor F     by what part the rates of clocks may differ (0.01)
   --durable            declare that all nodes keep every write that they confirm (appendfsync always)
 ";

@@ -19,13 +19,14 @@ const OTHERS_READ: u32 = 0o004;
 const LONGEST_FILE: u64 = 1 << 20;
 
 /// Options that every command takes which asks the nodes, and the variable that each is.
-const OPTIONS: [(&str, &str); 9] = [
+const OPTIONS: [(&str, &str); 10] = [
     ("--drift-factor", "DRIFT_FACTOR"),
     ("--fence-retention", "FENCE_RETENTION"),
     ("--label", "LABEL"),
     ("--max-ttl", "MAX_TTL"),
     ("--node-timeout", "NODE_TIMEOUT"),
     ("--nodes", "NODES"),
+    ("--place-lease", "PLACE_LEASE"),
     ("--prefix", "PREFIX"),
     ("--restart-policy", "RESTART_POLICY"),
     ("--unavailable-after", "UNAVAILABLE_AFTER"),

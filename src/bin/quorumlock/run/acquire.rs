@@ -69,6 +69,7 @@ pub(super) fn acquire(
     let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
     let mutex = |name: &String| {
         let mutex = redlock.mutex(name).ttl(ttl).watchdog(watchdog.clone()).at_least(options.at_least);
+        let mutex = if options.is_fair { mutex.fair() } else { mutex };
         if options.is_fenced { mutex.fenced().into() } else { mutex }
     };
     let mutexes: Vec<Mutex> = options.names.iter().map(mutex).collect();
