@@ -6,6 +6,7 @@
 //! layers, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, and
 //! [`rules`] which tests show which rule of the manual.
 
+mod commands;
 mod layers;
 mod links;
 mod path;

@@ -66,7 +66,24 @@ fn variables(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn variable(word: &str) -> Option<&str> {
-    let kinds = ["FENCE_", "FUZZ_", "NEMESIS_", "REDIS_", "SERVERS", "SIM_", "STALE_", "TEST_", "WRITE_"];
+    let kinds = [
+        "BOOKS_",
+        "FAIR_",
+        "FENCE_",
+        "FUZZ_",
+        "NEMESIS_",
+        "READ_WRITE_",
+        "REDIS_",
+        "REENTRANT_",
+        "SEMAPHORE_",
+        "SERVERS",
+        "SETS_",
+        "SIM_",
+        "STALE_",
+        "TEST_",
+        "TLS_",
+        "WRITE_",
+    ];
     let name = word.strip_prefix("QUORUMLOCK_")?;
     let is_one = name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase());
     (is_one && kinds.iter().any(|kind| name.starts_with(kind))).then_some(word)

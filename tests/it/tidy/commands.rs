@@ -1,0 +1,116 @@
+//! Commands that pages print: the tests that they name exist, and so do the variables that they set.
+
+use super::{files, none};
+use std::fs;
+use std::path::Path;
+
+/// Options of cargo that take a value.
+const WITH_VALUE: [&str; 4] = ["--features", "--profile", "--test", "-p"];
+
+/// A command as a page prints it.
+#[derive(Debug, PartialEq, Eq)]
+struct Command<'p> {
+    variables: Vec<&'p str>,
+    /// The folder of the tests: below `tests`, or `src`.
+    folder: String,
+    filters: Vec<&'p str>,
+}
+
+#[test]
+fn every_command_names_tests_and_variables_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md"), root.join(".github/CONTRIBUTING.md")];
+    pages.extend(fs::read_dir(root.join("src/docs")).unwrap().map(|entry| entry.unwrap().path()));
+    pages.retain(|page| page.extension().is_some_and(|kind| kind == "md"));
+    let texts: Vec<String> = pages.iter().map(|page| fs::read_to_string(page).unwrap()).collect();
+    let commands: Vec<Command<'_>> = texts.iter().flat_map(|text| commands(text)).collect();
+    assert!(commands.iter().filter(|command| !command.filters.is_empty()).count() > 12, "no longer recognised");
+    let below = |folder: &str| {
+        let found = files(folder, "rs").into_iter();
+        found.map(|(file, text)| (format!("{folder}/{file}"), text)).collect::<Vec<_>>()
+    };
+    none(commands.iter().flat_map(|command| findings(command, &[below("src"), below("tests")].concat())).collect());
+}
+
+/// The commands of a page that run tests.
+fn commands(page: &str) -> Vec<Command<'_>> {
+    page.split(['\n', '`']).filter_map(command).collect()
+}
+
+fn command(text: &str) -> Option<Command<'_>> {
+    let (before, behind) = text.split_once("cargo test ")?;
+    let variables = before.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name).collect();
+    let words: Vec<&str> = behind.split_whitespace().collect();
+    let value = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1).copied());
+    let folder = match (value("-p"), value("--test")) {
+        (Some(package), Some(test)) => format!("tests/{package}/{test}"),
+        (Some(name), None) | (None, Some(name)) => format!("tests/{name}"),
+        (None, None) => "src".to_owned(),
+    };
+    let mut filters = Vec::new();
+    let mut is_value = false;
+    for &word in &words {
+        if !is_value && !word.starts_with('-') {
+            filters.push(word);
+        }
+        is_value = WITH_VALUE.contains(&word) || word == "--skip";
+    }
+    Some(Command { variables, folder, filters })
+}
+
+/// What a command names and the files do not have.
+fn findings(command: &Command<'_>, files: &[(String, String)]) -> Vec<String> {
+    let own: Vec<String> = files
+        .iter()
+        .filter_map(|(file, text)| Some(tests(file.strip_prefix(&*command.folder)?, text)))
+        .flatten()
+        .collect();
+    let is_absent = |filter: &&&str| !own.iter().any(|name| name.contains(**filter));
+    let absent = command.filters.iter().filter(is_absent).map(|name| format!("no test has {name} in its name"));
+    let is_read = |name: &str| files.iter().any(|(_, text)| text.contains(&format!("\"{name}\"")));
+    let unread = command.variables.iter().filter(|name| !is_read(name)).map(|name| format!("no test reads {name}"));
+    let nothing = own.is_empty().then(|| "no test at all".to_owned());
+    absent.chain(unread).chain(nothing).map(|what| format!("{command:?}: {what}")).collect()
+}
+
+/// The names of the tests of a file, given below the folder of its tests, as cargo prints them.
+fn tests(file: &str, text: &str) -> Vec<String> {
+    let path = file.trim_end_matches(".rs").trim_matches('/');
+    let module = path.trim_end_matches("main").trim_end_matches("mod").trim_matches('/').replace('/', "::");
+    let mut names = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if let (true, Some(name)) = (is_test, line.strip_prefix("fn ").and_then(|rest| rest.split('(').next())) {
+            names.push(format!("{module}::{name}"));
+        }
+        is_test = line == "#[test]" || is_test && line.starts_with(['#', '/']);
+    }
+    names
+}
+
+#[test]
+fn a_command_that_names_no_test_is_found() {
+    let files = [
+        ("tests/it/fair/storms.rs", "#[test]\n#[ignore]\nfn waves() { var(\"SECONDS\") }"),
+        ("tests/models/fair/main.rs", "#[test]\nfn order() {}"),
+        ("src/api/wait.rs", "    #[test]\n    fn waits() {}"),
+    ];
+    let files = files.map(|(file, text)| (file.to_owned(), text.to_owned()));
+    let found = |page: &str| commands(page).iter().flat_map(|command| findings(command, &files)).count();
+    for sound in [
+        "SECONDS=60 cargo test --release --test it fair::storms -- --nocapture",
+        "`cargo test --test it -- storms::wav fair` and `cargo test -p models --test fair -- --skip ::tests::`",
+        "cargo test --all-features --lib wait",
+    ] {
+        assert_eq!(found(sound), 0, "{sound}");
+    }
+    for wrong in [
+        "cargo test --test it fair::storm_s",
+        "cargo test --test it order",
+        "cargo test -p models --test fences",
+        "MINUTES=1 cargo test --test it fair",
+        "cargo test --lib waves",
+    ] {
+        assert_eq!(found(wrong), 1, "{wrong}");
+    }
+}
