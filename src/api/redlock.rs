@@ -70,7 +70,9 @@ impl Redlock {
     }
 
     /// Makes a guard of the lease of a lock that is held, in whatever thread, process or program it was taken. Asks
-    /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest.
+    /// no node and does not wait. The guard has no watchdog; [`Mutex::attach`] gives it one, and says the rest. The
+    /// lease of a set or of a read-write lock is for [`MutexSet::attach`], [`RwMutex::attach_read`] and
+    /// [`RwMutex::attach_write`].
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -90,11 +92,11 @@ impl Redlock {
     /// As [`Mutex::attach`].
     pub fn attach(&self, lease: Lease) -> Result<MutexGuard> {
         if let LockKey::Set(_) = lease.lock_key() {
-            let message = "the lease of several resources: attach it with MutexSet::attach";
+            let message = "the lease of several resources: attach it with the set of the same names";
             return Err(Error::new(ErrorKind::Config, message));
         }
         if lease.kind().access().is_some() {
-            let message = "the lease of a read-write lock: attach it with RwMutex::attach_read or attach_write";
+            let message = "the lease of a read-write lock: attach it with the read-write mutex of the same name";
             return Err(Error::new(ErrorKind::Config, message));
         }
         let Some(name) = lease.key().strip_prefix(&self.client.settings().prefix) else {
