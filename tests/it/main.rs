@@ -18,6 +18,7 @@ mod connecting;
 mod descriptors;
 mod dialects;
 mod embedded_vs_real;
+#[cfg(all(feature = "log", feature = "metrics"))]
 mod export;
 mod extension;
 mod fair;

@@ -82,3 +82,11 @@ pub(crate) fn all() -> Vec<Event> {
         Event::WaitingForItself(WaitingForItself { resource: resource(), remaining: second * 9 }),
     ]
 }
+
+#[test]
+fn every_event_is_one_line_of_a_log() {
+    let mut lines: Vec<String> = all().iter().map(Event::to_string).collect();
+    assert!(lines.iter().all(|line| !line.is_empty() && !line.contains('\n')), "{lines:?}");
+    lines.sort_unstable();
+    assert!(lines.windows(2).all(|two| two[0] != two[1]), "{lines:?}");
+}
