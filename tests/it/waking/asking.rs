@@ -109,13 +109,14 @@ fn a_waiter_undoes_nothing_that_all_nodes_have_refused() {
     mine.connect(SOON).unwrap();
     let count = |command| servers.iter().map(|server| calls(server, command)).sum::<u64>();
     let mut found = Vec::new();
-    // A machine may hold a node up again and again, and the first attempt is made before the caller waits.
+    // Without the rule one of three is undone. A machine may hold a node up again and again, and the first attempt is
+    // made before the caller waits.
     let is_seldom = (0..3).any(|_| {
         let before = [count("set"), count("eval") + count("evalsha")];
         assert!(!matches!(long_lock(&mine, "k").lock_timeout(WHILE / 2), Ok(Some(_))));
         let [sets, undone] = [count("set") - before[0], count("eval") + count("evalsha") - before[1]];
         found.push((undone, sets));
-        sets > 100 && undone * 20 <= sets
+        sets > 100 && undone * 6 <= sets
     });
     assert!(is_seldom, "{found:?}");
 }
