@@ -124,6 +124,7 @@
 
 pub mod acquire;
 pub mod backoff;
+pub mod contention;
 pub mod detail;
 mod distrust;
 pub mod early_end;
