@@ -124,7 +124,6 @@
 
 pub mod acquire;
 pub mod backoff;
-pub mod contention;
 pub mod detail;
 mod distrust;
 pub mod early_end;

@@ -46,11 +46,6 @@ impl SlotSurvey {
         open.rev().max_by_key(|&slot| self.free_on(slot, tally))
     }
 
-    /// Whether so many nodes have a slot that it is not free on a quorum.
-    pub fn is_held(&self, slot: usize, tally: &Tally) -> bool {
-        self.counted(tally).filter(|ends| ends[slot] != SlotSurvey::FREE).count() >= tally.quorum()
-    }
-
     /// When the first of the slots that are held may be acquired, as far as the nodes have said; otherwise never.
     pub fn free_at(&self, tally: &Tally) -> Timestamp {
         let end = |slot: usize| {
@@ -140,7 +135,6 @@ mod tests {
             let (survey, tally) = survey(nodes);
             assert_eq!(survey.is_decided(&tally), is_decided, "{nodes}");
             assert_eq!(survey.free_slot(&tally, 0, |_| true), free, "{nodes}");
-            assert!(free.is_none_or(|slot| !survey.is_held(slot, &tally)), "{nodes}");
         }
     }
 

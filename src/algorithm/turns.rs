@@ -27,6 +27,7 @@
 use super::distrust::Distrust;
 use super::node::{NodeId, NodeSet};
 use super::time::Timestamp;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How long the waiters are given to take a lock that was released: an attempt on nodes that are near, and as long
@@ -35,10 +36,20 @@ pub(super) const SHORT_DELAY: Duration = Duration::from_millis(2);
 /// How long a waiter whose turn it is delays its attempt at most, for one that was overtaken. It is longer than the
 /// time by which one program is woken before another.
 pub(super) const DUE_DELAY: Duration = Duration::from_micros(300);
+/// For how long it counts that others waited for a lock.
+const CONTENTION_LASTS: Duration = Duration::from_millis(100);
+/// For how long a holder may announce how many others waited.
+const CROWD_LASTS: Duration = Duration::from_secs(2);
 /// So many waiters should not all ask at once.
-pub(super) const MANY: u8 = 4;
+const MANY: u8 = 4;
+/// Most locks of which that is known. It bounds the memory.
+const CONTENDED_LOCKS: usize = 1024;
+/// How long waiters are given to take a lock, before the program that released it may take it again.
+const TIME_TO_TAKE: Duration = Duration::from_millis(3);
 /// How long after the first node the other nodes may announce a release.
 const STRAGGLERS: Duration = Duration::from_millis(10);
+/// How often the threads of a program pass a contended lock on, before they defer to other programs.
+const LONGEST_RUN: u32 = 8;
 
 /// The turn of a waiter when a lock was released, as far as it is known which others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +202,102 @@ impl AnnouncedReleases {
     }
 }
 
+/// The locks that this client has released lately while other programs waited for them.
+#[derive(Clone, Debug, Default)]
+pub struct Contention {
+    locks: HashMap<Box<[u8]>, ContendedLock>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ContendedLock {
+    waiters: u8,
+    /// How many waited when this client last acquired the lock after a wait, as others have announced, and when that
+    /// was.
+    heard: (u8, Timestamp),
+    /// How many of them did not take the lock when they were let go first. Others than waiters may subscribe: to all
+    /// keys, or to the same name in another database of the server.
+    idle: u8,
+    noted_at: Timestamp,
+    /// When this client last deferred.
+    deferred_at: Timestamp,
+    /// How often its threads have passed the lock on since one of them last waited for another program.
+    run: u32,
+}
+
+impl Contention {
+    /// Whether no lock is contended.
+    pub fn is_empty(&self) -> bool {
+        self.locks.is_empty()
+    }
+
+    /// Notes how many programs received the announcement of a release by this client. Gives whether that are many more
+    /// than it announced.
+    pub fn note_waiters(&mut self, key: &[u8], waiters: u8, now: Timestamp) -> bool {
+        let announced = self.waiters(key, now);
+        let lock = self.lock(key);
+        (lock.waiters, lock.noted_at) = (waiters, now);
+        lock.idle = lock.idle.min(waiters);
+        waiters >= MANY && announced < waiters / 2
+    }
+
+    /// Notes how many others wait for a lock that this client has waited for and acquired.
+    pub fn note_others(&mut self, key: &[u8], others: u8, now: Timestamp) {
+        self.lock(key).heard = (others, now);
+    }
+
+    /// How many programs wait for a lock, as far as is known.
+    pub fn waiters(&self, key: &[u8], now: Timestamp) -> u8 {
+        let lock = if self.locks.is_empty() { None } else { self.locks.get(key) };
+        let recent = |(waiters, noted_at)| if now.since(noted_at) < CROWD_LASTS { waiters } else { 0 };
+        lock.map_or(0, |lock| recent((lock.waiters, lock.noted_at)).max(recent(lock.heard)))
+    }
+
+    fn lock(&mut self, key: &[u8]) -> &mut ContendedLock {
+        if self.locks.len() >= CONTENDED_LOCKS && !self.locks.contains_key(key) {
+            self.locks.clear();
+        }
+        self.locks.entry(key.into()).or_default()
+    }
+
+    /// A thread of this client waits for another program: the run of its threads is over.
+    pub fn note_wait(&mut self, key: &[u8]) {
+        if let Some(lock) = self.locks.get_mut(key) {
+            lock.run = 0;
+        }
+    }
+
+    /// Another program has released the lock: deferring to the waiters was not in vain.
+    pub fn note_release(&mut self, key: &[u8]) {
+        if let Some(lock) = self.locks.get_mut(key) {
+            lock.idle = 0;
+        }
+    }
+
+    /// How many programs a thread that has not waited for another one is to let go first, by deferring its first
+    /// attempt. `is_handed_on`: it has waited for another thread of this client.
+    pub fn defers_to(&mut self, key: &[u8], is_handed_on: bool, now: Timestamp) -> u8 {
+        let Some(lock) = self.locks.get_mut(key) else { return 0 };
+        if now.since(lock.noted_at) >= CONTENTION_LASTS {
+            if self.waiters(key, now) == 0 {
+                self.locks.remove(key);
+            }
+            return 0;
+        }
+        lock.run += 1;
+        let had_no_time = now.since(lock.noted_at) < TIME_TO_TAKE;
+        let is_new = lock.noted_at > lock.deferred_at;
+        let was_in_vain = lock.waiters <= lock.idle && now.since(lock.deferred_at) < CONTENTION_LASTS;
+        let must_defer = had_no_time && is_new && !was_in_vain && (!is_handed_on || lock.run > LONGEST_RUN);
+        if !must_defer {
+            return 0;
+        }
+        lock.deferred_at = now;
+        // In vain, until a release by one of them is announced.
+        lock.idle = lock.waiters;
+        lock.waiters
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,5 +393,49 @@ mod tests {
         assert_eq!(announced(&mut releases, &[0, 1, 2], 2, 60_001), [None, TRY, None]);
         releases.followed(false, 2, at(60_002));
         assert_eq!(announced(&mut releases, &[0], 2, 60_020), [TRY], "it is believed again");
+    }
+
+    #[test]
+    fn a_program_defers_once_for_each_time_that_others_waited() {
+        let mut contention = Contention::default();
+        assert_eq!(contention.defers_to(b"k", false, at(1)), 0);
+        contention.note_waiters(b"k", 2, at(10));
+        assert_eq!([11, 11].map(|time| contention.defers_to(b"k", false, at(time))), [2, 0]);
+        assert_eq!(contention.waiters(b"k", at(11)), 2);
+        contention.note_waiters(b"k", 2, at(20));
+        assert_eq!(contention.defers_to(b"k", false, at(23)), 0, "they had time");
+        assert_eq!((contention.defers_to(b"k", false, at(120)), contention.waiters(b"k", at(120))), (0, 2));
+        assert_eq!((contention.defers_to(b"k", false, at(2020)), contention.waiters(b"k", at(2020))), (0, 0));
+        assert!(contention.is_empty());
+        // Threads that pass the lock on do so a few times.
+        let deferred = (0..30).filter(|&time| {
+            contention.note_waiters(b"k", 1, at(3000 + time));
+            contention.note_release(b"k");
+            contention.defers_to(b"k", true, at(3000 + time)) > 0
+        });
+        assert_eq!(deferred.count(), 30 - LONGEST_RUN as usize, "until one of them waits, which begins a new run");
+        contention.note_wait(b"k");
+        contention.note_waiters(b"k", 1, at(3100));
+        assert_eq!(contention.defers_to(b"k", true, at(3100)), 0);
+    }
+
+    #[test]
+    fn subscribers_that_take_nothing_are_deferred_to_seldom() {
+        let mut contention = Contention::default();
+        let mut deferred = |times: std::ops::Range<u64>, hears: bool, waiters| {
+            let must_defer = |&time: &u64| {
+                contention.note_waiters(b"k", waiters, at(time));
+                let must_defer = contention.defers_to(b"k", false, at(time)) > 0;
+                if hears {
+                    contention.note_release(b"k");
+                }
+                must_defer
+            };
+            times.filter(must_defer).count()
+        };
+        assert_eq!(deferred(200..300, false, 1), 1, "a monitor that subscribes to all");
+        assert_eq!(deferred(300..400, false, 1), 1, "once in a while");
+        assert_eq!(deferred(400..401, false, 2), 1, "one more");
+        assert_eq!(deferred(401..411, true, 2), 9, "a waiter that takes the lock");
     }
 }

@@ -76,7 +76,7 @@ pub(crate) struct Engine {
     node_timeout: Duration,
     waker: Arc<Waker>,
     /// Whether other programs wait for any lock that was released here lately.
-    pub(super) is_crowded: Arc<AtomicBool>,
+    is_crowded: Arc<AtomicBool>,
 }
 
 impl Engine {
@@ -165,7 +165,7 @@ impl Engine {
         };
         let (reached, origin, has_waited) = (result.reached, KeyOrigin::Here, listener.is_some());
         let kind = result.agreement.as_ref().map_or(kind, |agreement| kind.with_fence(agreement.fence()));
-        (AttemptRecord { token, t0, reached, origin, has_waited, is_passed_on: false, kind }, result)
+        (AttemptRecord { token, t0, reached, origin, has_waited, kind }, result)
     }
 
     /// Registers a waiter for releases of a lock, or of any of several. `subscribes`: it waits for long enough to be
@@ -200,7 +200,7 @@ impl Engine {
         );
         let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
         let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
-        (AttemptRecord { token, t0, reached, origin, has_waited: false, is_passed_on: false, kind }, result)
+        (AttemptRecord { token, t0, reached, origin, has_waited: false, kind }, result)
     }
 
     /// Whether a thread of this client waits for the key, and is notified of releases.

@@ -59,7 +59,6 @@ pub(crate) mod listener;
 pub(crate) mod local_queue;
 pub(crate) mod node_connection;
 pub(crate) mod nodes;
-mod passing;
 mod places;
 pub(crate) mod rounds;
 mod socket_state;

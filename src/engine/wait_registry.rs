@@ -10,11 +10,10 @@
 //! 4. A thread that waits for any of several keys sleeps for each. The releases of each of them count towards its turn.
 
 use super::interrupt::Interrupt;
-use crate::algorithm::contention::{Contention, Handover};
 use crate::algorithm::node::{NodeId, NodeSet};
 use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
-use crate::algorithm::turns::{AnnouncedReleases, Line, WakeOrder};
+use crate::algorithm::turns::{AnnouncedReleases, Contention, Line, WakeOrder};
 use crate::protocol::publish::Hint;
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
@@ -363,16 +362,6 @@ impl WaitRegistry {
     /// How many programs waited for the key when this client last released it.
     pub(crate) fn crowd(&self, key: &[u8], now: Timestamp) -> u8 {
         self.contention.waiters(key, now)
-    }
-
-    /// As [`Contention::hand_over`].
-    pub(crate) fn hand_over(&mut self, key: &[u8], now: Timestamp) -> Handover {
-        self.contention.hand_over(key, now)
-    }
-
-    /// Another program has had the lock: leaving it to the waiters was not in vain.
-    pub(crate) fn note_taken(&mut self, key: &[u8]) {
-        self.contention.note_release(key);
     }
 
     /// As [`Contention::defers_to`].

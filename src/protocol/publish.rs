@@ -71,27 +71,13 @@ impl Message {
     }
 }
 
-/// What is said about a lock apart from its release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Announcement {
-    /// It is free: the release before was announced to none.
-    Released(Hint),
-    /// So many wait: the release before has said much less.
-    Waiting(u8),
-}
-
-/// Says something about a lock.
-pub fn announce(out: &mut Vec<u8>, key: &[u8], message: Announcement) {
-    let mut space = [0; 20];
-    let text = match message {
-        Announcement::Released(hint) => hint.text(&mut space),
-        Announcement::Waiting(waiting) => {
-            let start = space.len() - resp::decimal(u64::from(waiting), &mut space).len() - 1;
-            space[start] = b'=';
-            &space[start..]
-        }
-    };
-    resp::encode_joined(out, b"PUBLISH", (CHANNEL, key), &[text]);
+/// Says how many wait.
+pub fn waiting(out: &mut Vec<u8>, key: &[u8], waiting: u8) {
+    let mut digits = [0; 20];
+    let length = resp::decimal(u64::from(waiting), &mut digits).len();
+    let start = digits.len() - length - 1;
+    digits[start] = b'=';
+    resp::encode_joined(out, b"PUBLISH", (CHANNEL, key), &[&digits[start..]]);
 }
 
 /// What became of a hint.
@@ -220,12 +206,7 @@ mod tests {
         for text in ["", "w", "256", "-1w", "released", "7ww", "\u{e9}", "=", "=256"] {
             assert_eq!(Message::parse(text.as_bytes()), Message::Released(Hint::default()), "{text}");
         }
-        assert_eq!(
-            sent(|out| announce(out, b"k", Announcement::Waiting(255))),
-            "*3 $7 PUBLISH $12 quorumlock:k $4 =255 "
-        );
-        let released = Announcement::Released(Hint { crowd: 7, has_waited: false });
-        assert_eq!(sent(|out| announce(out, b"k", released)), "*3 $7 PUBLISH $12 quorumlock:k $1 7 ");
+        assert_eq!(sent(|out| waiting(out, b"k", 255)), "*3 $7 PUBLISH $12 quorumlock:k $4 =255 ");
         assert_eq!(Message::parse(b"=255"), Message::Waiting(255));
         assert_eq!(Message::parse(b"7w"), Message::Released(Hint { crowd: 7, has_waited: true }));
     }

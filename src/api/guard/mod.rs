@@ -2,7 +2,6 @@
 
 mod downgrading;
 mod ensure;
-mod passing;
 mod resources;
 pub(crate) mod shared;
 mod standing;
@@ -133,7 +132,7 @@ impl MutexGuard {
     /// freed the lock, or none can have held it any more. The release has been sent to every node that can be reached,
     /// and nodes that hang run it when they go on; at the latest, the lock ends with its time to live.
     /// [`Forked`](crate::ErrorKind::Forked) in a child of the process that holds the lock: it is still held.
-    pub fn unlock(mut self) -> Result<ReleaseOutcome> {
+    pub fn unlock(self) -> Result<ReleaseOutcome> {
         self.unlock_and(|| ())
     }
 
@@ -271,11 +270,6 @@ impl MutexGuard {
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
     pub fn detach(mut self) -> Lease {
-        self.let_go()
-    }
-
-    /// [`detach`](MutexGuard::detach), after which dropping the guard does nothing.
-    pub(crate) fn let_go(&mut self) -> Lease {
         let client = self.client.clone();
         let lease = match self.watched.get() {
             _ if client.is_inherited() => Validity::until(LeaseTime::ORIGIN),
@@ -395,15 +389,14 @@ enum ExtendResult {
     Lost(LossReason),
 }
 
-impl MutexGuard {
-    /// Releases the lock without waiting, if it is held. Dropping the guard does nothing more.
-    pub(crate) fn release_unawaited(&mut self) {
+impl Drop for MutexGuard {
+    fn drop(&mut self) {
         if self.client.is_inherited() {
             // The lock is the parent's. The channel of the watch is not dropped: another thread was perhaps waiting at
             // it.
             return std::mem::forget(self.watched.take());
         }
-        if self.held_for.take().is_none() {
+        if self.held_for.is_none() {
             return;
         }
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
@@ -419,12 +412,6 @@ impl MutexGuard {
             client.report().without_queued().lost(key.title(), LossReason::LeaseEnded, self.held_at(now));
         }
         client.report().deliver_queued();
-    }
-}
-
-impl Drop for MutexGuard {
-    fn drop(&mut self) {
-        self.release_unawaited();
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl MutexGuard {
     /// [`unlock`](MutexGuard::unlock). `queued` is called when later requests go behind the release.
-    pub(crate) fn unlock_and(&mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
+    pub(crate) fn unlock_and(mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
         let (client, key) = (&self.client, &self.key);

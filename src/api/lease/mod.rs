@@ -225,7 +225,7 @@ mod tests {
         let token = OwnerToken::from_entropy([7; OwnerToken::ENTROPY]);
         let t0 = Readings { steady: Timestamp::ORIGIN, lease: here(5_000) };
         let (reached, origin, kind) = (NodeSet::EMPTY, KeyOrigin::Here, LockKind::Plain);
-        AttemptRecord { token, t0, reached, origin, has_waited: false, is_passed_on: false, kind }
+        AttemptRecord { token, t0, reached, origin, has_waited: false, kind }
     }
 
     /// A lock that was taken at 5 000 by this clock, and detached 200 ms later, at 60 000 by the wall clock.

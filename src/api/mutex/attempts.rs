@@ -304,12 +304,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let keys = self.call.awaited_keys(self.place);
         let place = self.held_place.as_ref().map(HeldPlace::id);
         let begin = || ReleaseWaiter::begin(engine, ticket, self.wait, (keys, subscribes, place));
-        let is_new = self.waiter.is_none();
         let waiter = self.waiter.get_or_insert_with(begin);
-        if is_new && self.call.has_slot_handed_on() {
-            machine.retry_now(engine.now());
-            return true;
-        }
         let mut end = waiter.wait(until);
         // A set that was refused for another key than before has joined the end of that one's queue.
         while let (LockKey::Set(_), false) = (self.call.key, matches!(end, WaitEnd::Cancelled)) {
@@ -326,8 +321,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             WaitEnd::Cancelled => machine.cancelled(),
             // A thread of this client was faster.
             WaitEnd::Woken(WakeReason::Released(_), place) if self.call.is_slot_taken(place, engine.lease_now()) => {}
-            WaitEnd::Woken(WakeReason::Interrupted, _)
-                if self.call.permits.is_some() && !self.call.has_slot_handed_on() => {}
+            WaitEnd::Woken(WakeReason::Interrupted, _) if !self.call.has_slot_handed_on() => {}
             WaitEnd::Woken(WakeReason::Released(order), place) => match access {
                 None => {
                     self.search.note_announced(place, order);

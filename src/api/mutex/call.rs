@@ -73,12 +73,8 @@ impl<'m> LockCall<'m> {
     pub(super) fn defers_to(&self) -> u8 {
         let engine = self.client.engine();
         let Some(permits) = self.permits else { return engine.defers_to(self.key, self.is_handed_on) };
-        let Some(key) = permits.first_choice() else { return u8::from(permits.slots().were_left(engine.now())) };
-        // The thread that has released it has decided that this one goes on.
-        if self.is_handed_on {
-            return 0;
-        }
-        let others = engine.defers_to(key, false);
+        let Some(key) = permits.first_choice() else { return 0 };
+        let others = engine.defers_to(key, self.is_handed_on);
         if others > 0 {
             permits.forget_choice();
             engine.end_run(key);
@@ -91,9 +87,10 @@ impl<'m> LockCall<'m> {
         self.permits.is_some_and(|permits| permits.is_taken(slot, now))
     }
 
-    /// Whether a thread of this client has released a slot that is not left to other programs.
+    /// Whether a thread of this client has released a slot, and no other program goes first. True of a lock.
     pub(super) fn has_slot_handed_on(&self) -> bool {
-        self.permits.is_some_and(|permits| permits.first_choice().is_some())
+        let handed_on = LockCall { is_handed_on: true, ..*self };
+        self.permits.is_none_or(|permits| handed_on.defers_to() == 0 && permits.first_choice().is_some())
     }
 
     /// The position in the queue, with regard to the slots of a semaphore that are held here.

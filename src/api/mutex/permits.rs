@@ -33,7 +33,6 @@ impl Mutex {
                 self.take_permit_in_turn(call, permits, wait, &mut account)
             }),
         };
-        permits.slots().take_unclaimed().iter().for_each(|key| self.client.engine().announce(key));
         account.close(&result, if wait.is_some() { GaveUpReason::TimedOut } else { GaveUpReason::Held });
         result
     }

@@ -53,7 +53,6 @@ impl<'a> Attempts<'a, '_> {
             }
             self.undo_refused(&record, &result);
             self.give_up_slot();
-            self.search.passed = None;
         } else if self.waiter.is_none() && self.listens_on(permits) && self.machine.may_defer(self.now.steady) {
             self.machine.defer_attempt(1, self.now.steady, random());
             return Ok(());
@@ -63,13 +62,6 @@ impl<'a> Attempts<'a, '_> {
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let (record, result) = self.call.client.engine().survey(permits.keys(), deadline);
         self.now = self.call.client.engine().readings();
-        if let Some(survey) = result.survey() {
-            let is_theirs = |&slot: &usize| {
-                survey.is_held(slot, &result.tally) && permits.slots().is_open(permits.keys(), slot, self.now.lease)
-            };
-            let theirs = (0..permits.keys().len()).filter(is_theirs).map(|slot| &permits.keys()[slot]);
-            self.call.client.engine().note_taken(theirs);
-        }
         let start = random() as usize % permits.keys().len();
         let free = |now| {
             let is_open = |slot| permits.slots().is_open(permits.keys(), slot, now);
@@ -119,9 +111,7 @@ impl<'a> Attempts<'a, '_> {
             ticket.set_away(true);
         }
         self.call.key = permits.lock(slot);
-        let asked = self.ask()?;
-        self.search.passed = self.search.taken.as_ref().and_then(TakenSlot::take_passed);
-        Ok(Some(asked))
+        self.ask().map(Some)
     }
 
     /// Queues the release of what a refused attempt may have set.
@@ -134,12 +124,10 @@ impl<'a> Attempts<'a, '_> {
     }
 
     /// Counts the whole attempt.
-    fn searched(&mut self, mut record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
+    fn searched(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
         if !result.is_won() {
             self.give_up_slot();
         }
-        let (passed, is_held) = (self.search.passed.take(), result.tally.acquisition() == Outcome::Held);
-        record.has_waited = passed.unwrap_or(record.has_waited);
         // What is known of the slots as a whole changes with each release. As long as none is announced, the waiter
         // asks less and less often.
         result.holder = Some(HolderTag::exact(&self.search.heard.to_ne_bytes()));
@@ -147,10 +135,6 @@ impl<'a> Attempts<'a, '_> {
         // A slot that was granted too late is given up as well.
         if self.machine.is_lost() {
             self.give_up_slot();
-            // The slot may be free, and no other program knows.
-            if passed.is_some() && !is_held {
-                self.call.client.engine().announce(self.call.key.title());
-            }
         }
     }
 

@@ -17,7 +17,6 @@ pub(crate) struct PermitSlots {
 
 impl PermitSlots {
     pub(crate) fn new(slots: Arc<Slots>, keys: Arc<[Arc<str>]>) -> PermitSlots {
-        slots.note_count(keys.len());
         let locks = keys.iter().cloned().map(LockKey::One).collect();
         PermitSlots { slots, keys, locks }
     }
@@ -65,8 +64,6 @@ impl PermitSlots {
 pub(super) struct Search {
     /// The slot that is tried, or was acquired.
     pub(super) taken: Option<TakenSlot>,
-    /// Whether the program has waited for the slot, if that was passed on by another thread.
-    pub(super) passed: Option<bool>,
     /// The slot whose release has just been announced.
     pub(super) announced: Option<usize>,
     /// How many releases were announced.

@@ -3,7 +3,6 @@
 //! A semaphore is k ordinary locks, `name#0` to `name#k-1`. What holds of a lock holds of each of them; nothing is
 //! counted on the nodes, so that nothing can be miscounted.
 
-mod passing;
 pub(crate) mod permit;
 
 use crate::api::client::Client;

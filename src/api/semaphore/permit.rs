@@ -17,8 +17,9 @@ use std::time::Duration;
 /// releases the permit without waiting; a waiting thread of this client gets it at once.
 #[must_use = "the permit is released when it is dropped"]
 pub struct Permit {
-    pub(super) guard: MutexGuard,
-    pub(super) slot: TakenSlot,
+    // Dropped first: what the next holder asks for goes behind the release, on every connection.
+    guard: MutexGuard,
+    slot: TakenSlot,
 }
 
 impl Permit {
@@ -73,10 +74,9 @@ impl Permit {
     ///
     /// # Errors
     /// As [`MutexGuard::unlock`].
-    pub fn release(mut self) -> Result<ReleaseOutcome> {
-        self.hand_over();
-        let Permit { guard, slot } = &mut self;
-        guard.unlock_and(|| slot.open())
+    pub fn release(self) -> Result<ReleaseOutcome> {
+        let Permit { guard, slot } = self;
+        guard.unlock_and(|| drop(slot))
     }
 
     /// A channel that brings one message when the permit is lost, as [`MutexGuard::lost`].
@@ -98,20 +98,11 @@ impl Permit {
     /// Lets go of the permit without releasing it, as [`MutexGuard::detach`]. The lease is that of the slot's lock:
     /// [`Redlock::attach`](crate::Redlock::attach) makes a [`MutexGuard`] of it, in any program, and the permit is back
     /// when that is dropped.
-    pub fn detach(mut self) -> Lease {
-        let lease = self.guard.let_go();
-        self.slot.leave();
+    pub fn detach(self) -> Lease {
+        let Permit { guard, slot } = self;
+        let lease = guard.detach();
+        slot.leave();
         lease
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.hand_over();
-        self.guard.release_unawaited();
-        // What the next holder asks for goes behind the release, on every connection.
-        self.slot.open();
-        self.announce_unclaimed();
     }
 }
 

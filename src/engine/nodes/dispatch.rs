@@ -12,7 +12,6 @@ use crate::engine::driver::WaitSlots;
 use crate::engine::node_connection::Received;
 use crate::engine::rounds::Purpose;
 use crate::protocol::lock_key;
-use crate::protocol::publish::Announcement;
 use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
 
 impl Nodes {
@@ -155,7 +154,7 @@ impl Nodes {
             && let Some(key) = lock_key::each(round.key()).nth(usize::from(part))
             && self.subscribers.registry.note_crowd(key, count, now)
         {
-            self.connections[node.index()].session.announce(ticket, key, Announcement::Waiting(count), now);
+            self.connections[node.index()].session.announce_waiting(ticket, key, count, now);
         }
     }
 

@@ -1,16 +1,11 @@
 //! What a waiter asks of the nodes of its client: to listen for releases, and to sleep until one.
 
 use super::Nodes;
-use crate::algorithm::lease::OwnerToken;
-use crate::algorithm::lock_kind::LockKind;
-use crate::algorithm::node::NodeSet;
 use crate::algorithm::place::PlaceId;
 use crate::algorithm::time::Timestamp;
 use crate::engine::driver::WaitSlots;
 use crate::engine::interrupt::Interrupt;
-use crate::engine::rounds::Purpose;
 use crate::engine::wait_registry::{WaitRegistry, WakeReason};
-use crate::protocol::publish::{Announcement, Hint};
 use crate::protocol::session::Ticket;
 use crate::protocol::subscription::Key;
 use std::sync::Arc;
@@ -56,24 +51,6 @@ impl Nodes {
     /// Ends a wait, and gives what has ended it before its deadline, and the place of its key.
     pub(in crate::engine) fn wake(&mut self, ticket: Ticket, keys: &[Key]) -> Option<(WakeReason, usize)> {
         self.subscribers.wake(ticket, keys, &mut self.rounds)
-    }
-
-    /// Announces that a lock is free, on the nodes that are connected. No thread waits for the answers.
-    pub(in crate::engine) fn announce(&mut self, key: &[u8], now: Timestamp) {
-        if !self.subscribers.is_on() {
-            return;
-        }
-        let crowd = self.subscribers.registry.crowd(key, now);
-        let token = OwnerToken::from_entropy([0; OwnerToken::ENTROPY]);
-        let ticket = self.rounds.open_command(Purpose::Leave, (key, &token), LockKind::Plain);
-        let ready: NodeSet = self.nodes().filter(|&node| self.node(node).runs_releases()).collect();
-        for node in ready.iter() {
-            let message = Announcement::Released(Hint { crowd, has_waited: false });
-            self.node_mut(node).session.announce(ticket, key, message, now);
-        }
-        self.commands.note_queued(ready, now);
-        self.rounds.mark_decided(ticket);
-        self.rounds.unrefer(ticket);
     }
 
     /// Which threads wait for which key, and what was announced of it.

@@ -211,7 +211,7 @@ impl Nodes {
             self.prepare_to_release(node, now.steady, notify);
         }
         let (reached, origin) = (self.nodes().collect(), KeyOrigin::Elsewhere);
-        AttemptRecord { token, t0: now, reached, origin, has_waited: false, is_passed_on: false, kind }
+        AttemptRecord { token, t0: now, reached, origin, has_waited: false, kind }
     }
 
     /// Whether an attempt that began now would depend on connections that are still being made: fewer than a quorum can
@@ -255,7 +255,7 @@ impl Nodes {
     /// have their turns: the next one may have asked meanwhile.
     fn hint(&self, release: &Release, now: Timestamp) -> Option<Hint> {
         let is_awaited = !matches!(release.scope, ReleaseScope::Reached { place: None });
-        let publishes = is_awaited && !release.attempt.is_passed_on && self.subscribers.is_on();
+        let publishes = is_awaited && self.subscribers.is_on();
         // One hint for all keys of a set: the waiters of the most wanted one take turns.
         let crowds = lock_key::each(release.key.as_bytes()).map(|key| self.subscribers.registry.crowd(key, now));
         let crowd = crowds.max().unwrap_or_default();

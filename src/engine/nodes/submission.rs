@@ -77,8 +77,6 @@ pub(crate) struct AttemptRecord {
     pub(crate) origin: KeyOrigin,
     /// Whether the lock was waited for, and other programs were waiting too.
     pub(crate) has_waited: bool,
-    /// Of a release: whether another thread of this client takes the lock, so that none is announced.
-    pub(crate) is_passed_on: bool,
     pub(crate) kind: LockKind,
 }
 

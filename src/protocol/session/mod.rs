@@ -32,7 +32,7 @@ use super::dialect::Dialect;
 use super::handshake::{Handshake, Part};
 use super::holder;
 use super::inspection::{self, Inspected};
-use super::publish::{self, Announcement, Publisher};
+use super::publish::{self, Publisher};
 use super::script::ScriptCache;
 pub use super::sent_operation::{Abandoned, EncodedOperation, HandshakeState, SentOperation, Ticket};
 use super::server_info::ServerInfo;
@@ -186,10 +186,10 @@ impl Session {
         self.await_reply(Request::Check(ticket), now);
     }
 
-    /// Queues a message about the lock of a round, behind its release.
-    pub fn announce(&mut self, ticket: Ticket, key: &[u8], message: Announcement, now: Timestamp) {
+    /// Queues a message that so many wait for the lock that a round has released.
+    pub fn announce_waiting(&mut self, ticket: Ticket, key: &[u8], waiting: u8, now: Timestamp) {
         if self.publisher.is_permitted() {
-            publish::announce(self.traffic.end(), key, message);
+            publish::waiting(self.traffic.end(), key, waiting);
             self.await_reply(Request::Publish(ticket, 0), now);
         }
     }
