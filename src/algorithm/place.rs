@@ -14,8 +14,9 @@
 //! A call ([`PlaceKeeper`]) asks without a ticket until a round is answered by a quorum. The greatest ticket of those
 //! answers is its ticket for good. It asks again well before its places end, and each of its rounds stores or refreshes
 //! them; but not after a round that no quorum has answered: a call that cannot win would keep others from winning. A
-//! round that stores nothing is granted where no other place is, whatever the ticket. An id belongs to one call, never
-//! to two: what a lost connection has left behind is then at most a place that ends.
+//! round that stores nothing is granted where no other place is, whatever the ticket. A place is asked for at least for
+//! twice as long as the last round took: one that has always ended before the next round would never be granted. An id
+//! belongs to one call, never to two: what a lost connection has left behind is then at most a place that ends.
 //!
 //! A call that has won leaves. In the same step it may have each node store a place for the next call of its program,
 //! with a new id and one more than the greatest ticket seen: as if that call had asked each node, and the answers were
@@ -191,6 +192,8 @@ pub struct PlaceKeeper {
     free_at: Timestamp,
     /// Whether the last round followed at once on the one before it.
     was_at_once: bool,
+    /// How long the last round took.
+    round_time: Duration,
 }
 
 impl PlaceKeeper {
@@ -206,6 +209,7 @@ impl PlaceKeeper {
             is_settled: false,
             free_at: Timestamp::NEVER,
             was_at_once: false,
+            round_time: Duration::ZERO,
         }
     }
 
@@ -214,10 +218,16 @@ impl PlaceKeeper {
         stored_at.after(self.lasts / 4)
     }
 
-    /// What to ask with.
+    /// What to ask with. The place is there when the call asks again, however far the nodes are.
     pub fn request(&self) -> PlaceRequest {
-        let millis = u32::try_from(self.lasts.as_millis()).unwrap_or(u32::MAX);
+        let lasts = self.lasts.max(self.round_time.saturating_mul(2));
+        let millis = u32::try_from(lasts.as_millis()).unwrap_or(u32::MAX);
         PlaceRequest { id: self.id, ticket: self.ticket, lasts_millis: self.stores.then_some(millis) }
+    }
+
+    /// The last round took so long.
+    pub fn note_round_time(&mut self, time: Duration) {
+        self.round_time = time;
     }
 
     /// Takes what a lost round was answered: by how many nodes, and when a quorum of them may grant.
@@ -305,6 +315,16 @@ mod tests {
         assert_eq!(keeper.request().lasts_millis, Some(1000));
         keeper.answered(true, Some(PlaceAnswer::new(8, 8)), at(100));
         assert_eq!((keeper.request().ticket, keeper.position()), (Some(5), Some(2)));
+    }
+
+    #[test]
+    fn a_place_lasts_until_a_round_that_takes_as_long_as_the_last_one_has_come_back() {
+        let mut keeper = keeper();
+        for (round, lasts) in [(500, 1000), (1200, 2400), (3, 1000), (u64::MAX, u32::MAX)] {
+            keeper.note_round_time(Duration::from_millis(round));
+            keeper.answered(true, Some(PlaceAnswer::new(5, 1)), at(9999));
+            assert_eq!(keeper.request().lasts_millis, Some(lasts));
+        }
     }
 
     #[test]

@@ -407,7 +407,7 @@ quorumlock_result quorumlock_config_set_fence_retention_ms(quorumlock_config *co
 /* How long a place in the queue of a fair lock counts, unless it is renewed, which a program that waits does within a
  * third of it: what a program costs that has ended while it was the next. Also how long a writer of a read-write lock
  * that waits, or has waited, keeps new readers out. Default: 1000, and never less than four times the longest retry
- * delay. At most 3600000. */
+ * delay. At most 3600000. A place counts for twice as long as its call's last attempt took, where that is longer. */
 quorumlock_result quorumlock_config_set_place_lease_ms(quorumlock_config *config, uint64_t time_ms);
 
 /* How long a thread that is alone with its client polls before it sleeps, in microseconds, where that is faster; 0

@@ -334,6 +334,9 @@ impl Acquire {
     ) {
         self.attempts = self.attempts.saturating_add(1);
         self.attempt_time = now.steady.since(t0.steady);
+        // Answers take no longer than the budget: the rest is a process that stood still.
+        let round_time = self.attempt_time.min(self.budget);
+        self.keeper.iter_mut().for_each(|keeper| keeper.note_round_time(round_time));
         self.place = None;
         let lease = self.config.ttl.lease_from(t0.lease);
         let lost = match outcome {

@@ -24,7 +24,8 @@ impl Builder {
 
     /// How long a place in the queue of a [fair](crate::Mutex::fair) lock counts, unless it is renewed: a program that
     /// waits does that within a third of it. Default: 1 s. Never less than four times the longest
-    /// [`retry_delay`](Builder::retry_delay), whatever is set, and at most an hour.
+    /// [`retry_delay`](Builder::retry_delay), whatever is set, and at most an hour. A place of a call counts for twice
+    /// as long as its last attempt took, where that is longer.
     ///
     /// For as long, a program that waits to write a [read-write](crate::Redlock::rw_mutex) lock keeps new readers out.
     ///

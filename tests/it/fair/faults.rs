@@ -250,3 +250,25 @@ fn a_holder_that_dies_is_followed_when_its_lock_ends() {
     });
     no_place_stays(&servers);
 }
+
+/// A place that lapses before the call can ask again would never be granted: that takes exactly its ticket.
+#[test]
+fn a_call_that_is_far_from_its_nodes_has_its_turn() {
+    for fenced in [false, true] {
+        let servers = Server::several(3).unwrap();
+        let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
+        proxies.iter().for_each(|proxy| proxy.delay(Duration::from_millis(300)));
+        let lock = |client: &Redlock| if fenced { fair(client).fenced().into() } else { fair(client) };
+        let millis = Duration::from_millis;
+        let far = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).max_ttl(LONG_TTL * 2).node_timeout(SOON);
+        let far = far.retry_delay(millis(1), millis(25)).place_lease(millis(100)).build().unwrap();
+        let held = take(&lock(&client(&servers)));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| lock(&far).lock_timeout(SOON).unwrap());
+            assert!(eventually(SOON, || servers.iter().any(|server| places(server) == 1)), "it has no place");
+            thread::sleep(millis(500));
+            drop(held.unlock());
+            assert!(waiting.join().unwrap().is_some(), "fenced: {fenced}");
+        });
+    }
+}

@@ -24,3 +24,16 @@ fn the_first_call_asks_once_more_behind_a_release_that_was_not_for_it() {
     assert_eq!(waits(1), [312, 3, 312]);
     assert_eq!(waits(2), [312, 312, 312], "it is not for this one");
 }
+
+/// Its place would last for as long if the process were killed then.
+#[test]
+fn a_process_that_stood_still_is_not_one_that_is_far_from_its_nodes() {
+    let node_timeout = u32::try_from(NODE_TIMEOUT.as_millis()).unwrap();
+    for (took, lasts) in [(1, 10), (u64::from(node_timeout / 2), node_timeout), (1_000_000, 2 * node_timeout)] {
+        let mut machine = acquire(WaitLimit::WhileAvailable(Duration::from_secs(3)));
+        machine.keep_place(PlaceKeeper::new(PlaceId::new(1), Duration::from_millis(10), true));
+        machine.attempt_deadline(at(0), false);
+        attempt(&mut machine, "rrr", 0, took);
+        assert_eq!(machine.keeper().unwrap().request().lasts_millis, Some(lasts), "{took}");
+    }
+}
