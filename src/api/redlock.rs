@@ -22,7 +22,8 @@ use std::time::Duration;
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
 /// program usually has one client and clones it into its threads. The connections are made when first needed, or by
 /// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
-/// last of these waits for the answers to releases, for the node timeout at most. There is no background thread, unless
+/// last of these waits for the answers to releases, for the node timeout at most, and as long again for a callback that
+/// runs on the watchdog's thread; what is left then ends with the callback. There is no background thread, unless
 /// a lock has a [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and
 /// another one sends the releases that are left when no thread is in a call: what a connection did not take at once,
 /// and what a node could not run.

@@ -251,6 +251,7 @@ fn errors() -> Vec<Error> {
     errors.push(Error::lease_lost("orders/42", None));
     errors.push(Error::lease_lost("orders/42", Some((Duration::from_millis(1200), Duration::from_secs(2)))));
     errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
+    errors.push(Error::ended_meanwhile("orders/42", Duration::from_millis(20)));
     errors.push(Error::entropy());
     let full = std::io::Error::from_raw_os_error(24);
     let actions = ["open a descriptor", "register a fork handler", "start the watchdog's thread"];

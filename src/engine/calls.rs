@@ -394,18 +394,23 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Engine {
     /// Waits for the answers to releases, for the node timeout at most. To close a connection before would answer the
     /// replies that are still to come with a reset, and that throws away what is not sent yet.
-    fn drop(&mut self) {
-        if self.waker.is_inherited() {
-            return;
-        }
+    pub(crate) fn end(&self) {
         self.driver.close();
         self.driver.run(
             |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), now.after(self.node_timeout)),
             |nodes, ticket| nodes.leave_settled(ticket),
         );
         self.driver.enter(Nodes::end_background);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if !self.waker.is_inherited() {
+            self.end();
+        }
     }
 }

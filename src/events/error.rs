@@ -153,6 +153,16 @@ impl Error {
         Error::new(ErrorKind::Unavailable, message)
     }
 
+    /// The lease of a lock that was acquired has ended before the call could return.
+    pub(crate) fn ended_meanwhile(resource: &str, ttl: Duration) -> Error {
+        let message = format!(
+            "cannot lock {resource:?}: it was acquired, and its lease ended before the call returned; the time to \
+             live of {} is too short for an observer that is so slow",
+            Human(ttl)
+        );
+        Error::new(ErrorKind::Unavailable, message)
+    }
+
     /// The lock is lost, or ends too early. `times`: how long it still lasts, and how long it must last.
     pub(crate) fn lease_lost(resource: &str, times: Option<(Duration, Duration)>) -> Error {
         let message = match times {

@@ -1,15 +1,16 @@
 //! A held lock, which many threads and callbacks of a program may use at once.
 //!
 //! ```text
-//!            borrow                          take
-//!   Held ◄──────────► Borrowed     Held ──────────────► Gone
-//!          put back                unlock, detach, free
+//!             use                            take
+//!   free ◄──────────► in use       free ──────────────► gone
+//!            leave                 unlock, detach, free
 //! ```
 //!
-//! To extend a lock or to watch it, one thread borrows what holds it; others wait until it is put back, which takes a
-//! node timeout at most. A callback of the same thread would wait for itself: it gets `BUSY`. No mutex is held while
-//! anything is sent or a callback runs. Every call has its own count of the handle: so a guard that is freed meanwhile
-//! lets go of the lock at the end of the call, and in a child, where calls of other threads never end, not at all.
+//! To extend a lock or to watch it, one thread uses what holds it; others wait for that, also while it is in a callback
+//! of the program, unless they only look at the lock. A callback of the same thread would wait for itself: it gets
+//! `BUSY`. No mutex is held while anything is sent or a callback runs. Every call has its own count of the handle: so a
+//! guard that is freed meanwhile lets go of the lock at the end of the call, and in a child, where calls of other
+//! threads never end, not at all.
 
 use super::boundary::{call_or, call_with_error};
 use super::code::Code;
@@ -36,18 +37,20 @@ pub(super) struct GuardHandle {
     /// Of a permit.
     pub(super) slot: u64,
     state: ForkSafeMutex<GuardState>,
-    put_back: Condvar,
+    left: Condvar,
     /// The descriptor that becomes readable when the lock is lost, if the program has requested it.
     pub(super) event_fd: OnceLock<Arc<EventFd>>,
 }
 
-enum GuardState {
-    InUse(ThreadNumber),
-    Gone,
-    Held(Held),
+struct GuardState {
+    /// The thread that extends the lock, watches it, or makes another one of it.
+    in_use_by: Option<ThreadNumber>,
+    /// None when it is gone, and while another one is made of it. Only the thread that uses it has another handle on
+    /// it.
+    held: Option<Arc<Held>>,
 }
 
-/// What holds the lock, for the time of a call. It is put back however that ends.
+/// The time of a call that uses what holds the lock. That is put back however the call ends.
 struct GuardInUse<'g> {
     guard: &'g GuardHandle,
     held: Option<Held>,
@@ -56,35 +59,37 @@ struct GuardInUse<'g> {
 impl GuardHandle {
     pub(super) fn new(name: Arc<str>, held: Held) -> Result<GuardHandle> {
         let (fence, slot) = (held.fencing_token().map_or(0, u64::from), held.slot() as u64);
-        let state = ForkSafeMutex::new(GuardState::Held(held))?;
+        let state = ForkSafeMutex::new(GuardState { in_use_by: None, held: Some(Arc::new(held)) })?;
         let fence = AtomicU64::new(fence);
-        Ok(GuardHandle { name, fence, slot, state, put_back: Condvar::new(), event_fd: OnceLock::new() })
+        Ok(GuardHandle { name, fence, slot, state, left: Condvar::new(), event_fd: OnceLock::new() })
     }
 
-    /// Does something with what holds the lock, while other threads wait for it.
-    pub(super) fn with<R>(&self, act: impl FnOnce(&mut Held) -> Result<R>) -> Result<R> {
-        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
-        let mut borrowed = GuardInUse { guard: self, held: Some(held) };
-        borrowed.held.as_mut().map_or_else(|| Err(Failure::plain(Code::NotHeld)), act)
+    /// Does something with what holds the lock, while no other thread does.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&Held) -> Result<R>) -> Result<R> {
+        let mut state = self.at_rest()?;
+        let held = state.held.clone().ok_or_else(|| Failure::plain(Code::NotHeld))?;
+        state.in_use_by = Some(ThreadNumber::current());
+        drop(state);
+        // Dropped in this order: the state has the only handle when another thread uses it.
+        let used = (held, GuardInUse { guard: self, held: None });
+        act(&used.0)
     }
 
     /// Takes out the lease. What has none to give stays.
     fn detach(&self) -> Result<crate::Lease> {
-        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
-        let mut borrowed = GuardInUse { guard: self, held: None };
+        let (held, mut in_use) = self.take_out()?;
         held.detach().map_err(|refused| {
             let (held, reason) = *refused;
-            borrowed.held = Some(held);
+            in_use.held = Some(held);
             Failure::new(Code::Config, reason)
         })
     }
 
     /// Makes a lock to write one to read. If it is lost, the guard holds none.
     fn downgrade(&self) -> Result<Code> {
-        let held = self.replace(GuardState::InUse(ThreadNumber::current()))?;
-        let mut borrowed = GuardInUse { guard: self, held: None };
+        let (held, mut in_use) = self.take_out()?;
         let Held::Write(guard) = held else {
-            borrowed.held = Some(held);
+            in_use.held = Some(held);
             return Err(Failure::new(Code::Config, "the lock is not held to write"));
         };
         let guard = guard.downgrade()?;
@@ -93,50 +98,45 @@ impl GuardHandle {
             let signalled = Arc::clone(event_fd);
             guard.on_lost(move || signalled.signal())?;
         }
-        borrowed.held = Some(Held::Read(guard));
+        in_use.held = Some(Held::Read(guard));
         Ok(Code::Ok)
     }
 
     /// Takes out what holds the lock, for good.
     fn take(&self) -> Result<Held> {
-        self.replace(GuardState::Gone)
+        self.at_rest()?.held.take().and_then(Arc::into_inner).ok_or_else(|| Failure::plain(Code::NotHeld))
     }
 
-    /// Takes out what holds the lock, and leaves something else.
-    fn replace(&self, other: GuardState) -> Result<Held> {
+    /// Takes out what holds the lock, which may be put back.
+    fn take_out(&self) -> Result<(Held, GuardInUse<'_>)> {
         let mut state = self.at_rest()?;
-        match std::mem::replace(&mut *state, other) {
-            GuardState::Held(held) => Ok(held),
-            former => {
-                *state = former;
-                Err(Failure::plain(Code::NotHeld))
-            }
-        }
+        let held = state.held.take().and_then(Arc::into_inner).ok_or_else(|| Failure::plain(Code::NotHeld))?;
+        state.in_use_by = Some(ThreadNumber::current());
+        Ok((held, GuardInUse { guard: self, held: None }))
     }
 
     fn remaining(&self) -> Result<Duration> {
-        match &*self.at_rest()? {
-            GuardState::Held(held) => Ok(held.remaining()),
-            GuardState::InUse(_) | GuardState::Gone => Ok(Duration::ZERO),
-        }
+        self.state.check_process()?;
+        Ok(self.state.lock()?.held.as_ref().map_or(Duration::ZERO, |held| held.remaining()))
     }
 
     fn ensure(&self, at_least: Duration) -> Result<Code> {
-        match &*self.at_rest()? {
-            GuardState::Held(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
-            GuardState::InUse(_) | GuardState::Gone => Ok(Code::NotHeld),
+        self.state.check_process()?;
+        match &self.state.lock()?.held {
+            Some(held) => Ok(held.ensure(at_least).map(|()| Code::Ok)?),
+            None => Ok(Code::NotHeld),
         }
     }
 
-    /// The state, when no thread has borrowed what holds the lock.
+    /// The state, when no thread uses what holds the lock.
     fn at_rest(&self) -> Result<MutexGuard<'_, GuardState>> {
         self.state.check_process()?;
         let mut state = self.state.lock()?;
-        while let GuardState::InUse(by) = &*state {
+        while let Some(by) = &state.in_use_by {
             if *by == ThreadNumber::current() {
                 return Err(Failure::plain(Code::Busy));
             }
-            state = self.put_back.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.left.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         Ok(state)
     }
@@ -145,9 +145,12 @@ impl GuardHandle {
 impl Drop for GuardInUse<'_> {
     fn drop(&mut self) {
         let Ok(mut state) = self.guard.state.lock() else { return };
-        *state = self.held.take().map_or(GuardState::Gone, GuardState::Held);
+        state.in_use_by = None;
+        if let Some(held) = self.held.take() {
+            state.held = Some(Arc::new(held));
+        }
         drop(state);
-        self.guard.put_back.notify_all();
+        self.guard.left.notify_all();
     }
 }
 

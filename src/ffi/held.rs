@@ -56,13 +56,14 @@ impl Held {
         }
     }
 
-    pub(super) fn extend(&mut self, ttl: Duration) -> crate::Result<ExtendOutcome> {
+    /// No other thread may be at it.
+    pub(super) fn extend(&self, ttl: Duration) -> crate::Result<ExtendOutcome> {
         match self {
             Held::Level(guard) => guard.extend(ttl),
-            Held::Lock(guard) => guard.extend(ttl),
+            Held::Lock(guard) => guard.extend_one_at_a_time(ttl),
             Held::Read(guard) => guard.extend(ttl),
-            Held::Write(guard) => guard.extend(ttl),
-            Held::Permit(permit) => permit.extend(ttl),
+            Held::Write(guard) => guard.extend_one_at_a_time(ttl),
+            Held::Permit(permit) => permit.extend_one_at_a_time(ttl),
         }
     }
 

@@ -491,7 +491,7 @@ quorumlock_result quorumlock_client_close(
 
 /* Frees a client. Its connections are closed, and its threads end, when its mutexes and guards are freed too. The last
  * of these calls waits for the answers to releases, and for the threads, for a node timeout each at most, unless it is
- * made on such a thread, by a callback. In a child of fork: only closes the child's copies of the connections. */
+ * made on such a thread, by a callback. A thread that is in a callback for longer ends when that returns. In a child of fork: only closes the child's copies of the connections. */
 void quorumlock_client_free(quorumlock_client *client);
 
 /* ---- Mutex ------------------------------------------------------------------------------------------------------ */
@@ -693,15 +693,15 @@ void quorumlock_guard_free(quorumlock_guard *guard);
 quorumlock_str quorumlock_guard_name(const quorumlock_guard *guard);
 
 /* How long the lock may still be relied on, by the clock now. CHECK IT BEFORE EVERY STEP THAT MUST NOT BE DONE TWICE:
- * a guard cannot stop time. 0 after the lease has ended, when the guard holds no lock, and in a child of fork. While
- * another thread extends the lock, the call waits until that is done, a node timeout at most; in callbacks of the
- * extension it gives 0. */
+ * a guard cannot stop time. 0 after the lease has ended, when the guard holds no lock, while another thread makes a
+ * lock to write one to read, and in a child of fork. Waits for nothing, also while another thread extends the lock or
+ * is in a callback of that. */
 uint64_t quorumlock_guard_remaining_ms(const quorumlock_guard *guard);
 
 /* The check before every step that must not be done twice: whether the lock may be relied on for at least at_least_ms.
- * Pass the longest time that the step may take.
- * Gives QUORUMLOCK_OK, or QUORUMLOCK_NOT_HELD when it was unlocked or detached before; or QUORUMLOCK_LEASE_LOST when
- * less is left or the lock is lost; _BUSY. */
+ * Pass the longest time that the step may take. Waits for nothing.
+ * Gives QUORUMLOCK_OK, or QUORUMLOCK_NOT_HELD when quorumlock_guard_remaining_ms gives 0 because the guard holds no
+ * lock; or QUORUMLOCK_LEASE_LOST when less is left or the lock is lost. */
 quorumlock_result quorumlock_guard_ensure(
     const quorumlock_guard *guard, uint64_t at_least_ms, quorumlock_error **error);
 
@@ -724,8 +724,9 @@ uint64_t quorumlock_guard_slot(const quorumlock_guard *guard);
  * ends with its time to live at the latest; _BUSY. */
 quorumlock_result quorumlock_guard_unlock(quorumlock_guard *guard, quorumlock_error **error);
 
-/* Makes the lock last for ttl_ms from now on. Waits for the answers, for a node timeout at most. A failed extension
- * changes nothing, and no extension revives a lost lock.
+/* Makes the lock last for ttl_ms from now on. Waits for the answers, for a node timeout at most, and for another thread
+ * that extends or watches the lock, callbacks included. A failed extension changes nothing, and no extension revives a
+ * lost lock.
  * Gives QUORUMLOCK_OK, QUORUMLOCK_LOST or QUORUMLOCK_NOT_HELD; or QUORUMLOCK_EXTENSION_FAILED: the old lease still
  * holds; _CONFIG, _BUSY. */
 quorumlock_result quorumlock_guard_extend(quorumlock_guard *guard, uint64_t ttl_ms, quorumlock_error **error);

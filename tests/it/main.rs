@@ -64,6 +64,7 @@ mod restarts;
 mod script_errors;
 mod semaphore;
 mod sets;
+mod slow_callbacks;
 mod standing;
 mod support;
 mod threads;

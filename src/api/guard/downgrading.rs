@@ -18,14 +18,15 @@ impl MutexGuard {
         self.client.check_process()?;
         // No extension of the writer is sent from here on, and a node refuses one that is on its way.
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
-        (self.lease, self.claim.reached, self.watched) = (lease, reached, OnceLock::new());
+        self.watched = OnceLock::new();
+        let lease = if loss_reported { Validity::LOST } else { lease };
+        self.held.change(|held| (held.lease, held.reached) = (lease, reached));
         if loss_reported {
-            self.lease = Validity::LOST;
             return Err(Error::lease_lost(self.resource(), None));
         }
         self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
         // A lease that was extended for longer is not cut short.
-        let longest = Duration::from_millis(self.longest.get());
+        let longest = Duration::from_millis(self.held.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
         if self.extend(duration)? == ExtendOutcome::Lost {
             return Err(Error::lease_lost(self.resource(), None));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 impl MutexGuard {
     /// Gives an error unless the lock is valid for at least this long. To be called before every step that must not be
-    /// done twice, with the longest time that the step may take.
+    /// done twice, with the longest time that the step may take. The call waits for nothing.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
@@ -26,10 +26,20 @@ impl MutexGuard {
     pub fn ensure(&self, at_least: Duration) -> Result<()> {
         self.client.check_process()?;
         let remaining = self.remaining();
-        let is_lost = remaining.is_zero() || self.watched.get().is_some_and(|watched| watched.is_over());
+        let is_lost = remaining.is_zero() || self.is_lost();
         if !is_lost && remaining >= at_least {
             return Ok(());
         }
         Err(Error::lease_lost(self.resource(), (!is_lost).then_some((remaining, at_least))))
+    }
+
+    /// Whether the lease has ended, or the loss of the lock was signalled.
+    pub(crate) fn is_over(&self) -> bool {
+        self.remaining().is_zero() || self.is_lost()
+    }
+
+    /// Whether the loss of the lock was signalled.
+    pub(super) fn is_lost(&self) -> bool {
+        self.watched.get().is_some_and(|watched| watched.is_over())
     }
 }

@@ -2,6 +2,7 @@
 
 mod downgrading;
 mod ensure;
+mod held;
 mod resources;
 pub(crate) mod shared;
 mod standing;
@@ -23,6 +24,7 @@ use crate::events::extension::ExtendOutcome;
 use crate::events::release::ReleaseOutcome;
 use crate::protocol::lock_key::LockKey;
 use crossbeam_channel::Receiver;
+use held::{Held, HeldCell};
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::{Arc, OnceLock};
@@ -52,13 +54,7 @@ pub struct MutexGuard {
     client: Client,
     key: LockKey,
     claim: AttemptRecord,
-    /// The lease since the lock was taken or extended by hand. For a watched lock, `watched` has it.
-    lease: Validity,
-    /// The longest that the lock can last from now on unless it is extended by hand, in milliseconds. None when it has
-    /// been released, or detached.
-    held_for: Option<NonZeroU64>,
-    /// The longest time to live that any node may have been asked for, in milliseconds.
-    longest: NonZeroU64,
+    held: HeldCell,
     watched: OnceLock<Arc<WatchedLock>>,
     /// Until when the lock stands, however early it is released.
     stands_until: LeaseTime,
@@ -73,23 +69,14 @@ impl MutexGuard {
         watched: Option<Arc<WatchedLock>>,
     ) -> MutexGuard {
         let watched = watched.map_or_else(OnceLock::new, OnceLock::from);
-        let longest = ttl.longest();
-        MutexGuard {
-            client,
-            key,
-            claim,
-            lease,
-            held_for: Some(longest),
-            longest,
-            watched,
-            stands_until: LeaseTime::ORIGIN,
-        }
+        let held = HeldCell::new(Held::since_taken(lease, ttl, claim.reached));
+        MutexGuard { client, key, claim, held, watched, stands_until: LeaseTime::ORIGIN }
     }
 
     /// For how long the lock may still be relied on, by the clock as it is now. Zero once it may not.
     ///
     /// It counts from before the first byte of the winning attempt was sent, less the allowance for clock drift, and
-    /// goes on while the machine sleeps.
+    /// goes on while the machine sleeps. The call waits for nothing: no node, no callback, no other thread.
     pub fn remaining(&self) -> Duration {
         if self.client.is_inherited() {
             return Duration::ZERO;
@@ -154,6 +141,8 @@ impl MutexGuard {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// The outcome holds when the call returns: a lease that ended while an observer ran is `Lost`.
+    ///
     /// A failed extension destroys nothing: what is left of the lease still holds, and another try may help. But a
     /// lease that has ended never comes back. A `ttl` that ends the lock sooner holds at once, whether or not a quorum
     /// answers. Nodes that have lost the key, because they were restarted, say, get it again.
@@ -161,6 +150,11 @@ impl MutexGuard {
     /// # Errors
     /// [`Config`](crate::ErrorKind::Config) for an unusable time to live; [`Forked`](crate::ErrorKind::Forked).
     pub fn extend(&mut self, ttl: Duration) -> Result<ExtendOutcome> {
+        self.extend_one_at_a_time(ttl)
+    }
+
+    /// [`extend`](MutexGuard::extend). No other thread may be at it.
+    pub(crate) fn extend_one_at_a_time(&self, ttl: Duration) -> Result<ExtendOutcome> {
         self.client.check_process()?;
         let ttl = self.client.checked_ttl(ttl)?;
         let found = self.extend_by(ttl);
@@ -169,7 +163,7 @@ impl MutexGuard {
         let (hold, now) = (HoldId::of(&self.claim.token), self.client.engine().readings());
         self.client.queues().hold_until(self.key.each(), hold, self.lease().end(), now);
         let (report, key) = (self.client.report(), self.key.title());
-        Ok(match found {
+        let outcome = match found {
             ExtendResult::Extended(repaired) => {
                 report.extended(key, ttl.duration(), false, repaired);
                 ExtendOutcome::Extended
@@ -185,7 +179,9 @@ impl MutexGuard {
                 }
                 ExtendOutcome::Lost
             }
-        })
+        };
+        // The lease may have ended while an observer ran.
+        Ok(if self.remaining().is_zero() { ExtendOutcome::Lost } else { outcome })
     }
 
     /// A channel that brings one message when the lock is lost: because its lease ends and could not be extended, or
@@ -269,12 +265,12 @@ impl MutexGuard {
     /// may live no longer there than that.
     ///
     /// In a child made by `fork` the lock is the parent's, and the lease that this gives has ended.
-    pub fn detach(mut self) -> Lease {
+    pub fn detach(self) -> Lease {
         let client = self.client.clone();
         let lease = match self.watched.get() {
             _ if client.is_inherited() => Validity::until(LeaseTime::ORIGIN),
             Some(watched) => client.watchdog_thread().unregister_and_wait(watched),
-            None => self.lease,
+            None => self.held.get().lease,
         };
         let wall = SystemTime::now();
         let now = client.engine().readings();
@@ -283,18 +279,18 @@ impl MutexGuard {
             client.queues().release(self.key.each(), HoldId::of(&self.claim.token), now.steady);
             client.report().detached(self.key.title());
         }
-        let ttl_millis = self.held_for.take().map_or(0, NonZeroU64::get);
+        let ttl_millis = self.held.get().lasts.map_or(0, NonZeroU64::get);
+        self.held.change(|held| held.lasts = None);
         Lease::detached(self.key.clone(), &self.claim, ttl_millis, lease, wall, now.lease)
     }
 
-    fn extend_by(&mut self, ttl: Ttl) -> ExtendResult {
+    fn extend_by(&self, ttl: Ttl) -> ExtendResult {
         const ENDED: ExtendResult = ExtendResult::Lost(LossReason::LeaseEnded);
         let begun = match self.watched.get() {
             Some(watched) => self.client.watchdog_thread().begin_extend(watched, ttl),
             None => self.client.engine().lease_now(),
         };
-        let is_over = self.watched.get().is_some_and(|watched| watched.is_over());
-        if is_over || !self.lease().is_valid(begun) {
+        if self.is_lost() || !self.lease().is_valid(begun) {
             return ENDED;
         }
         let ends_sooner = ttl.lease_from(begun).end() < self.lease().end();
@@ -302,7 +298,7 @@ impl MutexGuard {
             return ENDED;
         }
         // A node may do it though its answer never comes, or go by an earlier one because this one never reaches it.
-        self.longest = self.longest.max(ttl.longest());
+        self.held.change(|held| held.longest = held.longest.max(ttl.longest()));
         let (engine, old) = (self.client.engine(), self.lease());
         let order = LeaseRequest {
             key: self.key.as_bytes(),
@@ -316,7 +312,7 @@ impl MutexGuard {
         let now = engine.lease_now();
         if count.is_extended() && old.is_valid(now) {
             let repaired = engine.repair(&order, count.tally.absent());
-            self.claim.reached = self.claim.reached.union(repaired);
+            self.held.change(|held| held.reached = held.reached.union(repaired));
             return if self.rely_on(start, ttl) { ExtendResult::Extended(repaired) } else { ENDED };
         }
         if count.is_lost() {
@@ -333,24 +329,24 @@ impl MutexGuard {
     }
 
     fn lease(&self) -> Validity {
-        self.watched.get().map_or(self.lease, |watched| watched.lease())
+        self.watched.get().map_or_else(|| self.held.get().lease, |watched| watched.lease())
     }
 
     /// Relies on the lease of an extension that was begun at `start`. False when the loss of the lock has been
     /// signalled.
-    fn rely_on(&mut self, start: LeaseTime, ttl: Ttl) -> bool {
-        self.held_for = Some(ttl.longest());
+    fn rely_on(&self, start: LeaseTime, ttl: Ttl) -> bool {
+        self.held.change(|held| held.lasts = Some(ttl.longest()));
         match self.watched.get() {
             Some(watched) => self.client.watchdog_thread().extended(watched, start, ttl),
             None => {
-                self.lease = ttl.lease_from(start);
+                self.held.change(|held| held.lease = ttl.lease_from(start));
                 true
             }
         }
     }
 
     /// Ends a lock that is lost. True when the caller is to report it to the observer.
-    fn lose(&mut self, reason: LossReason) -> bool {
+    fn lose(&self, reason: LossReason) -> bool {
         match self.watched.get() {
             Some(watched) if reason == LossReason::KeyGone => {
                 let is_untold = self.client.watchdog_thread().lose(watched);
@@ -359,7 +355,7 @@ impl MutexGuard {
             }
             // The watchdog's thread reports its end.
             Some(_) => false,
-            None => std::mem::replace(&mut self.lease, Validity::LOST) != Validity::LOST,
+            None => self.held.change(|held| std::mem::replace(&mut held.lease, Validity::LOST) != Validity::LOST),
         }
     }
 
@@ -370,7 +366,7 @@ impl MutexGuard {
 
     /// Stops the watch, so that nothing more is sent for this lock, and gives what is held.
     fn leave_watch(&self) -> Unregistered {
-        let MutexGuard { lease, claim: AttemptRecord { reached, .. }, .. } = *self;
+        let Held { lease, reached, .. } = self.held.get();
         match self.watched.get() {
             Some(watched) => {
                 let left = self.client.watchdog_thread().unregister(watched);
@@ -396,7 +392,7 @@ impl Drop for MutexGuard {
             // it.
             return std::mem::forget(self.watched.take());
         }
-        if self.held_for.is_none() {
+        if self.held.get().lasts.is_none() {
             return;
         }
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();

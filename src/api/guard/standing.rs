@@ -21,7 +21,8 @@ impl MutexGuard {
         let millis = left.as_nanos().div_ceil(1_000_000);
         let stands_for = u64::try_from(millis).ok().and_then(NonZeroU64::new);
         let attempt = AttemptRecord { reached, ..self.claim.clone() };
-        let (scope, key_lasts) = (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.longest.get()));
+        let (scope, key_lasts) =
+            (ReleaseScope::Everywhere { stands_for }, Duration::from_millis(self.held.get().longest.get()));
         Release { key: self.key.clone(), attempt, scope, key_lasts }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl MutexGuard {
     /// [`unlock`](MutexGuard::unlock). `queued` is called when later requests go behind the release.
-    pub(crate) fn unlock_and(mut self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
+    pub(crate) fn unlock_and(self, queued: impl FnOnce()) -> Result<ReleaseOutcome> {
         self.client.check_process()?;
         let Unregistered { lease, reached, loss_reported } = self.leave_watch();
         let (client, key) = (&self.client, &self.key);
@@ -18,7 +18,7 @@ impl MutexGuard {
         let was_valid = lease.is_valid(now.lease);
         let (release, hold) = (self.release_at(now.lease, reached), HoldId::of(&self.claim.token));
         let count = client.engine().release(release, now.steady, || {
-            self.held_for = None;
+            self.held.change(|held| held.lasts = None);
             client.queues().release(key.each(), hold, now.steady);
             queued();
         });

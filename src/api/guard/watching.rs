@@ -16,7 +16,7 @@ impl MutexGuard {
             return Ok(watched);
         }
         self.client.start_watchdog_thread()?;
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, None);
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.held.get().lease, None);
         Ok(self.watched.get_or_init(watch))
     }
 
@@ -51,7 +51,8 @@ impl MutexGuard {
     }
 
     fn watch_for(&self, extension: AutomaticExtension) -> &WatchedLock {
-        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, self.lease, Some(extension));
+        let lease = self.held.get().lease;
+        let watch = || self.client.watchdog_thread().watch(&self.key, &self.claim, lease, Some(extension));
         self.watched.get_or_init(watch)
     }
 }

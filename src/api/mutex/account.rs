@@ -24,12 +24,23 @@ pub(super) struct CallAccount<'m> {
     pub(super) faults: Vec<(NodeId, Fault)>,
     /// Whether a quorum granted the lock after its lease had ended.
     pub(super) is_too_late: bool,
+    /// Whether the end of the call was reported: that it has acquired the lock.
+    pub(super) is_reported: bool,
     has_waited: bool,
 }
 
 impl<'m> CallAccount<'m> {
     pub(super) fn open(client: &'m Client, key: &'m Arc<str>, called_at: Readings) -> CallAccount<'m> {
-        CallAccount { client, key, called_at, attempts: 0, faults: Vec::new(), is_too_late: false, has_waited: false }
+        CallAccount {
+            client,
+            key,
+            called_at,
+            attempts: 0,
+            faults: Vec::new(),
+            is_too_late: false,
+            is_reported: false,
+            has_waited: false,
+        }
     }
 
     /// The call is about to wait. Reported the first time, and whether it waits for its own thread.
@@ -47,10 +58,11 @@ impl<'m> CallAccount<'m> {
         self.has_waited
     }
 
-    /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard was made. `if_held`:
-    /// why a call gives up that finds the lock held.
+    /// The call has ended. Reported, unless it acquired the lock: that was reported when the guard was made, also if
+    /// its lease ended meanwhile. `if_held`: why a call gives up that finds the lock held.
     pub(super) fn close<T>(self, result: &Result<Option<T>>, if_held: GaveUpReason) {
         let error = match result {
+            _ if self.is_reported => return,
             Ok(Some(_)) => return,
             Ok(None) => None,
             Err(error) => Some(error),

@@ -11,7 +11,7 @@ use super::slots::Search;
 use super::waiter::{ReleaseWaiter, WaitEnd};
 use crate::algorithm::acquire::{Acquire, AcquireConfig, Output, Verdict, WaitLimit};
 use crate::algorithm::fence::Agreement;
-use crate::algorithm::lease::{OwnerToken, Validity};
+use crate::algorithm::lease::Validity;
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::node::NodeSet;
 use crate::algorithm::place::PlaceAnswer;
@@ -152,7 +152,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                         return Ok(self.held());
                     }
                 }
-                Output::Done(Verdict::Acquired(validity)) => return Ok(self.acquired(validity)),
+                Output::Done(Verdict::Acquired(validity)) => return self.acquired(validity),
                 Output::Done(Verdict::Held) => return Ok(self.held()),
                 Output::Done(verdict) => return Err(self.failed(verdict)),
             }
@@ -172,7 +172,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let listener = self.waiter.as_ref().map(ReleaseWaiter::listener);
         let place = self.machine.keeper().map(|keeper| keeper.request());
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
-        let token = draw()?.labelled(self.call.label());
+        let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled(self.call.label());
         let lease = (token, self.call.ttl.millis(), self.call.kind(), place);
         let asked = engine.acquire(self.call.key, lease, listener, deadline);
         self.now = engine.readings();
@@ -232,7 +232,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Keeps what a round has come to, for the threads behind in the queue as well.
-    fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+    fn counted(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
         if let Some(ticket) = &self.ticket {
             if self.machine.is_held() {
                 // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
@@ -356,7 +356,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Makes the guard of a lock that was won.
-    fn acquired(&mut self, validity: Validity) -> Option<Won<'a>> {
+    fn acquired(&mut self, validity: Validity) -> Result<Option<Won<'a>>> {
         let call = self.call;
         let LockCall { client, key, ttl, watchdog, called_at, .. } = call;
         let (waits, attempts) = (self.ticket.as_ref().zip(self.waiter.as_ref()), self.machine.attempts());
@@ -384,7 +384,12 @@ impl<'a, 'm> Attempts<'a, 'm> {
         let tries = (self.machine.attempts(), self.round_trips);
         let position = self.machine.keeper().and_then(|keeper| keeper.position());
         client.report().acquired(key.title(), waited, (tries, position), self.account.has_waited());
-        guard.map(|guard| Won { guard, ticket })
+        self.account.is_reported = true;
+        match guard {
+            // An observer may have run for longer than the lease lasts.
+            Some(guard) if guard.is_over() => Err(Error::ended_meanwhile(self.call.resource(), ttl.duration())),
+            guard => Ok(guard.map(|guard| Won { guard, ticket })),
+        }
     }
 
     /// The lock is held by another client.
@@ -427,10 +432,6 @@ fn until_turn(ticket: &QueueTicket<'_>, now: Readings) -> Option<Timestamp> {
         QueuePosition::HeldHere(until) => Some(now.steady_at(until).min(next_check)),
         QueuePosition::Behind(_) => Some(next_check),
     }
-}
-
-fn draw() -> Result<OwnerToken> {
-    entropy::draw(&mut SysRng).map_err(|_| Error::entropy())
 }
 
 /// A random number for a delay. Without entropy, the shortest delay is used.

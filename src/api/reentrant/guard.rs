@@ -43,9 +43,10 @@ impl<O> ReentrantGuard<O> {
         ReentrantGuard { hold, owner: PhantomData }
     }
 
-    /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining).
+    /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining): also
+    /// while another level extends it, it waits for nothing.
     pub fn remaining(&self) -> Duration {
-        self.hold.read_guard(|guard| Ok(guard.remaining())).unwrap_or_default()
+        self.hold.guard().remaining()
     }
 
     /// Gives an error unless the lock is valid for at least this long, as
@@ -54,13 +55,13 @@ impl<O> ReentrantGuard<O> {
     /// # Errors
     /// As [`MutexGuard::ensure`](crate::MutexGuard::ensure).
     pub fn ensure(&self, at_least: Duration) -> Result<()> {
-        self.hold.read_guard(|guard| guard.ensure(at_least))
+        self.hold.guard().ensure(at_least)
     }
 
     /// The number of this acquisition, as [`MutexGuard::fencing_token`](crate::MutexGuard::fencing_token): the same at
     /// every level.
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.fence()
+        self.hold.guard().fencing_token()
     }
 
     /// Makes the lock last for at least `ttl` from now on, as [`MutexGuard::extend`](crate::MutexGuard::extend). What
@@ -79,7 +80,7 @@ impl<O> ReentrantGuard<O> {
     /// # Errors
     /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
     pub fn lost(&self) -> Result<Receiver<()>> {
-        self.hold.read_guard(|guard| guard.lost())
+        self.hold.alone()?.lost()
     }
 
     /// Calls `callback` when the lock is lost, as [`MutexGuard::on_lost`](crate::MutexGuard::on_lost). If the last
@@ -88,7 +89,7 @@ impl<O> ReentrantGuard<O> {
     /// # Errors
     /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
     pub fn on_lost(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
-        self.hold.with_guard(|guard| guard.on_lost(callback))
+        self.hold.alone()?.on_lost(callback)
     }
 
     /// Ends this level, and releases the lock if it is the last.
@@ -99,7 +100,7 @@ impl<O> ReentrantGuard<O> {
         // Of a lock of an `Owner`, another thread may just be taking or ending a level.
         let others = Arc::strong_count(&self.hold).saturating_sub(1);
         match Arc::into_inner(self.hold) {
-            Some(hold) => hold.into_guard()?.unlock().map(ReentrantOutcome::Ended),
+            Some(hold) => hold.into_guard().unlock().map(ReentrantOutcome::Ended),
             None => Ok(ReentrantOutcome::StillHeld(others.max(1))),
         }
     }

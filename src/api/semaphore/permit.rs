@@ -69,6 +69,11 @@ impl Permit {
         self.guard.extend(ttl)
     }
 
+    #[allow(dead_code, reason = "the C interface uses it")]
+    pub(crate) fn extend_one_at_a_time(&self, ttl: Duration) -> Result<ExtendOutcome> {
+        self.guard.extend_one_at_a_time(ttl)
+    }
+
     /// Releases the permit, and waits until a quorum of nodes has answered, as [`MutexGuard::unlock`]. A waiting thread
     /// of this client gets it without that.
     ///

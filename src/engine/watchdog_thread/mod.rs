@@ -19,9 +19,12 @@
 //!    longer than the first of them lasts. So a loss is signalled before the end, also when nodes hang.
 //! 5. The observer and other callbacks are called when no mutex is held, and when all results of a batch have been
 //!    noted.
-//! 6. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
+//! 6. The end of the client waits for a callback for a limited time. Then the thread is left behind: it ends when the
+//!    callback has returned.
+//! 7. The thread reports its own findings before anything else. Events that other threads have left it reports one at a
 //!    time, and looks at the schedule after each.
 
+mod ending;
 pub(crate) mod watched;
 
 use crate::algorithm::fault::Fault;
@@ -33,9 +36,10 @@ use crate::engine::calls::{AttemptRecord, Engine, RoundResult, Stragglers};
 use crate::engine::local_queue::{HoldId, Queues};
 use crate::events::event::LossReason;
 use crate::events::report::Reporter;
-use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, is_current, lock, spawn};
+use crate::os::sync::{Condvar, JoinHandle, Mutex, MutexGuard, lock, spawn};
 use crate::protocol::lock_key::LockKey;
 use crate::protocol::session::Ticket;
+use ending::report_last_events;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -59,7 +63,8 @@ struct WatchdogShared {
     schedule: Mutex<Schedule>,
     /// Notified when the schedule has something earlier, or the thread is to end.
     changed: Condvar,
-    /// Notified when no extension of some lock is in flight any more.
+    /// Notified when no extension of some lock is in flight any more; at the end of the client, also when the thread
+    /// begins to report, and ends.
     noted: Condvar,
 }
 
@@ -71,6 +76,10 @@ struct Schedule {
     /// How many owners wait for the result of an extension.
     unregistering: usize,
     closing: bool,
+    /// The thread may be in a callback of the program.
+    is_reporting: bool,
+    /// The thread has nothing left to do.
+    has_ended: bool,
 }
 
 impl Schedule {
@@ -214,24 +223,6 @@ impl WatchdogThread {
     }
 }
 
-impl Drop for WatchdogThread {
-    /// Ends the thread, and waits for that: for the answers to its last batch at most.
-    fn drop(&mut self) {
-        let thread = {
-            let mut schedule = lock(&self.shared.schedule);
-            schedule.closing = true;
-            schedule.thread.take()
-        };
-        self.shared.changed.notify_one();
-        // A callback of the observer may drop the last handle on this very thread, which ends after the callback.
-        if let Some(thread) = thread.filter(|thread| !is_current(thread)) {
-            // The thread does not panic, and a drop is no place to pass a panic on.
-            let _ = thread.join();
-        }
-        report_last_events(&self.report, &self.engine);
-    }
-}
-
 /// The thread, with what it works on.
 struct WatchdogLoop {
     engine: Arc<Engine>,
@@ -265,6 +256,26 @@ impl WatchdogLoop {
         self.work();
         // Where a callback on this thread has dropped the last handle, no other thread reports what is left.
         report_last_events(&self.report, &self.engine);
+        lock(&self.shared.schedule).has_ended = true;
+        self.shared.noted.notify_all();
+    }
+
+    /// Calls back into the program, with the schedule free.
+    fn report<'s>(
+        &mut self,
+        shared: &'s WatchdogShared,
+        mut schedule: MutexGuard<'s, Schedule>,
+        report: impl FnOnce(&mut WatchdogLoop),
+    ) -> MutexGuard<'s, Schedule> {
+        schedule.is_reporting = true;
+        if schedule.closing {
+            shared.noted.notify_all();
+        }
+        drop(schedule);
+        report(self);
+        schedule = lock(&shared.schedule);
+        schedule.is_reporting = false;
+        schedule
     }
 
     fn work(&mut self) {
@@ -279,17 +290,13 @@ impl WatchdogLoop {
                     self.batch.unreported.push((watched, found));
                 }
                 shared.noted.notify_all();
-                drop(schedule);
-                self.report_batch();
-                schedule = lock(&shared.schedule);
+                schedule = self.report(&shared, schedule, WatchdogLoop::report_batch);
                 continue;
             }
             self.batch.take_due(&mut schedule, now);
             if self.batch.extending.is_empty() {
                 if self.report.has_queued() {
-                    drop(schedule);
-                    self.report.deliver_at_most(1);
-                    schedule = lock(&shared.schedule);
+                    schedule = self.report(&shared, schedule, |thread| thread.report.deliver_at_most(1));
                     continue;
                 }
                 let sleep = schedule.renewals.next_at().since(now).min(CLOCK_CHECK_INTERVAL);
@@ -297,9 +304,11 @@ impl WatchdogLoop {
                 continue;
             }
             self.extend(schedule);
-            self.report_batch();
-            schedule = lock(&shared.schedule);
+            schedule = self.report(&shared, lock(&shared.schedule), WatchdogLoop::report_batch);
         }
+        // All that follows are callbacks.
+        schedule.is_reporting = true;
+        shared.noted.notify_all();
     }
 
     /// Reports what a batch has found, to the observer and to loss callbacks.
@@ -412,13 +421,6 @@ impl WatchdogLoop {
         held.reached = held.reached.union(repaired);
         repaired
     }
-}
-
-/// Reports the events that are left when the client ends, for one node timeout at most: the client may wait as long
-/// again for its last releases.
-fn report_last_events(report: &Reporter, engine: &Engine) {
-    let deadline = engine.now().after(engine.node_timeout());
-    report.deliver_last(|| engine.now() < deadline);
 }
 
 impl Batch {

@@ -22,7 +22,7 @@ impl SharedGuard {
         if self.losses.get().is_none() {
             let table = Arc::new(LossTable::new());
             let all = Arc::clone(&table);
-            self.with_guard(|guard| guard.on_lost(move || all.run_all()))?;
+            self.alone()?.on_lost(move || all.run_all())?;
             // Of a table that another thread has set meanwhile, nothing is called twice.
             self.losses.get_or_init(|| table);
         }
@@ -33,13 +33,13 @@ impl SharedGuard {
 
 impl OwnLosses {
     pub(crate) fn of(shared: &SharedGuard) -> OwnLosses {
-        let created_in = shared.client.created_in();
+        let created_in = shared.guard.client.created_in();
         OwnLosses { callbacks: Mutex::default(), channel: OnceLock::new(), created_in }
     }
 
     /// Calls back when this lock is lost, if the guard is still there.
     pub(crate) fn on_lost(&self, shared: &SharedGuard, callback: LossCallback) -> Result<()> {
-        shared.client.check_process()?;
+        shared.guard.client.check_process()?;
         let callback = Arc::new(Mutex::new(Some(callback)));
         shared.note_loss_callback(&callback)?;
         lock(&self.callbacks).push(callback);
@@ -48,7 +48,7 @@ impl OwnLosses {
 
     /// A channel that brings one message then.
     pub(crate) fn lost(&self, shared: &SharedGuard) -> Result<Receiver<()>> {
-        shared.client.check_process()?;
+        shared.guard.client.check_process()?;
         if let Some((_, lost)) = self.channel.get() {
             return Ok(lost.clone());
         }

@@ -5,7 +5,7 @@ use crate::algorithm::time::Timestamp;
 use crate::api::mutex::Mutex;
 use crate::api::mutex::attempts::Attempts;
 use crate::api::mutex::call::LockCall;
-use crate::events::error::Result;
+use crate::events::error::{Error, Result};
 
 impl RwMutex {
     /// Shares the lease of a thread of this client that reads, if there is one and no writer waits. `came_at`: when the
@@ -35,10 +35,18 @@ impl Attempts<'_, '_> {
     }
 
     /// Ends a call that shares the lease of another thread that reads.
-    pub(super) fn joined(self) {
+    ///
+    /// # Errors
+    /// The lease has ended, because an observer ran for so long.
+    pub(super) fn joined(self, guard: RwReadGuard) -> Result<RwReadGuard> {
+        let LockCall { client, key, called_at, ttl, .. } = self.call;
         if self.account.has_waited() {
-            let LockCall { client, key, called_at, .. } = self.call;
             client.report().joined(key.title(), client.engine().now().since(called_at.steady));
+            self.account.is_reported = true;
+        }
+        match guard.lease().guard().is_over() {
+            true => Err(Error::ended_meanwhile(self.call.resource(), ttl.duration())),
+            false => Ok(guard),
         }
     }
 }

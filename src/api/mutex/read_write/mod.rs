@@ -158,8 +158,7 @@ impl RwMutex {
         self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
             let (came_at, until) = attempts.time_to_join();
             if let Some(guard) = self.join(came_at, Some(until))? {
-                attempts.joined();
-                return Ok(Some(guard));
+                return attempts.joined(guard).map(Some);
             }
             let Some(won) = attempts.run()? else { return Ok(None) };
             // The thread's place in the queue outlasts this: the next one finds the lease.

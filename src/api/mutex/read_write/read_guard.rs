@@ -41,10 +41,10 @@ impl RwReadGuard {
         &self.lease
     }
 
-    /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining). Waits
-    /// while another thread extends it, for the node timeout at most.
+    /// For how long the lock may still be relied on, as [`MutexGuard::remaining`](crate::MutexGuard::remaining): also
+    /// while another thread extends it, it waits for nothing.
     pub fn remaining(&self) -> Duration {
-        self.lease.read_guard(|guard| Ok(guard.remaining())).unwrap_or_default()
+        self.lease.guard().remaining()
     }
 
     /// Gives an error unless the lock is valid for at least this long, as
@@ -53,7 +53,7 @@ impl RwReadGuard {
     /// # Errors
     /// As [`MutexGuard::ensure`](crate::MutexGuard::ensure).
     pub fn ensure(&self, at_least: Duration) -> Result<()> {
-        self.lease.read_guard(|guard| guard.ensure(at_least))
+        self.lease.guard().ensure(at_least)
     }
 
     /// Makes the lock last for at least `ttl` from now on, as [`MutexGuard::extend`](crate::MutexGuard::extend), also
@@ -69,6 +69,7 @@ impl RwReadGuard {
 
     /// A channel that brings one message when the lock is lost, as [`MutexGuard::lost`](crate::MutexGuard::lost). Each
     /// guard has its own, which is disconnected when it goes; of several receivers of one guard, one gets the message.
+    /// Waits while another thread extends the lock, or is in a callback of that.
     ///
     /// # Errors
     /// As [`MutexGuard::lost`](crate::MutexGuard::lost).
@@ -109,7 +110,7 @@ impl RwReadGuard {
     /// Of the last share, as [`MutexGuard::unlock`](crate::MutexGuard::unlock).
     pub fn unlock(self) -> Result<Option<ReleaseOutcome>> {
         match Arc::into_inner(self.lease) {
-            Some(lease) => lease.into_guard()?.unlock().map(Some),
+            Some(lease) => lease.into_guard().unlock().map(Some),
             None => Ok(None),
         }
     }
@@ -120,14 +121,13 @@ impl RwReadGuard {
     /// # Errors
     /// The guard, when another thread shares the lock, or in a child made by `fork`.
     pub fn detach(self) -> std::result::Result<Lease, RwReadGuard> {
+        if self.lease.is_inherited() {
+            return Err(self);
+        }
         let RwReadGuard { lease, losses } = self;
-        let mut lease = match Arc::try_unwrap(lease) {
-            Ok(lease) => lease,
-            Err(lease) => return Err(RwReadGuard { lease, losses }),
-        };
-        match lease.take() {
-            Some(guard) => Ok(guard.detach()),
-            None => Err(RwReadGuard { lease: Arc::new(lease), losses }),
+        match Arc::try_unwrap(lease) {
+            Ok(lease) => Ok(lease.into_guard().detach()),
+            Err(lease) => Err(RwReadGuard { lease, losses }),
         }
     }
 }

@@ -75,6 +75,8 @@ impl Engine {
 
     pub(crate) fn close_inherited(&self) {}
 
+    pub(crate) fn end(&self) {}
+
     pub(crate) fn settle(&self, _: Duration) -> Vec<(NodeId, Fault)> {
         Vec::new()
     }

@@ -1,0 +1,176 @@
+//! Observers and callbacks that take their time: a guard that is returned is valid, and no call that only looks waits.
+
+use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
+use crate::support::process::eventually;
+use crate::support::server::Server;
+use quorumlock::event::Event;
+use quorumlock::{ErrorKind, ExtendOutcome, Mutex, Observer, Owner, RwReadGuard, Wait};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEY: &str = "slow";
+const TTL: Duration = Duration::from_millis(300);
+
+/// Takes longer than a lease lasts over each event of this kind, while it is on.
+struct Slow {
+    is_slow: fn(&Event) -> bool,
+    is_on: AtomicBool,
+    lost: AtomicU32,
+    gave_up: AtomicU32,
+}
+
+impl Slow {
+    fn over(is_slow: fn(&Event) -> bool) -> Arc<Slow> {
+        Arc::new(Slow { is_slow, is_on: true.into(), lost: 0.into(), gave_up: 0.into() })
+    }
+}
+
+impl Observer for Slow {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Lost(_) => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+            Event::GaveUp(_) => _ = self.gave_up.fetch_add(1, Ordering::Relaxed),
+            _ => {}
+        }
+        if (self.is_slow)(event) && self.is_on.load(Ordering::Relaxed) {
+            thread::sleep(TTL * 2);
+        }
+    }
+}
+
+#[test]
+fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
+    let servers = Server::several(3).unwrap();
+    let slow = Slow::over(|event| matches!(event, Event::Acquired(_)));
+    let client = builder(&servers).observer(Arc::clone(&slow)).build().unwrap();
+    let mutex = client.mutex(KEY).ttl(TTL);
+    let calls: [fn(&Mutex) -> quorumlock::Result<Option<Duration>>; 3] = [
+        |mutex| Ok(mutex.try_lock()?.map(|guard| guard.remaining())),
+        |mutex| mutex.lock().map(|guard| Some(guard.remaining())),
+        |mutex| Ok(mutex.clone().reentrant().lock_timeout(SOON)?.map(|guard| guard.remaining())),
+    ];
+    for (count, call) in (1..).zip(calls) {
+        let error = call(&mutex).expect_err("the lease has ended");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("its lease ended before the call returned"), "{error}");
+        // The call has one end in the events, and the loss of the lock is another.
+        let losses = || slow.lost.load(Ordering::Relaxed);
+        assert!(eventually(SOON, || losses() == count));
+        assert_eq!(slow.gave_up.load(Ordering::Relaxed), 0);
+    }
+    let permit = client.semaphore(KEY, 2).ttl(TTL).try_acquire();
+    assert_eq!(permit.expect_err("the lease has ended").kind(), ErrorKind::Unavailable);
+    gone_for_good(&servers, KEY);
+    gone_for_good(&servers, "slow#0");
+    slow.is_on.store(false, Ordering::Relaxed);
+    assert!(take(&mutex).remaining() > Duration::ZERO);
+}
+
+#[test]
+fn an_extension_that_returns_says_what_holds_then() {
+    let servers = Server::several(3).unwrap();
+    let slow = Slow::over(|event| matches!(event, Event::Extended(_)));
+    let client = builder(&servers).observer(slow).build().unwrap();
+    let mut guard = take(&client.mutex(KEY).ttl(SOON));
+    assert_eq!(guard.extend(TTL).unwrap(), ExtendOutcome::Lost);
+    assert!(guard.remaining().is_zero());
+}
+
+/// Stops in each extension until the test goes on.
+struct Stopping {
+    begun: SyncSender<()>,
+    go_on: std::sync::Mutex<Receiver<()>>,
+    is_inside: AtomicBool,
+}
+
+impl Stopping {
+    fn new() -> (Arc<Stopping>, Receiver<()>, SyncSender<()>) {
+        let ((begun, has_begun), (go_on, is_to_go_on)) = (sync_channel(1), sync_channel(1));
+        let stopping = Stopping { begun, go_on: is_to_go_on.into(), is_inside: false.into() };
+        (Arc::new(stopping), has_begun, go_on)
+    }
+
+    fn stop(&self) {
+        self.is_inside.store(true, Ordering::SeqCst);
+        self.begun.send(()).unwrap();
+        // A test that waits for this callback fails.
+        _ = self.go_on.lock().unwrap().recv_timeout(SOON);
+        self.is_inside.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Observer for Stopping {
+    fn event(&self, event: &Event) {
+        if matches!(event, Event::Extended(_)) {
+            self.stop();
+        }
+    }
+}
+
+#[test]
+fn what_looks_at_a_shared_lock_does_not_wait_for_an_extension() {
+    let servers = Server::several(3).unwrap();
+    let (stopping, has_begun, go_on) = Stopping::new();
+    let client = builder(&servers).observer(Arc::clone(&stopping)).build().unwrap();
+    let readers = client.rw_mutex(KEY).ttl(SOON);
+    let (one, other): (RwReadGuard, RwReadGuard) = (readers.read().unwrap(), readers.read().unwrap());
+    let (owner, reentrant) = (Owner::new(), long_lock(&client, "reentrant").reentrant());
+    let level = || reentrant.lock_as(&owner, &Wait::forever()).unwrap().unwrap();
+    let (outer, inner) = (level(), level());
+    let extensions: [Box<dyn Fn() -> ExtendOutcome + Send>; 2] =
+        [Box::new(move || one.extend(SOON * 2).unwrap()), Box::new(move || outer.extend(SOON * 10).unwrap())];
+    for extension in extensions {
+        let extending = thread::spawn(extension);
+        has_begun.recv_timeout(SOON).unwrap();
+        assert!(other.remaining() > SOON / 2 && other.ensure(SOON / 2).is_ok());
+        assert!(inner.remaining() > SOON / 2 && inner.ensure(SOON / 2).is_ok());
+        assert!(format!("{other:?} {inner:?}").contains("remaining"));
+        assert!(stopping.is_inside.load(Ordering::SeqCst), "it has waited for the callback");
+        go_on.send(()).unwrap();
+        assert_eq!(extending.join().unwrap(), ExtendOutcome::Extended);
+    }
+}
+
+#[test]
+fn what_looks_at_a_shared_lock_does_not_wait_for_nodes() {
+    let servers = Server::several(3).unwrap();
+    let client = builder(&servers).node_timeout(SOON / 2).build().unwrap();
+    let readers = client.rw_mutex(KEY).ttl(SOON * 2);
+    let (one, other) = (readers.read().unwrap(), readers.read().unwrap());
+    servers.iter().for_each(|server| server.pause().unwrap());
+    let extending = thread::spawn(move || (one.extend(SOON * 6), one));
+    let mut looks = 0;
+    while !extending.is_finished() {
+        let begun = Instant::now();
+        assert!(other.remaining() > SOON && other.ensure(SOON).is_ok());
+        // Those that begin within the extension and end behind it would have waited for it.
+        looks += u32::from(begun.elapsed() < SOON / 10 && !extending.is_finished());
+        thread::sleep(SOON / 100);
+    }
+    assert!(looks > 10, "{looks} looks while the nodes hang");
+    servers.iter().for_each(|server| server.resume().unwrap());
+    assert!(matches!(extending.join().unwrap().0.unwrap(), ExtendOutcome::Failed(_)));
+}
+
+#[test]
+fn the_end_of_a_client_waits_for_a_callback_for_a_limited_time() {
+    let servers = Server::several(3).unwrap();
+    let (stopping, has_begun, go_on) = Stopping::new();
+    let client = client(&servers);
+    let (guard, other) = (take(&client.mutex(KEY).ttl(TTL)), take(&long_lock(&client, "other")));
+    let stopped = Arc::clone(&stopping);
+    guard.on_lost(move || stopped.stop()).unwrap();
+    has_begun.recv_timeout(SOON).unwrap();
+    drop(guard);
+    drop(other);
+    drop(client);
+    assert!(stopping.is_inside.load(Ordering::SeqCst), "it has waited for the callback");
+    // Nothing else is left to the thread that is in the callback.
+    gone_for_good(&servers, "other");
+    assert!(stopping.is_inside.load(Ordering::SeqCst));
+    go_on.send(()).unwrap();
+    assert!(eventually(SOON, || Arc::strong_count(&stopping) == 1), "the thread has ended");
+}
