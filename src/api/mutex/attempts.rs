@@ -233,6 +233,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
 
     /// Keeps what a round has come to, for the threads behind in the queue as well.
     fn counted(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
+        if let Some((_, last)) = &self.last {
+            result.keep_faults(&last.faults, self.call.client.settings().node_timeout);
+        }
         if let Some(ticket) = &self.ticket {
             if self.machine.is_held() {
                 // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
