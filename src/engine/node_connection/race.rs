@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// How long an address may keep the next one waiting at most: RFC 8305's Connection Attempt Delay.
 const LONGEST_HEADSTART: Duration = Duration::from_millis(250);
+/// Most connections that are being made at once: a name that leads to hundreds of addresses which all hang takes no
+/// descriptors from the rest of the program. Beyond that, the oldest is given up for the next: it had all of its time.
+const MOST_AT_ONCE: usize = 8;
 /// How often the older ones of several connections are checked. The newest one is polled.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -88,13 +91,13 @@ impl<S: Attempt> Race<S> {
         self.addresses = addresses.into();
     }
 
-    /// Begins to connect to the addresses that are known. They share `time`.
+    /// Begins to connect to the addresses that are known. They share `time`; if they are many, each has so long.
     ///
     /// # Errors
     /// No connection can be begun.
     pub(super) fn begin(&mut self, time: Duration, now: Timestamp) -> Result<Arc<S>, Fault> {
         self.untried = self.addresses.clone();
-        let share = time / u32::try_from(self.untried.len()).unwrap_or(u32::MAX).max(1);
+        let share = time / self.untried.len().clamp(1, MOST_AT_ONCE) as u32;
         self.headstart = share.min(LONGEST_HEADSTART);
         self.start_next(now, Fault::new(Phase::Resolve, Cause::UnknownHost))
     }
@@ -167,6 +170,9 @@ impl<S: Attempt> Race<S> {
         while let Some(address) = self.untried.pop_front() {
             match S::begin(address) {
                 Ok(attempt) => {
+                    if self.attempts.len() == MOST_AT_ONCE {
+                        self.attempts.remove(0);
+                    }
                     self.attempts.push((Some(address), Arc::new(attempt)));
                     self.next_at = now.after(self.headstart);
                     break;
@@ -269,6 +275,22 @@ mod tests {
         assert_eq!((made(&mut race, 25), tried()), (Ok(None), vec![30, 31]));
         assert_eq!(race.due(at(26)), at(31), "the older one is not polled");
         assert_eq!((made(&mut race, 50), tried()), (Ok(Some(1)), vec![30, 31, 10, 1]));
+    }
+
+    #[test]
+    fn of_many_addresses_that_hang_a_few_are_tried_at_once_and_each_has_its_time() {
+        let mut ports: Vec<u16> = (30..630).collect();
+        ports[100] = 1;
+        let (mut race, mut result) = race(&ports);
+        let (mut now, mut most) = (0, 0);
+        while result == Ok(None) && now < 10_000 {
+            now += 1;
+            result = made(&mut race, now);
+            most = most.max(race.attempts.len());
+        }
+        assert_eq!((result, tried().len(), most), (Ok(Some(1)), 101, MOST_AT_ONCE));
+        // Eight at a time, for 100 ms each.
+        assert!((1200..=1300).contains(&now), "{now}");
     }
 
     #[test]
