@@ -7,20 +7,24 @@
 //!
 //! No early data (0-RTT) is ever sent: a network could replay it, and a replayed `SET` is a lock without a holder.
 
+mod verifier;
+
 use crate::algorithm::fault::Cause;
 use crate::algorithm::tls_error::{CertificateError, TlsError};
 use crate::os::stream::{NodeCause, Stream, would_block};
-use rustls::client::{ClientConnection, ResolvesClientCert, Resumption};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{ClientConnection, ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{AlertDescription, ClientConfig, InvalidMessage, RootCertStore, SignatureScheme};
+use rustls::{AlertDescription, ClientConfig, HandshakeKind, InvalidMessage, RootCertStore, SignatureScheme};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use verifier::Verifier;
 
 /// How often one call reads from the stream. What is left stays in the kernel, where poll sees it.
 const MAX_READS: usize = 16;
@@ -71,6 +75,7 @@ impl Roots {
 /// What all connections of a client have in common.
 pub(crate) struct TlsSettings {
     config: ClientConfig,
+    verifier: Arc<Verifier>,
     identity: Option<Arc<CertifiedKey>>,
 }
 
@@ -98,12 +103,14 @@ impl TlsSettings {
                 Some(Arc::new(identity))
             }
         };
+        let verifier = Verifier::new(roots.0, Arc::clone(&provider)).map(Arc::new).ok_or("no root certificate")?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|_| "the installed CryptoProvider of rustls has no cipher suite for TLS 1.2 or 1.3")?
-            .with_root_certificates(roots.0)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as Arc<dyn ServerCertVerifier>)
             .with_no_client_auth();
-        Ok(TlsSettings { config, identity })
+        Ok(TlsSettings { config, verifier, identity })
     }
 
     /// Those of one node, whose certificate must be for this name or address.
@@ -117,8 +124,10 @@ impl TlsSettings {
         let mut config = self.config.clone();
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
         // Of its own: nodes that differ by their ports alone have the same name, and no use for each other's tickets.
-        config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Ok(TlsTarget { config: Arc::new(config), identity, name })
+        let sessions = Arc::new(ClientSessionMemoryCache::new(SESSIONS));
+        config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<dyn ClientSessionStore>);
+        let verifier = Arc::clone(&self.verifier);
+        Ok(TlsTarget { config: Arc::new(config), verifier, sessions, identity, name })
     }
 }
 
@@ -134,6 +143,8 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Unusable> {
 /// One node: what its connections, for commands and for subscriptions, have in common.
 pub(crate) struct TlsTarget {
     config: Arc<ClientConfig>,
+    verifier: Arc<Verifier>,
+    sessions: Arc<ClientSessionMemoryCache>,
     identity: Arc<Identity>,
     name: ServerName<'static>,
 }
@@ -143,12 +154,35 @@ impl TlsTarget {
     ///
     /// # Errors
     /// There are no random bytes.
-    pub(crate) fn begin(&self) -> io::Result<TlsSession> {
+    pub(crate) fn begin(self: &Arc<TlsTarget>) -> io::Result<TlsSession> {
         self.identity.is_missed.store(false, Ordering::Relaxed);
         let connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(io::Error::other)?;
-        let identity = Arc::clone(&self.identity);
-        Ok(TlsSession { connection, identity, is_answered: false, unread: 0, has_ended: false, failure: None })
+        let target = Arc::clone(self);
+        Ok(TlsSession {
+            connection,
+            target,
+            is_answered: false,
+            is_verified: false,
+            unread: 0,
+            has_ended: false,
+            failure: None,
+        })
+    }
+
+    /// Verifies the certificate that a resumed session began with. If it is not valid any more, no session is resumed:
+    /// the node may have another one.
+    fn verify_again(&self, certificates: Option<&[CertificateDer<'_>]>) -> Result<(), rustls::Error> {
+        let [certificate, intermediates @ ..] = certificates.unwrap_or_default() else {
+            return Err(rustls::Error::NoCertificatesPresented);
+        };
+        let now = self.config.time_provider.current_time().ok_or(rustls::Error::FailedToGetCurrentTime)?;
+        let verified = self.verifier.verify_server_cert(certificate, intermediates, &self.name, &[], now);
+        if verified.is_err() {
+            while self.sessions.take_tls13_ticket(&self.name).is_some() {}
+            self.sessions.remove_tls12_session(&self.name);
+        }
+        verified.map(drop)
     }
 }
 
@@ -184,9 +218,11 @@ impl fmt::Debug for Identity {
 /// TLS on one connection.
 pub(crate) struct TlsSession {
     connection: ClientConnection,
-    identity: Arc<Identity>,
+    target: Arc<TlsTarget>,
     /// Whether the other side has sent anything.
     is_answered: bool,
+    /// Whether the handshake is over, and the certificate has been verified if the session was resumed.
+    is_verified: bool,
     /// Bytes that were decrypted and not read yet.
     unread: usize,
     /// Whether the other side has sent its end.
@@ -209,7 +245,10 @@ impl TlsSession {
             }
             self.is_answered |= self.connection.read_tls(&mut Wire(stream))? > 0;
             match self.connection.process_new_packets() {
-                Ok(state) => (self.unread, self.has_ended) = (state.plaintext_bytes_to_read(), state.peer_has_closed()),
+                Ok(state) => {
+                    (self.unread, self.has_ended) = (state.plaintext_bytes_to_read(), state.peer_has_closed());
+                    self.failure = self.verify_resumed().err().map(|error| self.cause_of(&error));
+                }
                 Err(error) => self.failure = Some(self.cause_of(&error)),
             }
             // A flight of the handshake, or the alert that belongs to a failure. An error shows at the next read.
@@ -262,8 +301,20 @@ impl TlsSession {
         !self.connection.is_handshaking() && self.failure.is_none()
     }
 
+    /// Verifies the certificate of a resumed session, before anything is sent.
+    fn verify_resumed(&mut self) -> Result<(), rustls::Error> {
+        if self.is_verified || self.connection.is_handshaking() {
+            return Ok(());
+        }
+        self.is_verified = true;
+        match self.connection.handshake_kind() {
+            Some(HandshakeKind::Resumed) => self.target.verify_again(self.connection.peer_certificates()),
+            _ => Ok(()),
+        }
+    }
+
     fn cause_of(&self, error: &rustls::Error) -> Cause {
-        let is_missed = self.identity.is_missed.load(Ordering::Relaxed);
+        let is_missed = self.target.identity.is_missed.load(Ordering::Relaxed);
         match error {
             rustls::Error::InvalidCertificate(error) => Cause::Certificate(certificate_error(error)),
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) if self.connection.is_handshaking() => {

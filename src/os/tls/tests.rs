@@ -4,9 +4,33 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
 use rustls::{ServerConfig, ServerConnection};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A client's clock, ahead by so many seconds.
+#[derive(Debug, Default)]
+struct Ahead(AtomicU64);
+
+impl TimeProvider for Ahead {
+    fn current_time(&self) -> Option<UnixTime> {
+        let ahead = Duration::from_secs(self.0.load(Ordering::Relaxed));
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(UnixTime::now().as_secs()) + ahead))
+    }
+}
+
+/// A node whose certificate is valid for an hour, and what its client knows of it.
+struct Node {
+    target: Arc<TlsTarget>,
+    config: Arc<ServerConfig>,
+    clock: Arc<Ahead>,
+}
 
 /// Both ends of a connection whose handshake has not begun.
 struct Ends {
@@ -16,26 +40,40 @@ struct Ends {
     socket: TcpStream,
 }
 
-impl Ends {
-    fn new() -> Ends {
+impl Node {
+    fn new() -> Node {
         let mut root = CertificateParams::new(Vec::new()).unwrap();
         root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         let mut roots = Roots::new();
         roots.add_pem(root.self_signed(&root_key).unwrap().pem().as_bytes()).unwrap();
-        let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(UnixTime::now().as_secs()) + HOUR;
         let certificate = params.signed_by(&key, &Issuer::new(root, root_key)).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let config = config.with_single_cert(vec![certificate.der().clone()], key).unwrap();
+        let clock = Arc::new(Ahead::default());
+        let mut settings = TlsSettings::new(roots, None).unwrap();
+        settings.config.time_provider = Arc::clone(&clock) as Arc<dyn TimeProvider>;
+        Node { target: Arc::new(settings.target("127.0.0.1").unwrap()), config: Arc::new(config), clock }
+    }
 
+    /// A connection.
+    fn connect(&self) -> Ends {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = Stream::connect_tcp(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
-        let session = TlsSettings::new(roots, None).unwrap().target("127.0.0.1").unwrap().begin().unwrap();
-        Ends { session, stream, server: ServerConnection::new(Arc::new(config)).unwrap(), socket }
+        let server = ServerConnection::new(Arc::clone(&self.config)).unwrap();
+        Ends { session: self.target.begin().unwrap(), stream, server, socket }
+    }
+}
+
+impl Ends {
+    fn new() -> Ends {
+        Node::new().connect()
     }
 
     /// Lets both sides do what they can at once. Gives what the server has read.
@@ -45,13 +83,14 @@ impl Ends {
             let _ = self.session.read(&self.stream, &mut [0; 100]);
             let _ = self.session.flush(&self.stream);
             while self.server.read_tls(&mut self.socket).is_ok_and(|count| count > 0) {
-                self.server.process_new_packets().unwrap();
+                // An alert is an error as well.
+                let _ = self.server.process_new_packets();
                 let _ = self.server.reader().read_to_end(&mut received);
             }
             while self.server.wants_write() {
                 self.server.write_tls(&mut self.socket).unwrap();
             }
-            std::thread::sleep(std::time::Duration::from_micros(100));
+            std::thread::sleep(Duration::from_micros(100));
         }
         received
     }
@@ -100,4 +139,23 @@ fn a_session_is_dropped_without_a_word() {
     ends.socket.set_nonblocking(false).unwrap();
     ends.socket.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes, [0; 0]);
+}
+
+/// The certificate of a resumed session was checked when the session began.
+#[test]
+fn a_certificate_that_has_expired_since_resumes_no_session() {
+    let node = Node::new();
+    let connected = |expected| {
+        let mut ends = node.connect();
+        ends.exchange();
+        assert_eq!(ends.session.connection.handshake_kind(), Some(expected));
+        (ends.session.takes_bytes(), ends.session.failure)
+    };
+    assert_eq!(connected(HandshakeKind::Full), (true, None));
+    assert_eq!(connected(HandshakeKind::Resumed), (true, None));
+    node.clock.0.store(HOUR.as_secs() * 2, Ordering::Relaxed);
+    let expired = Some(Cause::Certificate(CertificateError::Expired));
+    assert_eq!(connected(HandshakeKind::Resumed), (false, expired));
+    // No ticket is left that would keep a certificate that the node has got meanwhile from being seen.
+    assert_eq!(connected(HandshakeKind::Full), (false, expired));
 }
