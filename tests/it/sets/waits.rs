@@ -1,7 +1,7 @@
 //! Sets that wait: for one key at a time, with nothing in hand, and in the queues of their client.
 
-use super::{set, take};
-use crate::clients::{SOON, builder, calls, client, gone_for_good, long_lock, value};
+use super::{keys_asked_for, set, take};
+use crate::clients::{SOON, builder, client, gone_for_good, long_lock, value};
 use crate::support::process::eventually;
 use crate::support::server::Server;
 use quorumlock::event::Event;
@@ -80,19 +80,19 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     // No attempt is made again because the machine has held it up.
     let client = builder([&server]).node_timeout(SOON).observer(Arc::clone(&waits)).build().unwrap();
     let lock = long_lock(&client, "b").lock().unwrap();
-    let before = calls(&server, "set");
+    let before = keys_asked_for(&server);
     thread::scope(|threads| {
         let waiting = threads.spawn(|| set(&client, &["a", "b", "c"]).lock().unwrap());
         waits.become_as_many_as(1);
-        assert_eq!(calls(&server, "set"), before, "the guard of b is in this client");
+        assert_eq!(keys_asked_for(&server), before, "the guard of b is in this client");
         assert_eq!(lock.unlock().unwrap(), ReleaseOutcome::Released);
         let guard = waiting.join().unwrap();
-        assert_eq!(calls(&server, "set"), before + 3);
+        assert_eq!(keys_asked_for(&server), before + 3);
         let single = threads.spawn(|| long_lock(&client, "c").lock().unwrap());
         waits.become_as_many_as(2);
         let other = threads.spawn(|| set(&client, &["c", "d"]).lock_timeout(SOON * 3).unwrap().unwrap());
         waits.become_as_many_as(3);
-        assert_eq!(calls(&server, "set"), before + 3);
+        assert_eq!(keys_asked_for(&server), before + 3);
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let first = single.join().unwrap();
         assert!(!other.is_finished(), "it queued up behind the lock");
