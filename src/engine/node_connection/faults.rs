@@ -1,12 +1,14 @@
 //! Why a node gives no answer, in terms that an operator can act on.
 
-use super::NodeConnection;
+use super::{BACKLOG_HARD_LIMIT, CONNECT_LIMIT, NodeConnection, SILENCE_LIMIT, UNSENT_HARD_LIMIT};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::protocol_error::ProtocolError;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::tls_error::TlsError;
+use crate::engine::socket_state::SocketState;
 use crate::protocol::session::HandshakeState;
+use std::time::Duration;
 
 impl NodeConnection {
     /// Why the node cannot be asked at present.
@@ -17,9 +19,32 @@ impl NodeConnection {
         }
     }
 
+    /// Why the connection must be closed, if it exceeded a limit.
+    pub(in crate::engine) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
+        let traffic = &self.session.traffic;
+        let waiting = traffic.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
+        let cause = match self.socket {
+            SocketState::Closed => return None,
+            SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
+                Cause::TimedOut
+            }
+            SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
+            _ if traffic.backlog() > BACKLOG_HARD_LIMIT || traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
+            _ => return None,
+        };
+        let limit = match self.socket {
+            SocketState::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
+            _ => CONNECT_LIMIT,
+        };
+        Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
+    }
+
     /// The node has not come further in its time. When it had less than the node timeout, because the attempt was begun
     /// with less time left, the message says how long it was.
     pub(in crate::engine) fn timed_out(&self, now: Timestamp) -> Fault {
+        if let Some((fault, _)) = self.ended {
+            return self.most_specific(fault);
+        }
         let phase = self.phase();
         let since = match phase {
             Phase::Resolve | Phase::Connect => self.opened_at,

@@ -17,12 +17,15 @@ use std::sync::Arc;
 impl NodeConnection {
     /// What to poll for, if anything.
     pub(in crate::engine) fn interest(&self) -> Option<Interest> {
-        self.socket.interest(!self.session.traffic.unsent().is_empty())
+        if self.ended.is_some() { None } else { self.socket.interest(!self.session.traffic.unsent().is_empty()) }
     }
 
     /// Whether this is what the connection has to poll for now.
     pub(in crate::engine) fn is_interested_in(&self, interest: Option<&Interest>) -> bool {
-        self.socket.is_interested_in(!self.session.traffic.unsent().is_empty(), interest)
+        match self.ended {
+            Some(_) => interest.is_none(),
+            None => self.socket.is_interested_in(!self.session.traffic.unsent().is_empty(), interest),
+        }
     }
 
     /// Whether this is the connection's present stream.
@@ -46,6 +49,9 @@ impl NodeConnection {
     /// When to [`advance`](NodeConnection::advance) though the stream is not ready: another address may have to be
     /// tried, or a silent server to be asked whether it speaks TLS.
     pub(in crate::engine) fn due(&self, now: Timestamp) -> Timestamp {
+        if let Some((_, until)) = self.ended {
+            return until.min(now.after(probe::LOOK));
+        }
         match (&self.socket, &self.probe) {
             (SocketState::Connecting(_), _) => self.race.due(now),
             (SocketState::Open(transport), probe) if transport.awaits_first_byte() => match probe {

@@ -24,7 +24,6 @@ mod probing;
 mod race;
 
 use super::socket_state::SocketState;
-use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
@@ -78,6 +77,8 @@ pub(super) struct NodeConnection {
     dialect: Option<Dialect>,
     race: Race,
     probe: Probe,
+    /// The node has ended the connection so, and is asked first whether it speaks TLS, until then at most.
+    ended: Option<(Fault, Timestamp)>,
     /// A look-up that may outlast the connection it was begun for: there is never more than one.
     resolution: Option<Resolution>,
     opened_at: Timestamp,
@@ -119,6 +120,7 @@ impl NodeConnection {
             dialect: None,
             race: Race::new(),
             probe: Probe::default(),
+            ended: None,
             resolution: None,
             opened_at: Timestamp::ORIGIN,
             checked_at: Timestamp::ORIGIN,
@@ -172,26 +174,6 @@ impl NodeConnection {
     /// Whether the connection should be read first: it may have been closed, or an answer that seems overdue have come.
     pub(super) fn needs_read(&self, now: Timestamp) -> bool {
         self.is_open() && (now.since(self.checked_at) > IDLE_CHECK || self.is_overdue(now))
-    }
-
-    /// Why the connection must be closed, if it exceeded a limit.
-    pub(super) fn exceeded_limit(&self, now: Timestamp) -> Option<Fault> {
-        let traffic = &self.session.traffic;
-        let waiting = traffic.waiting_since().map_or(Duration::ZERO, |since| now.since(since));
-        let cause = match self.socket {
-            SocketState::Closed => return None,
-            SocketState::Resolving | SocketState::Connecting(_) if now.since(self.opened_at) >= CONNECT_LIMIT => {
-                Cause::TimedOut
-            }
-            SocketState::Open(_) if waiting > SILENCE_LIMIT.max(self.node_timeout * 2) => Cause::TimedOut,
-            _ if traffic.backlog() > BACKLOG_HARD_LIMIT || traffic.unsent().len() > UNSENT_HARD_LIMIT => Cause::Backlog,
-            _ => return None,
-        };
-        let limit = match self.socket {
-            SocketState::Open(_) => SILENCE_LIMIT.max(self.node_timeout * 2),
-            _ => CONNECT_LIMIT,
-        };
-        Some(self.most_specific(Fault::new(self.phase(), cause).with(Detail::Limit(limit, None))))
     }
 
     /// Whether a `SET` may be queued now. If it is, [`note_request`](NodeConnection::note_request) is to be called
@@ -324,7 +306,7 @@ impl NodeConnection {
 
     /// Writes what the kernel takes. True when bytes are left for which the stream must become writable.
     pub(super) fn flush(&mut self, now: Timestamp) -> Result<bool, Fault> {
-        let SocketState::Open(transport) = &mut self.socket else { return Ok(false) };
+        let (SocketState::Open(transport), None) = (&mut self.socket, self.ended) else { return Ok(false) };
         while !self.session.traffic.unsent().is_empty() {
             match transport.write(self.session.traffic.unsent()) {
                 Ok(count) => {
@@ -344,7 +326,9 @@ impl NodeConnection {
     /// Reads once.
     pub(super) fn read(&mut self, now: Timestamp) -> Result<Received, Fault> {
         self.checked_at = now;
-        let SocketState::Open(transport) = &mut self.socket else { return Ok(Received::Nothing) };
+        let (SocketState::Open(transport), None) = (&mut self.socket, self.ended) else {
+            return Ok(Received::Nothing);
+        };
         self.session.traffic.reading(now);
         let space = self.session.traffic.space();
         let size = space.len();
@@ -415,7 +399,7 @@ impl NodeConnection {
             self.race.forget();
         }
         self.race.stop();
-        (self.socket, self.probe) = (SocketState::Closed, probe);
+        (self.socket, self.probe, self.ended) = (SocketState::Closed, probe, None);
         match (worked && is_closed, self.session.standing()) {
             (true, _) => self.health.disconnected(fault, now.since(self.opened_at), now, self.salt()),
             (false, HandshakeState::Rejected(_)) => {} // counted when it was rejected
@@ -425,7 +409,7 @@ impl NodeConnection {
 
     /// Closes the connection as it is, and does not count it as lost.
     pub(super) fn close_inherited(&mut self) {
-        (self.socket, self.probe) = (SocketState::Closed, Probe::default());
+        (self.socket, self.probe, self.ended) = (SocketState::Closed, Probe::default(), None);
         self.race.stop();
     }
 

@@ -7,7 +7,8 @@
 //!
 //! A server with TLS takes the first bytes without it for a damaged record, and closes the connection, most often
 //! without a byte. So when a connection without TLS has ended like that, a second one asks by a `ClientHello`, once
-//! until the node answers. Only TLS answers with a record of TLS. The attempt does not wait for it: later ones know.
+//! until the node answers. Only TLS answers with a record of TLS. The first connection ends when that is known, or half
+//! of the node timeout later: so the attempt that it was made for can say it.
 
 use crate::os::stream::{self, Stream};
 use std::time::Duration;
@@ -55,6 +56,11 @@ impl Probe {
     /// Asks a server that should not.
     pub(super) fn by_client_hello(connection: Option<Stream>) -> Probe {
         connection.map_or(Probe::Ended, |stream| Probe::Connecting(stream, CLIENT_HELLO))
+    }
+
+    /// Whether the answer may still come.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self, Probe::Connecting(..) | Probe::Asked(..))
     }
 
     /// Goes on as far as that is possible without waiting. True when the server has given the decisive answer.

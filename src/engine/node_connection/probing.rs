@@ -19,7 +19,10 @@ impl NodeConnection {
             if self.probe.advance() {
                 self.probe = Probe::SpeaksTls;
             }
-            return Ok(());
+            return match self.ended {
+                Some((fault, until)) if now >= until || !self.probe.is_under_way() => Err(fault),
+                _ => Ok(()),
+            };
         }
         let SocketState::Open(transport) = &self.socket else { return Ok(()) };
         if !transport.awaits_first_byte() {
@@ -36,19 +39,36 @@ impl NodeConnection {
         self.session.traffic.waiting_since().unwrap_or(self.opened_at).after(self.node_timeout / 2)
     }
 
+    /// Whether a connection that has ended so stays for a moment, because it is asked first whether the node speaks TLS.
+    pub(in crate::engine) fn asks_for_tls(&mut self, fault: Fault, now: Timestamp) -> bool {
+        if let Some((_, until)) = self.ended {
+            return now < until && self.probe.is_under_way();
+        }
+        let may_be_asked = matches!(self.endpoint.address(), Address::Tcp(..)) && matches!(self.probe, Probe::NotBegun);
+        if !may_be_asked || fault.cause != Cause::Closed || !self.may_be_tls(fault) {
+            return false;
+        }
+        self.probe = Probe::by_client_hello(self.connect_beside().and_then(Result::ok));
+        if self.probe.is_under_way() {
+            self.ended = Some((fault, now.after(self.node_timeout / 2)));
+        }
+        self.ended.is_some()
+    }
+
     /// The probe that stays when a connection has ended, which is still open here.
     pub(super) fn probe_after(&mut self, fault: Fault) -> Probe {
-        let is_open = self.is_open() && self.session.standing() == HandshakeState::Pending;
-        let is_plain = matches!(self.transport, TransportConfig::Plain);
-        // In the handshake, and perhaps known to be TLS from an earlier time.
-        let may_be_tls = is_plain && is_open && matches!(fault.cause, Cause::Closed | Cause::Tls(_));
         match std::mem::take(&mut self.probe) {
-            _ if !cfg!(feature = "tls") || !may_be_tls => Probe::NotBegun,
-            Probe::NotBegun if matches!(self.endpoint.address(), Address::Tcp(..)) => {
-                Probe::by_client_hello(self.connect_beside().and_then(Result::ok))
-            }
-            probe => probe,
+            probe if self.may_be_tls(fault) => probe,
+            _ => Probe::NotBegun,
         }
+    }
+
+    /// Whether a connection without TLS has ended in the handshake, as one does where the port speaks TLS. That may be
+    /// known from an earlier time.
+    fn may_be_tls(&self, fault: Fault) -> bool {
+        let is_pending = self.is_open() && self.session.standing() == HandshakeState::Pending;
+        let is_plain = matches!(self.transport, TransportConfig::Plain);
+        cfg!(feature = "tls") && is_plain && is_pending && matches!(fault.cause, Cause::Closed | Cause::Tls(_))
     }
 
     /// Whether a node whose URL says nothing of TLS speaks it: a probe has found that out, or it has sent an alert.

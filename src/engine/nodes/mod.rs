@@ -178,6 +178,9 @@ impl Nodes {
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the node's vote, and
     /// unanswered releases become pending.
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, notify: &mut WaitSlots) {
+        if self.node_mut(node).asks_for_tls(fault, now) {
+            return self.poll.note_change(true);
+        }
         // A server that rejects the client may close next; the rejection says more.
         let fault = match self.node(node).session.standing() {
             HandshakeState::Rejected(rejection) => rejection,

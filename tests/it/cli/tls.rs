@@ -105,6 +105,10 @@ fn doctor_names_each_fault_of_tls() {
     let server = authority.server("good");
     finds(&format!("redis://:hunter2@{}", server.address()), &[], 1, &["fault: no-answer", "rediss://"]);
     finds(&server.url(), &[], 0, &["fine"]);
+    let plain = format!("redis://{}", server.address());
+    // With a limit that is shorter than the library's default time to live.
+    let ended = run(tool(&["run", "-n", "--max-ttl", "5s", "--ttl", "5s", "--nodes", &plain, "job", "--", "true"]));
+    assert!(ended.all().contains("the URL does not say rediss://"), "{}", ended.all());
 }
 
 #[test]

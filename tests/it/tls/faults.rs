@@ -1,9 +1,7 @@
 //! Each fault of TLS by its cause, and nothing of certificates or keys in any output.
 
 use super::certificates::{Authority, Particulars};
-use crate::clients::SOON;
-use crate::support::fake::{Act, Fake};
-use crate::support::process::eventually;
+use crate::support::fake::{Act, Event, Fake};
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
 use quorumlock::embedded::EmbeddedNode;
@@ -53,6 +51,11 @@ fn each_fault_of_a_certificate_has_its_own_cause() {
         let expected = (Cause::Certificate(error), error != NotYetValid);
         assert_eq!(cause(&server.url(), roots.roots()), expected);
     }
+    // One that has issued itself, as `openssl req -x509` makes it, and that is no root of the client; and one that is.
+    for (roots, error) in [(&other, UnknownIssuer), (&authority, Other)] {
+        let server = authority.server("ca");
+        assert_eq!(cause(&server.url(), roots.roots()), (Cause::Certificate(error), true));
+    }
     // One that is issued for clients only.
     authority.issue("node", Particulars { names: Some("IP:127.0.0.1\nextendedKeyUsage=clientAuth"), ..plain });
     let server = authority.server("node");
@@ -73,8 +76,8 @@ fn a_server_without_tls_is_said_to_have_none() {
     assert_eq!(cause(&url, authority.roots()), (Cause::NotTls, true), "it answers at once");
 }
 
-/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, and known to
-/// attempts behind the first.
+/// Redis closes such a connection without a byte. What it speaks is asked once, on a second connection, within the first
+/// attempt.
 #[test]
 fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     let authority = Authority::new();
@@ -83,8 +86,7 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     let redlock = Redlock::builder().node(proxy.url()).node_timeout(SECOND).build().unwrap();
     let mutex = redlock.mutex("a");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
-    assert_eq!(cause(), Cause::Closed);
-    assert!(eventually(SOON, || cause() == Cause::Tls(TlsError::Required)));
+    assert_eq!(cause(), Cause::Tls(TlsError::Required));
     let (connections, begun) = (proxy.connections(), Instant::now());
     while begun.elapsed() < SECOND {
         assert_eq!(cause(), Cause::Tls(TlsError::Required));
@@ -93,6 +95,21 @@ fn a_server_with_tls_is_said_to_have_it_where_the_url_has_not() {
     assert!(connections <= 8 && proxy.connections() <= connections + 8, "{connections} {}", proxy.connections());
     let error = mutex.lock().unwrap_err();
     assert!(error.is_permanent() && error.to_string().contains("the URL does not say rediss://"), "{error}");
+    let another = Redlock::builder().node(server.url().replace("rediss:", "redis:")).build().unwrap();
+    assert_eq!(another.connect(SECOND).unwrap_err().causes()[0].cause(), Cause::Tls(TlsError::Required));
+}
+
+/// What answers nobody about TLS does not hold an attempt up for longer than half of the node timeout.
+#[test]
+fn a_server_that_closes_and_then_hangs_keeps_its_cause() {
+    let fake = Fake::scripted(|connection, event| match event {
+        Event::Received(_) if connection == 0 => vec![Act::Close],
+        _ => Vec::new(),
+    });
+    let redlock = Redlock::builder().node(fake.url()).node_timeout(SECOND * 2).build().unwrap();
+    let begun = Instant::now();
+    assert_eq!(redlock.mutex("a").try_lock().unwrap_err().causes()[0].cause(), Cause::Closed);
+    assert!(begun.elapsed() < SECOND * 3 / 2, "{:?}", begun.elapsed());
 }
 
 /// A server that answers with an alert says it at once.
