@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What an operator needs to know besides the phase and the cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// The user may not run this command of ours, or not like this.
+    /// The user may not run this command of ours, or not like this; or the server does not know it.
     Command(&'static str),
     /// The user may run this command of ours, and not on this key.
     Key(&'static str),

@@ -112,6 +112,10 @@ fn node_faults() -> Vec<(Fault, &'static str)> {
         (denied(Detail::Command("PUBLISH")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::Command("SUBSCRIBE")), "Allow it, or switch `release_notifications` off"),
         (denied(Detail::None), "Check the user's ACL"),
+        (
+            fault(Reply, Cause::Server("ERR")).with(Detail::Command("SET")),
+            "Give the command its name back (`rename-command`), or name a newer server",
+        ),
         (fault(Reply, Cause::NoScripts), "Let the user run `EVAL`, or name a node that has scripts"),
         (
             fault(Reply, Cause::UnexpectedValue),

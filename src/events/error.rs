@@ -280,6 +280,9 @@ impl fmt::Display for Explained {
                 "connection closed in the handshake; perhaps a TLS port, or a proxy that does not know INFO"
             }
             (Cause::NoPermission, _, Detail::Command(command)) => return write!(f, "the user may not run {command}"),
+            (Cause::Server("ERR"), _, Detail::Command(command)) => {
+                return write!(f, "the server does not know {command}; it may be renamed or too old");
+            }
             (Cause::NoPermission, _, Detail::Key(command)) => {
                 return write!(f, "the user may not use this key ({command})");
             }

@@ -3,14 +3,18 @@
 //! Error replies are distinguished by beginnings that servers are known to use. Some of them echo a user's name, so
 //! nothing is looked for behind the beginning.
 
-use super::script_error;
+use super::{command, script_error};
 use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::{Cause, Fault, Phase};
 
 /// What an error reply to `command` comes to.
 pub fn fault(text: &[u8], command: &'static str) -> Fault {
     let fault = Fault::new(Phase::Reply, cause(text));
-    if fault.cause == Cause::NoPermission { fault.with(denial(text, command)) } else { fault }
+    match fault.cause {
+        Cause::NoPermission => fault.with(denial(text, command)),
+        Cause::Server("ERR") if command::is_unknown(text) => fault.with(Detail::Command(command)),
+        _ => fault,
+    }
 }
 
 /// Classifies an error reply by its first word. What servers before Redis 7.0 put around an error raised inside a

@@ -71,6 +71,26 @@ fn what_a_user_may_not_do_is_named() {
     );
 }
 
+#[test]
+fn a_command_that_was_renamed_is_named() {
+    let renamed = |commands: &[&str]| {
+        let words: Vec<&str> = commands.iter().flat_map(|&command| ["--rename-command", command, ""]).collect();
+        Server::with(&words).unwrap()
+    };
+    let server = renamed(&["SET"]);
+    alone_it_says(&server.url(), &server.address(), "the server does not know SET; it may be renamed or too old");
+    let plain = Server::start().unwrap();
+    let knows =
+        |command: &&str| plain.command(&["COMMAND", "INFO", command]).unwrap() != Answer::List(vec![Answer::Nil]);
+    let server = renamed(&["EVAL", "DELEX", "DELIFEQ"].into_iter().filter(knows).collect::<Vec<_>>());
+    let error = take(&long_lock(&client_of([server.url()]), "k")).unlock().unwrap_err().to_string();
+    let words = "the server does not know EVAL with GET and DEL, DELIFEQ or DELEX; it may be renamed or too old";
+    assert!(error.ends_with(&format!("[{}: {words}]", server.address())), "{error}");
+    let server = renamed(&["TIME"]);
+    let error = client_of([server.url()]).mutex("k").fenced().try_lock().unwrap_err().to_string();
+    assert!(error.contains("the server does not know ") && error.contains("TIME"), "{error}");
+}
+
 /// A last attempt that the call's limit leaves less time than a node has.
 #[test]
 fn a_last_attempt_that_is_cut_short_does_not_hide_why_the_one_before_failed() {
