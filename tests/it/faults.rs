@@ -128,7 +128,7 @@ fn a_replica_that_became_a_master() {
     let master = Server::start().unwrap();
     let replica = Server::with(&["--replicaof", "127.0.0.1", &master.port().to_string()]).unwrap();
     let max_ttl = Duration::from_millis(500);
-    let mutex = builder([&replica]).max_ttl(max_ttl).build().unwrap().mutex("k").ttl(max_ttl);
+    let mutex = builder([&replica]).ttl(max_ttl).max_ttl(max_ttl).build().unwrap().mutex("k").ttl(max_ttl);
     failure(&mutex);
     replica.command(&["REPLICAOF", "NO", "ONE"]).unwrap();
     let promoted = Instant::now();

@@ -23,7 +23,7 @@ const MAX_TTL: Duration = Duration::from_secs(4);
 
 /// The settings of a client of these servers, under which quarantines end within a test.
 fn brief<'s>(servers: impl IntoIterator<Item = &'s Server>) -> Builder {
-    builder(servers).max_ttl(MAX_TTL)
+    builder(servers).ttl(MAX_TTL).max_ttl(MAX_TTL)
 }
 
 /// The lock, for as long as it may last.
@@ -234,7 +234,7 @@ fn an_extension_does_not_count_on_a_restarted_node_even_where_it_finds_its_key()
 fn a_watchdog_keeps_a_lock_while_a_minority_is_in_quarantine_and_counts_it_afterwards() {
     let mut servers = Server::several(3).unwrap();
     let ttl = Duration::from_secs(1);
-    let client = builder(&servers).max_ttl(ttl).build().unwrap();
+    let client = builder(&servers).ttl(ttl).max_ttl(ttl).build().unwrap();
     acquaint(&client);
     let guard = take(&client.mutex(KEY).ttl(ttl).watchdog(Watchdog::new()));
     let lost = guard.lost().unwrap();

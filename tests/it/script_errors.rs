@@ -120,7 +120,7 @@ fn a_list_under_the_key_is_not_our_token() {
 fn a_node_that_shows_in_a_script_that_it_became_a_replica_is_sent_away_and_in_quarantine_afterwards() {
     let max_ttl = Duration::from_secs(3);
     for server in servers(&[]) {
-        let client = builder([&server]).max_ttl(max_ttl).build().unwrap();
+        let client = builder([&server]).ttl(max_ttl).max_ttl(max_ttl).build().unwrap();
         let mut guard = take(&client.mutex(KEY).ttl(max_ttl));
         // Of a master that is not there: the key stays.
         ok(&server, &["REPLICAOF", "127.0.0.1", "1"]);

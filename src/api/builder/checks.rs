@@ -2,6 +2,7 @@
 
 use super::{Builder, config};
 use crate::algorithm::node::MAX_NODES;
+use crate::algorithm::time::Human;
 use crate::events::error::Result;
 use crate::protocol::endpoint::Endpoint;
 use std::time::Duration;
@@ -45,6 +46,13 @@ impl Builder {
         }
         if !(millisecond..=LONGEST_SETTING).contains(&self.max_ttl) {
             return Err(config("max_ttl must be between 1 ms and 366 days"));
+        }
+        if self.ttl > self.max_ttl {
+            let [ttl, longest] = [self.ttl, self.max_ttl].map(Human);
+            return Err(config(format!(
+                "ttl ({ttl}), which locks have that name none, is longer than max_ttl ({longest}): lower ttl, or raise \
+                 max_ttl in every client of these nodes"
+            )));
         }
         if self.fence_retention > LONGEST_SETTING {
             return Err(config("fence_retention must be at most 366 days"));

@@ -212,14 +212,16 @@ impl Builder {
         self
     }
 
-    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s.
+    /// The time to live of locks that name none by [`Mutex::ttl`](crate::Mutex::ttl). Default: 10 s. No longer than
+    /// [`max_ttl`](Builder::max_ttl).
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Builder {
         self.ttl = ttl;
         self
     }
 
-    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days.
+    /// The longest time to live that a lock may ask for. Default: 60 s. At least 1 ms, at most 366 days, and no less than
+    /// [`ttl`](Builder::ttl).
     ///
     /// **This is also how long a restarted node does not count** ([`restart_policy`](Builder::restart_policy)), so all
     /// clients of the nodes must set the same. A lock with a longer time to live fails at its first use, as
@@ -243,8 +245,9 @@ impl Builder {
     /// use std::time::{Duration, Instant};
     ///
     /// let node = EmbeddedNode::start()?;
-    /// let redlock = Redlock::builder().node(node.url()).max_ttl(Duration::from_millis(300)).build()?;
-    /// let mutex = redlock.mutex("orders/42").ttl(Duration::from_millis(200));
+    /// let (ttl, max_ttl) = (Duration::from_millis(200), Duration::from_millis(300));
+    /// let redlock = Redlock::builder().node(node.url()).ttl(ttl).max_ttl(max_ttl).build()?;
+    /// let mutex = redlock.mutex("orders/42");
     /// mutex.lock()?.unlock()?;
     ///
     /// // It comes back without its keys. Whatever it has forgotten ends within 300 ms, and then it counts.

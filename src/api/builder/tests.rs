@@ -27,6 +27,11 @@ fn unusable_settings_are_refused_by_name() {
         (one().retry_delay(RETRY_MIN, Duration::MAX), "retry_delay"),
         (one().max_ttl(Duration::ZERO), "max_ttl"),
         (one().max_ttl(Duration::MAX), "max_ttl"),
+        (
+            one().max_ttl(Duration::from_secs(4)),
+            "ttl (10 s), which locks have that name none, is longer than max_ttl (4 s)",
+        ),
+        (one().ttl(Duration::from_secs(61)), "is longer than max_ttl (60 s)"),
         (one().label(""), "label must be"),
         (one().label("two words"), "label must be"),
         (one().label("l".repeat(65)), "label must be"),

@@ -120,7 +120,7 @@ fn the_order_stays_while_one_node_hangs_and_another_one_forgets() {
         for hears in [true, false] {
             let mut servers = Server::several(SERVERS).unwrap();
             // A node that was restarted counts again soon.
-            let builder = builder(&servers).max_ttl(TTL).release_notifications(hears);
+            let builder = builder(&servers).ttl(TTL).max_ttl(TTL).release_notifications(hears);
             let (directory, mut hung) = (turns_of(&servers), 0);
             for_a_while(2, |seconds| {
                 let game = game(seconds);
@@ -174,7 +174,7 @@ fn of_two_sides_of_a_partition_the_larger_one_goes_on_in_order() {
             let (mut proxies, urls) = proxies(&servers);
             let side = |nodes: Range<usize>| {
                 let url = |node| if nodes.contains(&node) { servers[node].url() } else { urls[node].clone() };
-                let builder = Redlock::builder().nodes((0..SERVERS).map(url)).max_ttl(TTL);
+                let builder = Redlock::builder().nodes((0..SERVERS).map(url)).ttl(TTL).max_ttl(TTL);
                 vec![builder.node_timeout(Duration::from_millis(100)).unavailable_after(SOON * 6); PROGRAMS / 2]
             };
             let mut cut = 0..0;

@@ -168,7 +168,10 @@ fn the_counters_equal_the_books_of_the_program() {
     let counters = Counters::by_class(by_first_segment('/'));
     let losses = Arc::new(Losses::default());
     let client = Redlock::builder().nodes(servers.iter().map(Server::url)).node_timeout(NODE_TIMEOUT);
-    let client = client.max_ttl(Duration::from_secs(3)).unavailable_after(Duration::from_millis(300));
+    let client = client
+        .ttl(Duration::from_secs(3))
+        .max_ttl(Duration::from_secs(3))
+        .unavailable_after(Duration::from_millis(300));
     let client = client.restart_policy(quorumlock::RestartPolicy::Off);
     let client = client.counters(&counters).observer(Arc::clone(&losses)).build().unwrap();
     let (begun, cancels) = (Instant::now(), Mutex::new(Vec::<CancelHandle>::new()));

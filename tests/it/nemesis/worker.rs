@@ -98,7 +98,7 @@ pub(crate) fn run() {
     let client = || {
         let builder = Redlock::builder().nodes(urls.iter().copied()).observer(Arc::clone(&journal));
         // A server that has just been started may have forgotten what holds.
-        builder.restart_policy(RestartPolicy::Strict).max_ttl(TTL).build().unwrap()
+        builder.restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL).build().unwrap()
     };
     let (client, other) = (client(), client());
     let (number, writing) = (number.parse::<usize>().unwrap(), RwLock::new(()));

@@ -106,7 +106,7 @@ fn work(order: &str) {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).unwrap();
     let mut words = order.split(' ');
     let (number, directory) = (words.next().unwrap(), PathBuf::from(words.next().unwrap()));
-    let builder = Redlock::builder().nodes(words).restart_policy(RestartPolicy::Strict).max_ttl(TTL);
+    let builder = Redlock::builder().nodes(words).restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL);
     let mutex = builder.build().unwrap().mutex("the number").ttl(TTL).reentrant();
     let (sender, receiver) = channel();
     for owner in 0..OWNERS {

@@ -112,7 +112,8 @@ fn work(order: &str) {
     let mut words = order.split(' ');
     let [number, threads] = [words.next(), words.next()].map(|word| word.unwrap().parse::<u64>().unwrap());
     let directory = PathBuf::from(words.next().unwrap());
-    let client = Redlock::builder().nodes(words).restart_policy(RestartPolicy::Off).max_ttl(TTL).build().unwrap();
+    let client =
+        Redlock::builder().nodes(words).restart_policy(RestartPolicy::Off).ttl(TTL).max_ttl(TTL).build().unwrap();
     let semaphore = client.semaphore("doors", PERMITS).ttl(TTL);
     thread::scope(|scope| {
         for thread in 0..threads {

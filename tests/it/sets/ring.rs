@@ -106,7 +106,8 @@ fn work(order: &str) {
     let number: usize = words.next().unwrap().parse().unwrap();
     let is_single: bool = words.next().unwrap().parse().unwrap();
     let directory = PathBuf::from(words.next().unwrap());
-    let client = Redlock::builder().nodes(words).restart_policy(RestartPolicy::Strict).max_ttl(TTL).build().unwrap();
+    let client =
+        Redlock::builder().nodes(words).restart_policy(RestartPolicy::Strict).ttl(TTL).max_ttl(TTL).build().unwrap();
     let mut resources = vec![number % RESOURCES, (number + 1) % RESOURCES];
     resources.truncate(if is_single { 1 } else { 2 });
     if number % 2 == 1 {
