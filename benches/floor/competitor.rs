@@ -1,10 +1,12 @@
 //! A competitor, as a child of this program: runs the workload of its arguments and records when it had the lock.
 
 use crate::bare_handoff::Bare;
-use crate::library;
 use crate::polling::Polling;
 use quorumlock::event::Event;
-use quorumlock::{Mutex, Observer, Redlock};
+use quorumlock::{
+    FencedGuard, FencedMutex, Mutex, MutexGuard, MutexSet, Observer, Permit, Redlock, Result, RwMutex, RwReadGuard,
+    RwWriteGuard, Semaphore, SetGuard,
+};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,26 +19,46 @@ pub(crate) const MARK: &str = "--competitor";
 
 /// What all of them want.
 const RESOURCE: &str = "contention";
+/// What those that want a set want besides.
+const SECOND: &str = "contention/second";
+/// How many competitors have a permit at once.
+pub(crate) const PERMITS: usize = 3;
 /// Between two starts at the same instant, for each competitor: all of them have had the lock by then.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How a competitor learns that the lock is free.
+/// How a competitor takes the lock, and learns that it is free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
     WakeUps,
     Delay,
     Bare,
-    Fair,
     Poll,
+    Fair,
+    Fenced,
+    FencedFair,
+    Read,
+    Write,
+    Set,
+    /// One of [`PERMITS`].
+    Permit,
+    /// A lock that no other competitor wants.
+    Own,
 }
 
 impl Means {
-    const ALL: [(&'static str, Means); 5] = [
-        ("wake-ups", Means::WakeUps),
+    const ALL: [(&'static str, Means); 12] = [
+        ("plain", Means::WakeUps),
         ("delay", Means::Delay),
         ("bare", Means::Bare),
-        ("fair", Means::Fair),
         ("poll", Means::Poll),
+        ("fair", Means::Fair),
+        ("fenced", Means::Fenced),
+        ("fenced fair", Means::FencedFair),
+        ("read", Means::Read),
+        ("write", Means::Write),
+        ("set", Means::Set),
+        ("permit", Means::Permit),
+        ("own", Means::Own),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -50,15 +72,15 @@ impl Means {
 
 /// Does what the rest of the command line says.
 pub(crate) fn run(order: &[&str]) {
-    let [kind, length, competitors, index, means, held, threads, addresses @ ..] = order else {
-        panic!("--competitor kind length competitors index means held threads …")
+    let [kind, length, competitors, index, means, held, ttl, threads, addresses @ ..] = order else {
+        panic!("--competitor kind length competitors index means held ttl threads …")
     };
     let period = PERIOD * competitors.parse().expect("a number");
     let held = Duration::from_micros(held.parse().expect("a number"));
     let length: u64 = length.parse().expect("a number");
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().expect("an address")).collect();
     let threads: usize = threads.parse().expect("a number");
-    let mut turns = Vec::new();
+    let ttl = Duration::from_millis(ttl.parse().expect("a number"));
     match Means::named(means) {
         Means::Bare => {
             let index: u8 = index.parse().expect("a number");
@@ -69,7 +91,7 @@ pub(crate) fn run(order: &[&str]) {
                 let wanted = now();
                 if std::mem::take(&mut is_next) || bare.listen() {
                     let attempts = bare.take();
-                    turns.push(hold([wanted, now()], held, || bare.release(), attempts));
+                    report(hold([wanted, now()], held, || bare.release(), attempts));
                 }
             }
         }
@@ -80,48 +102,53 @@ pub(crate) fn run(order: &[&str]) {
                 let wanted = now();
                 let attempts = polling.take(end);
                 if attempts > 0 {
-                    turns.push(hold([wanted, now()], held, || polling.release(), attempts));
+                    report(hold([wanted, now()], held, || polling.release(), attempts));
                 }
             }
         }
         means => {
-            let competitor = Competitor::new(&addresses, means);
+            let competitor = Competitor::new(&addresses, means, ttl);
             let start = wait_for_start();
             if *kind == "rounds" {
                 for round in 0..length {
                     let at = start + round * period.as_nanos() as u64;
                     wait_until(at);
-                    turns.extend(competitor.turn(at, held));
+                    competitor.take_turn(at, held);
                 }
             } else {
                 let end = start + length * 1_000_000;
                 let compete = || {
-                    let turns = std::iter::from_fn(|| (now() < end).then(|| competitor.turn(now(), held)));
-                    turns.flatten().collect::<Vec<_>>()
+                    while now() < end {
+                        competitor.take_turn(now(), held);
+                    }
                 };
                 thread::scope(|scope| {
-                    let others: Vec<_> = (1..threads).map(|_| scope.spawn(compete)).collect();
-                    turns.extend(compete());
-                    others.into_iter().for_each(|other| turns.extend(other.join().expect("its turns")));
+                    for _ in 1..threads {
+                        scope.spawn(compete);
+                    }
+                    compete();
                 });
             }
         }
     }
-    let mut text = String::new();
-    for turn in turns {
-        text += &format!("{} {} {} {}\n", turn[0], turn[1], turn[2], turn[3]);
-    }
-    print!("{text}");
 }
+
+/// At once: a competitor may be killed.
+fn report([wanted, had, released, attempts]: [u64; 4]) {
+    println!("{wanted} {had} {released} {attempts}");
+}
+
+/// Takes the lock, holds it for so long and releases it. Returns when it was acquired and when released.
+type TakeTurn = dyn Fn(Duration) -> Result<[u64; 2]> + Send + Sync;
 
 /// A competitor that uses the library.
 struct Competitor {
-    mutex: Mutex,
+    turn: Box<TakeTurn>,
     attempts: Arc<Attempts>,
 }
 
 impl Competitor {
-    fn new(addresses: &[SocketAddr], means: Means) -> Competitor {
+    fn new(addresses: &[SocketAddr], means: Means, ttl: Duration) -> Competitor {
         let attempts = Arc::new(Attempts::default());
         let client = Redlock::builder()
             .nodes(addresses.iter().map(|address| format!("redis://{address}")))
@@ -132,16 +159,45 @@ impl Competitor {
             .expect("a client");
         // The connections are made before the measurement begins.
         drop(client.mutex(format!("contention/warm-up/{}", std::process::id())).lock());
-        let mutex = library::mutex(&client, RESOURCE);
-        Competitor { mutex: if means == Means::Fair { mutex.fair() } else { mutex }, attempts }
+        Competitor { turn: turn_of(&client, means, ttl), attempts }
     }
 
-    fn turn(&self, wanted: u64, held: Duration) -> Option<[u64; 4]> {
-        let guard = self.mutex.lock().ok()?;
-        let had = now();
-        let attempts = self.attempts.0.load(Ordering::Relaxed);
-        Some(hold([wanted, had], held, || drop(guard.unlock()), attempts))
+    fn take_turn(&self, wanted: u64, held: Duration) {
+        if let Ok([had, released]) = (self.turn)(held) {
+            report([wanted, had, released, self.attempts.0.load(Ordering::Relaxed).into()]);
+        }
     }
+}
+
+fn turn_of(client: &Redlock, means: Means, ttl: Duration) -> Box<TakeTurn> {
+    let mutex = client.mutex(RESOURCE).ttl(ttl);
+    match means {
+        Means::Fair => turns(mutex.fair(), Mutex::lock, MutexGuard::unlock),
+        Means::Fenced => turns(mutex.fenced(), FencedMutex::lock, FencedGuard::unlock),
+        Means::FencedFair => turns(mutex.fenced().fair(), FencedMutex::lock, FencedGuard::unlock),
+        Means::Read => turns(client.rw_mutex(RESOURCE).ttl(ttl), RwMutex::read, RwReadGuard::unlock),
+        Means::Write => turns(client.rw_mutex(RESOURCE).ttl(ttl), RwMutex::write, RwWriteGuard::unlock),
+        Means::Set => turns(client.mutex_set([RESOURCE, SECOND]).ttl(ttl), MutexSet::lock, SetGuard::unlock),
+        Means::Permit => turns(client.semaphore(RESOURCE, PERMITS).ttl(ttl), Semaphore::acquire, Permit::release),
+        Means::Own => {
+            let name = format!("contention/own/{}", std::process::id());
+            turns(client.mutex(name).ttl(ttl), Mutex::lock, MutexGuard::unlock)
+        }
+        _ => turns(mutex, Mutex::lock, MutexGuard::unlock),
+    }
+}
+
+fn turns<L: Send + Sync + 'static, G: 'static, R: 'static>(
+    lock: L,
+    take: impl Fn(&L) -> Result<G> + Send + Sync + 'static,
+    release: impl Fn(G) -> Result<R> + Send + Sync + 'static,
+) -> Box<TakeTurn> {
+    Box::new(move |held| {
+        let guard = take(&lock)?;
+        let had = now();
+        let [.., released, _] = hold([0, had], held, || drop(release(guard)), 0);
+        Ok([had, released])
+    })
 }
 
 /// Counts the attempts of the last acquisition.

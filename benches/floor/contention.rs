@@ -1,4 +1,4 @@
-//! Contention: several [programs](crate::programs) want one lock.
+//! Contention: several [programs](crate::competition) want one lock.
 //!
 //! Two settings take turns: with release notifications, and without, where a waiter gets the lock only by the delay
 //! between attempts. Two competitors are also compared with two [bare programs](crate::bare_handoff): a hand-off takes
@@ -6,13 +6,16 @@
 
 use crate::Setting;
 use crate::comparison::{self, interleave, take_turns};
+use crate::competition::{Disturbance, Length, Outcome, Workload, run};
 use crate::competitor::Means;
 use crate::library;
-use crate::programs::{Length, Outcome, Workload, run};
 use crate::servers::Servers;
 use crate::table::{Goal, Row};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// A lock lasts as long as a client permits by default, so that nothing here ends it by time.
+const TTL: Duration = Duration::from_secs(60);
 
 pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let servers = Servers::start(setting, 5);
@@ -24,8 +27,12 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
     let time = Length::Time(Duration::from_millis(setting.choose(500, 200)));
     for (name, competitors) in [("2 programs alternate", 2), ("8 programs", 8)] {
         let run = |means| {
+            let groups = [(means, competitors)];
             let held = Duration::from_millis(1);
-            run(&servers, &addresses, Workload { competitors, threads: 1, means, polling: 0, held, length: time })
+            run(
+                &addresses,
+                Workload { groups: &groups, threads: 1, held, ttl: TTL, length: time, disturbance: Disturbance::None },
+            )
         };
         let contenders: &mut [&mut dyn FnMut() -> Outcome] =
             &mut [&mut || run(Means::WakeUps), &mut || run(Means::Delay), &mut || run(Means::Bare)];
@@ -42,14 +49,14 @@ pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
         for competitors in setting.choose(&[2, 8, 32][..], &[8]) {
             let length = Length::Rounds(setting.choose(12, 4));
             let workload = Workload {
-                competitors: *competitors,
+                groups: &[(Means::WakeUps, *competitors)],
                 threads: 1,
-                means: Means::WakeUps,
-                polling: 0,
                 held: Duration::ZERO,
+                ttl: TTL,
                 length,
+                disturbance: Disturbance::None,
             };
-            let outcome = run(&servers, &addresses[..nodes], workload);
+            let outcome = run(&addresses[..nodes], workload);
             let (times, attempts) = outcome.firsts();
             let name = |what: &str| format!("{competitors} programs start at once, {nodes} nodes: {what}");
             rows.push(
@@ -86,7 +93,6 @@ fn rows_of((name, competitors): (&str, usize), with: &[Outcome], without: &[Outc
         ratio("longest wait, of the mean", "", &|outcome| outcome.waits().quantile(1.0) / outcome.mean_wait())
             .goal(Goal::ValueAtMost(10.0)),
         ratio("longest wait", "ms", &|outcome| outcome.waits().quantile(1.0) / 1000.0),
-        ratio("commands an acquisition", "", &Outcome::commands_each),
         ratio("attempts an acquisition", "", &|outcome| {
             outcome.turns.iter().map(|turn| f64::from(turn.attempts)).sum::<f64>() / outcome.turns.len() as f64
         }),

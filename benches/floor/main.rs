@@ -3,8 +3,8 @@
 //! ```text
 //! cargo bench                       everything, about twelve minutes; Markdown on standard output
 //! cargo bench -- latency handoff    these sections: latency, throughput, drop, durable, distant, handoff, contention,
-//!                                   cost, scaling, fair, fenced, readers, reentry, permits, sets, rivals, observed,
-//!                                   secured (needs --features embedded-tls)
+//!                                   cost, scaling, fair, fenced, readers, reentry, permits, sets, programs,
+//!                                   waiters, observed, secured (needs --features embedded-tls)
 //! cargo bench -- --free             one placement, with client and servers on any core
 //! cargo bench -- --pinned           the other one, with the client on one core and the servers on the others
 //! cargo bench -- --quick            a smoke test for machines that are busy: does it run at all? Less than a minute
@@ -26,6 +26,7 @@
 
 mod bare_handoff;
 mod comparison;
+mod competition;
 mod competitor;
 mod contention;
 mod cost;
@@ -40,6 +41,7 @@ mod latency;
 mod library;
 mod limit;
 mod machine;
+mod monitor;
 mod observed;
 mod permits;
 mod polling;
@@ -48,7 +50,6 @@ mod programs;
 mod proxy;
 mod readers;
 mod reentry;
-mod rivals;
 mod scaling;
 mod secured;
 #[path = "../../tests/it/support/server.rs"]
@@ -73,7 +74,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// The name of a section, and its measurement.
 type Section = (&'static str, fn(&Setting) -> Vec<Row>);
 
-const SECTIONS: [Section; 18] = [
+const SECTIONS: [Section; 19] = [
     ("latency", latency::measure),
     ("throughput", throughput::measure),
     ("drop", dropped::measure),
@@ -89,7 +90,8 @@ const SECTIONS: [Section; 18] = [
     ("reentry", reentry::measure),
     ("permits", permits::measure),
     ("sets", sets::measure),
-    ("rivals", rivals::measure),
+    ("programs", programs::measure),
+    ("waiters", waiters::measure),
     ("observed", observed::measure),
     ("secured", secured::measure),
 ];

@@ -1,177 +1,230 @@
-//! Several programs that want one lock, each with a client of its own.
+//! Waiting at scale: what it costs that many programs want one lock, of each kind, beside those that fail or poll.
 //!
-//! Each competitor is this program again, as a child. The children share the client's core, as programs of one machine
-//! do. They record when they had the lock, by the clock that all processes of a machine share. Each competitor's waits,
-//! and how long the lock was free between two of them, follow from that.
+//! The [programs](crate::competition) are those of the contention section. Settings that are compared take turns. With
+//! `n` programs in turn, each waits for all others: the longest wait is compared with `n` turns of that run.
 
-use crate::comparison::Times;
-use crate::competitor::{MARK, Means, now};
+use crate::Setting;
+use crate::comparison::{Spread, take_turns};
+use crate::competition::{Disturbance, Length, Outcome, Workload, commands_each, run};
+use crate::competitor::{Means, PERMITS};
+use crate::contention;
 use crate::servers::Servers;
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use crate::table::{Goal, Row};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
-/// From the parent's start message until all begin.
-const HEAD_START: Duration = Duration::from_millis(30);
+const NODES: usize = 3;
+const HELD: Duration = Duration::from_millis(1);
+/// How many programs want one lock, and how long one of them may wait at the most, in turns of all.
+const MANY: [(usize, f64); 4] = [(8, 2.0), (50, 1.6), (200, 1.6), (500, 1.7)];
+/// The programs of the settings in which some fail, and of those that are compared with programs that poll.
+const SOME: usize = 50;
+const EACH: usize = 2;
+/// A lock lasts as long as a client permits by default, so that nothing ends it by time.
+const TTL: Duration = Duration::from_secs(60);
+/// The lock of a program that may be killed while it holds it: many turns long.
+const SHORT_TTL: Duration = Duration::from_millis(250);
+/// Queues that are left on the nodes are counted so long after a run: releases in flight have arrived.
+const SETTLED: Duration = Duration::from_secs(1);
 
-/// What competitors do, and for how long.
-#[derive(Clone, Copy)]
-pub(crate) struct Workload {
-    pub(crate) competitors: usize,
-    /// Of each competitor that uses the library, where it competes for a time.
-    pub(crate) threads: usize,
-    pub(crate) means: Means,
-    /// So many more competitors are programs that poll.
-    pub(crate) polling: usize,
-    pub(crate) held: Duration,
-    /// Over and over for so long, or so many times with all starting at the same instant.
-    pub(crate) length: Length,
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let servers = Servers::start(setting, 5);
+    // For the programs that poll.
+    servers.load_script();
+    let mut rows = Vec::new();
+    for (means, most) in [
+        (Means::WakeUps, setting.choose(500, 8)),
+        (Means::Fair, setting.choose(500, 8)),
+        (Means::Fenced, setting.choose(50, 8)),
+        (Means::Set, setting.choose(50, 8)),
+    ] {
+        rows.extend(many(setting, &servers, means, NODES, &MANY.map(|(programs, _)| programs), most));
+    }
+    rows.extend(many(setting, &servers, Means::WakeUps, 5, &[SOME], setting.choose(SOME, 8)));
+    rows.push(two(setting, &servers));
+    rows.extend(readers_and_writers(setting, &servers));
+    rows.push(permits(setting, &servers));
+    rows.push(fair_beside_plain(setting, &servers));
+    rows.extend(killed(setting, &servers));
+    rows.push(stopped(setting, &servers));
+    rows.extend(beside_polling(setting, &servers));
+    rows.extend([1, 3, 5].map(|nodes| with_io_threads(setting, nodes)));
+    rows
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Length {
-    Rounds(u32),
-    Time(Duration),
+/// A workload of one kind that nothing disturbs.
+fn workload(groups: &[(Means, usize)], time: Duration) -> Workload<'_> {
+    Workload { groups, threads: 1, held: HELD, ttl: TTL, length: Length::Time(time), disturbance: Disturbance::None }
 }
 
-/// One lock and its release, in nanoseconds.
-#[derive(Clone, Copy)]
-pub(crate) struct Turn {
-    pub(crate) competitor: usize,
-    pub(crate) wanted: u64,
-    pub(crate) had: u64,
-    pub(crate) released: u64,
-    pub(crate) attempts: u32,
+/// Many programs, and the same with 2.
+fn many(setting: &Setting, servers: &Servers, means: Means, nodes: usize, programs: &[usize], most: usize) -> Vec<Row> {
+    let addresses = servers.addresses(nodes);
+    let mut rows = Vec::new();
+    for &programs in programs.iter().filter(|&&programs| programs <= most) {
+        // Long enough for several turns of each.
+        let time = Duration::from_millis(setting.choose(2000.max(programs as u64 * 20), 200));
+        let of = |programs| run(&addresses, workload(&[(means, programs)], time));
+        let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || of(programs), &mut || of(2)]);
+        let [many, two] = &done[..] else { continue };
+        let name = |what: &str| format!("{programs} programs, {}, N = {nodes}: {what}", means.name());
+        let commands = commands_each(servers, &addresses, workload(&[(means, programs)], time));
+        rows.push(
+            Row::ratio(name("acquisitions/s"), "", many, ("2 programs", two), Outcome::rate)
+                .goal(Goal::RatioAtLeast(0.9)),
+        );
+        let longest = Row::value(name("longest wait, to programs × turn"), "", longest(many, programs));
+        let bound = MANY.iter().find(|(known, _)| *known == programs).map_or(1.6, |(_, bound)| *bound);
+        rows.push(longest.goal(Goal::ValueAtMost(bound)));
+        rows.push(Row::value(name("commands of an acquisition at a node"), "", commands).goal(Goal::ValueAtMost(3.5)));
+        rows.push(left(servers, name("queues left")));
+    }
+    rows
 }
 
-/// The result of a workload.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    pub(crate) turns: Vec<Turn>,
-    pub(crate) seconds: f64,
-    pub(crate) commands: f64,
+/// The longest wait of each round, to a turn of every program.
+fn longest(rounds: &[Outcome], programs: usize) -> f64 {
+    let of = |outcome: &Outcome| outcome.waits().quantile(1.0) / 1e6 * outcome.rate() / programs as f64;
+    Spread::over(rounds, of).median
 }
 
-impl Extend<Outcome> for Outcome {
-    fn extend<I: IntoIterator<Item = Outcome>>(&mut self, more: I) {
-        for outcome in more {
-            self.turns.extend(outcome.turns);
-            self.seconds += outcome.seconds;
-            self.commands += outcome.commands;
-        }
-    }
+fn left(servers: &Servers, name: String) -> Row {
+    thread::sleep(SETTLED);
+    Row::value(name, "", servers.queues()).goal(Goal::ValueAtMost(0.0))
 }
 
-impl Outcome {
-    /// From the beginning of a release to when another competitor has the lock, where that one was waiting by then.
-    pub(crate) fn gaps(&self) -> Times {
-        let mut gaps = Times::default();
-        for pair in self.turns.windows(2) {
-            let [before, after] = pair else { continue };
-            if before.competitor != after.competitor && after.wanted < before.released && after.had > before.released {
-                gaps.push(Duration::from_nanos(after.had - before.released));
-            }
-        }
-        gaps
-    }
-
-    pub(crate) fn waits(&self) -> Times {
-        let mut waits = Times::default();
-        self.turns.iter().for_each(|turn| waits.push(Duration::from_nanos(turn.had.saturating_sub(turn.wanted))));
-        waits
-    }
-
-    pub(crate) fn rate(&self) -> f64 {
-        self.turns.len() as f64 / self.seconds
-    }
-
-    pub(crate) fn commands_each(&self) -> f64 {
-        self.commands / self.turns.len() as f64
-    }
-
-    /// What the first so many competitors did.
-    pub(crate) fn of_first(&self, competitors: usize) -> Outcome {
-        let turns = self.turns.iter().filter(|turn| turn.competitor < competitors).copied().collect();
-        Outcome { turns, ..*self }
-    }
-
-    pub(crate) fn mean_wait(&self) -> f64 {
-        let sum: f64 = self.turns.iter().map(|turn| turn.had.saturating_sub(turn.wanted) as f64 / 1000.0).sum();
-        sum / self.turns.len() as f64
-    }
-
-    /// Of every start at the same instant: the time until the first competitor had the lock, and its attempts.
-    pub(crate) fn firsts(&self) -> (Times, Times) {
-        let (mut times, mut attempts) = (Times::default(), Times::default());
-        let starts: BTreeSet<u64> = self.turns.iter().map(|turn| turn.wanted).collect();
-        for start in starts {
-            let first = self.turns.iter().filter(|turn| turn.wanted == start).min_by_key(|turn| turn.had);
-            let Some(first) = first else { continue };
-            times.push(Duration::from_nanos(first.had.saturating_sub(start)));
-            attempts.push(Duration::from_micros(first.attempts.into()));
-        }
-        (times, attempts)
-    }
+/// A hand-off between two, as a ratio to a lock that no other program wants.
+fn two(setting: &Setting, servers: &Servers) -> Row {
+    let addresses = servers.addresses(5);
+    let time = Duration::from_millis(setting.choose(1000, 200));
+    let hand_over = || run(&addresses, workload(&[(Means::WakeUps, 2)], time));
+    let done = take_turns(setting.choose((5, 1), (1, 1)), &mut [&mut || hand_over()]);
+    let gap = Spread::over(&done[0], |outcome| outcome.gaps().quantile(0.5)).median;
+    Row::value("2 programs: gap p50, of an uncontended lock", "µs", gap)
+        .against("uncontended", contention::uncontended(setting, &addresses))
+        .goal(Goal::RatioAtMost(5.7))
 }
 
-/// Runs the workload.
-pub(crate) fn run(servers: &Servers, addresses: &[SocketAddr], workload: Workload) -> Outcome {
-    let program = std::env::current_exe().expect("the path of this program");
-    let (kind, length) = match workload.length {
-        Length::Rounds(rounds) => ("rounds", rounds.to_string()),
-        Length::Time(time) => ("time", time.as_millis().to_string()),
+/// Three programs that read and three that write, without a pause.
+fn readers_and_writers(setting: &Setting, servers: &Servers) -> Vec<Row> {
+    let groups = [(Means::Read, 3), (Means::Write, 3)];
+    let time = Duration::from_millis(setting.choose(3000, 200));
+    let addresses = servers.addresses(NODES);
+    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, workload(&groups, time))]);
+    let share = |side: std::ops::Range<usize>| {
+        let of = |outcome: &Outcome| outcome.of(side.clone()).turns.len() as f64 / outcome.turns.len() as f64;
+        Spread::over(&done[0], of).median * 100.0
     };
-    let all = workload.competitors + workload.polling;
-    let mut children: Vec<Child> = (0..all)
-        .map(|index| {
-            let means = if index < workload.competitors { workload.means } else { Means::Poll };
-            let mut command = Command::new(&program);
-            command.args([
-                MARK,
-                kind,
-                &length,
-                &all.to_string(),
-                &index.to_string(),
-                means.name(),
-                &workload.held.as_micros().to_string(),
-                &workload.threads.to_string(),
-            ]);
-            command.args(addresses.iter().map(ToString::to_string));
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a competitor")
+    [("readers", 0..3), ("writers", 3..6)]
+        .map(|(name, side)| {
+            Row::value(format!("3 readers and 3 writers: turns of the {name}"), "%", share(side))
+                .goal(Goal::ValueAtLeast(30.0))
         })
-        .collect();
-    let mut outputs: Vec<_> =
-        children.iter_mut().map(|child| BufReader::new(child.stdout.take().expect("its output"))).collect();
-    for output in &mut outputs {
-        let mut line = String::new();
-        output.read_line(&mut line).expect("a line once it is ready");
-    }
-    let commands = || match workload.means {
-        Means::Fair => servers.commands_of_fair_locks(),
-        _ => servers.commands().1,
+        .into()
+}
+
+/// Programs that share permits, and as many with a lock each as there are permits.
+fn permits(setting: &Setting, servers: &Servers) -> Row {
+    let addresses = servers.addresses(NODES);
+    let time = Duration::from_millis(setting.choose(2000, 200));
+    let of = |groups: &[(Means, usize)]| run(&addresses, workload(groups, time));
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || of(&[(Means::Permit, 8)]), &mut || of(&[(Means::Own, PERMITS)])],
+    );
+    let [shared, own] = &done[..] else { return Row::missing("permits", "no round was measured") };
+    Row::ratio(
+        format!("8 programs, {PERMITS} permits: acquisitions/s"),
+        "",
+        shared,
+        ("a lock each", own),
+        Outcome::rate,
+    )
+    .goal(Goal::RatioAtLeast(0.85))
+}
+
+/// One fair program beside four plain ones on one node: each has the same share.
+fn fair_beside_plain(setting: &Setting, servers: &Servers) -> Row {
+    let groups = [(Means::Fair, 1), (Means::WakeUps, 4)];
+    let time = Duration::from_millis(setting.choose(3000, 200));
+    let addresses = servers.addresses(1);
+    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, workload(&groups, time))]);
+    let turns = |side: std::ops::Range<usize>| {
+        let programs = side.len() as f64;
+        Spread::over(&done[0], |outcome| outcome.of(side.clone()).turns.len() as f64).median / programs
     };
-    let before = commands();
-    let start = now() + HEAD_START.as_nanos() as u64;
-    for child in &mut children {
-        writeln!(child.stdin.as_mut().expect("its input"), "{start}").expect("a competitor that reads");
-    }
-    let mut outcome = Outcome::default();
-    for (competitor, output) in outputs.into_iter().enumerate() {
-        for line in output.lines() {
-            let line = line.expect("a line");
-            let numbers: Vec<u64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
-            let [wanted, had, released, attempts] = numbers[..] else { continue };
-            outcome.turns.push(Turn { competitor, wanted, had, released, attempts: attempts as u32 });
-        }
-    }
-    for child in &mut children {
-        child.wait().expect("its end");
-    }
-    outcome.turns.sort_by_key(|turn| turn.had);
-    outcome.commands = commands() - before;
-    let end = outcome.turns.last().map_or(start, |turn| turn.released);
-    outcome.seconds = end.saturating_sub(start) as f64 / 1e9;
-    outcome
+    Row::value("1 fair program beside 4 plain ones, N = 1: turns", "", turns(0..1))
+        .against("a plain one", turns(1..5))
+        .goal(Goal::RatioAtLeast(0.9))
+}
+
+/// One in ten is killed each second, and may hold the lock then.
+fn killed(setting: &Setting, servers: &Servers) -> Vec<Row> {
+    let addresses = servers.addresses(NODES);
+    let time = Duration::from_millis(setting.choose(4000, 400));
+    let groups = [(Means::WakeUps, setting.choose(SOME, 8))];
+    let undisturbed = Workload { ttl: SHORT_TTL, ..workload(&groups, time) };
+    let disturbed = Workload { disturbance: Disturbance::Killed(SOME as u32 / 10), ..undisturbed };
+    let done = take_turns(
+        setting.choose((3, 1), (1, 1)),
+        &mut [&mut || run(&addresses, disturbed), &mut || run(&addresses, undisturbed)],
+    );
+    let [disturbed, undisturbed] = &done[..] else { return Vec::new() };
+    let name = |what: &str| format!("{SOME} programs, one in ten killed each second: {what}");
+    let against = ("undisturbed", &undisturbed[..]);
+    let longest = Spread::over(disturbed, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
+    vec![
+        Row::ratio(name("acquisitions/s"), "", disturbed, against, Outcome::rate).goal(Goal::RatioAtLeast(0.7)),
+        Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(400.0)),
+        left(servers, name("queues left")),
+    ]
+}
+
+/// One is stopped for three times the default of `place_lease`.
+fn stopped(setting: &Setting, servers: &Servers) -> Row {
+    let addresses = servers.addresses(NODES);
+    let stop = Duration::from_millis(setting.choose(3000, 200));
+    let groups = [(Means::WakeUps, setting.choose(SOME, 8))];
+    let disturbed = Workload { ttl: SHORT_TTL, disturbance: Disturbance::Stopped(stop), ..workload(&groups, stop * 2) };
+    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, disturbed)]);
+    let others = |outcome: &Outcome| outcome.of(0..groups[0].1 - 1).waits().quantile(1.0) / 1000.0;
+    Row::value(format!("one of {SOME} programs stopped for {stop:?}: longest wait of the others"), "ms", {
+        Spread::over(&done[0], others).median
+    })
+    .goal(Goal::ValueAtMost(2000.0))
+}
+
+/// Beside programs that poll every 10 ms, and neither publish nor subscribe.
+fn beside_polling(setting: &Setting, servers: &Servers) -> Vec<Row> {
+    let time = Duration::from_millis(setting.choose(5000, 500));
+    let groups = [(Means::WakeUps, EACH), (Means::Poll, EACH)];
+    let beside = Workload { held: HELD * 2, ..workload(&groups, time) };
+    let addresses = servers.addresses(5);
+    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || run(&addresses, beside)]);
+    let name = |what: &str| format!("{EACH} programs beside {EACH} that poll: {what}");
+    let ours: Vec<Outcome> = done[0].iter().map(|outcome| outcome.of(0..EACH)).collect();
+    let share = Spread::over(&ours, |outcome| outcome.turns.len() as f64).median;
+    let all = Spread::over(&done[0], |outcome| outcome.turns.len() as f64).median;
+    let longest = Spread::over(&ours, |outcome| outcome.waits().quantile(1.0)).median / 1000.0;
+    vec![
+        Row::value(name("acquisitions"), "", share).against("an even share", all / 2.0).goal(Goal::RatioAtLeast(0.7)),
+        Row::value(name("longest wait"), "ms", longest).goal(Goal::ValueAtMost(2000.0)),
+    ]
+}
+
+/// 4 programs at servers that have I/O threads, as a ratio to the same servers without.
+fn with_io_threads(setting: &Setting, nodes: usize) -> Row {
+    let what = format!("4 programs, N = {nodes} with 4 I/O threads: acquisitions/s");
+    let Some(threaded) = Servers::try_with(setting, nodes, &["--io-threads", "4"]) else {
+        return Row::missing(what, "this server has no I/O threads");
+    };
+    let plain = Servers::start(setting, nodes);
+    let time = Duration::from_millis(setting.choose(1000, 200));
+    let on = |servers: &Servers| {
+        let addresses: Vec<SocketAddr> = servers.addresses(nodes);
+        run(&addresses, Workload { held: HELD * 2, ..workload(&[(Means::WakeUps, 4)], time) })
+    };
+    let done = take_turns(setting.choose((3, 1), (1, 1)), &mut [&mut || on(&threaded), &mut || on(&plain)]);
+    Row::ratio(what, "", &done[0], ("no I/O threads", &done[1]), Outcome::rate).goal(Goal::RatioAtLeast(0.9))
 }

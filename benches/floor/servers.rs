@@ -76,16 +76,27 @@ impl Servers {
         (run, sent)
     }
 
-    /// How many commands the clients of fair locks have sent so far: the rest is what scripts run.
-    pub(crate) fn commands_of_fair_locks(&self) -> f64 {
-        ["eval", "evalsha", "subscribe", "unsubscribe"].map(|command| self.calls(command)).iter().sum()
-    }
-
     /// How often the servers have run this command so far.
     pub(crate) fn calls(&self, command: &str) -> f64 {
         let mut all = 0.0;
         self.each_command(|name, calls| all += if name == command { calls } else { 0.0 });
         all
+    }
+
+    /// How many queues are on all servers.
+    pub(crate) fn queues(&self) -> f64 {
+        let queues = |server: &Server| match server.command(&["KEYS", "quorumlock-queue:*"]) {
+            Ok(Answer::List(keys)) => keys.len() as f64,
+            other => panic!("KEYS: {other:?}"),
+        };
+        self.processes.iter().map(queues).sum()
+    }
+
+    /// The processor time of all servers so far, in seconds.
+    pub(crate) fn busy_time(&self) -> f64 {
+        let field = |server: &Server, field| server.info(field).ok().and_then(|value| value.parse::<f64>().ok());
+        let used = |server| Some(field(server, "used_cpu_user")? + field(server, "used_cpu_sys")?);
+        self.processes.iter().filter_map(used).sum()
     }
 
     /// Gives each server's commands with how often it has run them.

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 /// A time between two messages that makes a thousand of them in a second, with what it takes to send one.
 const PAUSE: Duration = Duration::from_micros(940);
 
-pub(crate) fn measure(setting: &Setting, servers: &Servers) -> Vec<Row> {
+pub(crate) fn measure(setting: &Setting) -> Vec<Row> {
+    let servers = Servers::start(setting, 5);
     let addresses = servers.addresses(5);
-    let mut rows = many_locks(setting, servers, &addresses);
-    rows.push(short_waits(setting, servers, &addresses));
-    rows.push(stranger(setting, servers, &addresses));
+    let mut rows = many_locks(setting, &servers, &addresses);
+    rows.push(fair_clients(setting, &servers));
+    rows.push(short_waits(setting, &servers, &addresses));
+    rows.push(stranger(setting, &servers, &addresses));
     rows
 }
 
@@ -30,7 +32,7 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     let (warm_up, length) = setting.choose((16, 10), (1, 1));
     let (warm_up, length) = (Duration::from_secs(warm_up), Duration::from_secs(length));
     let (mine, theirs) = (client(addresses), client(addresses));
-    let name = |index: usize| format!("rivals/waited/{index}");
+    let name = |index: usize| format!("waiters/waited/{index}");
     let held: Vec<_> = (0..number).map(|index| library::lock(&library::mutex(&theirs, &name(index)))).collect();
     let unavailable = AtomicU32::new(0);
     let handle = CancelHandle::new();
@@ -64,6 +66,36 @@ fn many_locks(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) ->
     ]
 }
 
+/// Many clients that wait for one fair lock, which stays held: the processor time of a node.
+fn fair_clients(setting: &Setting, servers: &Servers) -> Row {
+    let number = setting.choose(1000, 50);
+    let (warm_up, length) = setting.choose((5, 10), (1, 1));
+    let (warm_up, length) = (Duration::from_secs(warm_up), Duration::from_secs(length));
+    let addresses = servers.addresses(3);
+    let name = "waiters/fair";
+    let held = library::lock(&library::mutex(&client(&addresses), name));
+    let handle = CancelHandle::new();
+    let mut busy = 0.0;
+    thread::scope(|scope| {
+        for _ in 0..number {
+            let wait = Wait::forever().cancelled_by(&handle);
+            let mutex = library::mutex(&client(&addresses), name).fair();
+            let waiting = thread::Builder::new().stack_size(256 * 1024).spawn_scoped(scope, move || {
+                drop(mutex.lock_with(&wait));
+            });
+            waiting.expect("a thread");
+        }
+        thread::sleep(warm_up);
+        let before = servers.busy_time();
+        thread::sleep(length);
+        busy = servers.busy_time() - before;
+        handle.cancel();
+    });
+    drop(held);
+    let load = busy / length.as_secs_f64() / addresses.len() as f64 * 100.0;
+    Row::value(format!("{number} clients wait for a fair lock: load of a node"), "%", load).goal(Goal::ValueAtMost(2.0))
+}
+
 /// The processor time of this process.
 fn busy_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -73,9 +105,9 @@ fn busy_time() -> Duration {
 /// `lock_timeout(5 ms)` in a loop, of a lock that stays held.
 fn short_waits(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
     let (mine, theirs) = (client(addresses), client(addresses));
-    let held = library::lock(&library::mutex(&theirs, "rivals/short"));
-    library::pair(&library::mutex(&mine, "rivals/warm"));
-    let mutex = library::mutex(&mine, "rivals/short");
+    let held = library::lock(&library::mutex(&theirs, "waiters/short"));
+    library::pair(&library::mutex(&mine, "waiters/warm"));
+    let mutex = library::mutex(&mine, "waiters/short");
     let length = Duration::from_millis(setting.choose(3000, 300));
     let before = connections(servers);
     let (start, mut waits) = (Instant::now(), 0);
@@ -101,8 +133,8 @@ fn connections(servers: &Servers) -> f64 {
 fn stranger(setting: &Setting, servers: &Servers, addresses: &[SocketAddr]) -> Row {
     let length = Duration::from_secs(setting.choose(10, 1));
     let (mine, theirs) = (client(addresses), client(addresses));
-    let held = library::lock(&library::mutex(&theirs, "rivals/stranger"));
-    let mutex = library::mutex(&mine, "rivals/stranger");
+    let held = library::lock(&library::mutex(&theirs, "waiters/stranger"));
+    let mutex = library::mutex(&mine, "waiters/stranger");
     let mut sets = [false, true].map(|is_disturbed| {
         let before = servers.calls("set");
         let end = Instant::now() + length;
@@ -127,7 +159,7 @@ fn publish(address: SocketAddr, end: Instant) {
     let mut buffer = [0; 4096];
     while Instant::now() < end {
         stream
-            .write_all(b"*3\r\n$7\r\nPUBLISH\r\n$26\r\nquorumlock:rivals/stranger\r\n$1\r\n1\r\n")
+            .write_all(b"*3\r\n$7\r\nPUBLISH\r\n$27\r\nquorumlock:waiters/stranger\r\n$1\r\n1\r\n")
             .expect("a server that reads");
         let _ = stream.read(&mut buffer);
         thread::sleep(PAUSE);
