@@ -4,6 +4,8 @@
 #[path = "../../examples/observe/endpoint.rs"]
 mod endpoint;
 
+mod alerts;
+
 use crate::capi::library::root;
 use crate::clients::{SOON, builder, long_lock, take};
 use crate::support::exposition::Exposition;

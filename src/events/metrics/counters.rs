@@ -65,8 +65,8 @@ impl Counters {
     /// Writes all series in the Prometheus text format, version 0.0.4
     /// (`Content-Type: text/plain; version=0.0.4; charset=utf-8`). Asks no node and waits for none.
     ///
-    /// Labels are the class, never the name of a resource, and the address of a node. An outcome of calls that has not
-    /// occurred yet has its count and its sum, and no buckets.
+    /// Labels are the class, never the name of a resource, and the address of a node. A class has all of its series,
+    /// and each histogram all of its buckets, from the first call on: about 150 lines.
     ///
     /// # Errors
     /// Those of `out`. A `String` has none.

@@ -85,11 +85,12 @@ impl Text<'_> {
         }
     }
 
-    /// A histogram; `labels` without braces. `is_whole`: with its buckets, also if it is empty.
-    fn histogram(&mut self, names: &HistogramNames, labels: &str, values: &HistogramValues, is_whole: bool) -> Result {
+    /// A histogram; `labels` without braces. An empty one has all of its buckets: `rate` misses the first increase of a
+    /// bucket that is added later, and a quantile would then be in the bucket without a bound.
+    fn histogram(&mut self, names: &HistogramNames, labels: &str, values: &HistogramValues) -> Result {
         let count = values.count();
         let bounds = BOUNDS.iter().map(|&(_, bound)| bound).zip(values.cumulative);
-        for (bound, value) in bounds.filter(|_| is_whole || count > 0).chain([("+Inf", count)]) {
+        for (bound, value) in bounds.chain([("+Inf", count)]) {
             self.line.clear();
             for part in [names.bucket, "{", labels, ",le=\"", bound, "\"} "] {
                 self.line.push_str(part);
@@ -143,12 +144,12 @@ pub(super) fn write_classes<'c>(out: &mut dyn Write, classes: impl Iterator<Item
     for (class, label) in &classes {
         for (outcome, waits) in ENDS.iter().zip(&class.waits) {
             let labels = [label, ",outcome=\"", outcome, "\""].concat();
-            text.histogram(&WAITS, &labels, &waits.values(), false)?;
+            text.histogram(&WAITS, &labels, &waits.values())?;
         }
     }
     text.family(&families::HOLD)?;
     for (class, label) in &classes {
-        text.histogram(&HOLDS, label, &class.holds.values(), true)?;
+        text.histogram(&HOLDS, label, &class.holds.values())?;
     }
     text.gauges(&families::WAITING, &classes, |class| &class.waiting)?;
     text.gauges(&families::HELD, &classes, |class| &class.held)?;
