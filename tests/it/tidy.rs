@@ -88,7 +88,7 @@ fn every_script_says_what_it_takes_and_returns() {
 
 #[test]
 fn every_dependency_has_its_reason() {
-    for package in ["", "fuzz", "tests/models", "tests/properties", "tests/sim", "tests/stale_writers"] {
+    for package in ["", "fuzz", "tests/models", "tests/properties", "tests/sim", "tests/stale_writers", "tests/tokio"] {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(package).join("Cargo.toml");
         none(unexplained_dependencies(&fs::read_to_string(manifest).unwrap()));
     }
