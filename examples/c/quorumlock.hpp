@@ -270,9 +270,9 @@ public:
     config &ttl(milliseconds ttl) { return set(quorumlock_config_set_ttl_ms, detail::count(ttl)); }
     config &max_ttl(milliseconds ttl) { return set(quorumlock_config_set_max_ttl_ms, detail::count(ttl)); }
     config &durable(bool declared) { return set(quorumlock_config_set_durable, static_cast<int>(declared)); }
-    config &restart_policy(quorumlock_restart_policy guard)
+    config &restart_policy(quorumlock_restart_policy policy)
     {
-        return set(quorumlock_config_set_restart_policy, static_cast<int>(guard));
+        return set(quorumlock_config_set_restart_policy, static_cast<int>(policy));
     }
     config &release_notifications(bool enabled) { return set(quorumlock_config_set_release_notifications, static_cast<int>(enabled)); }
     config &fence_retention(milliseconds time)

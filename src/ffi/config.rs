@@ -189,12 +189,12 @@ extern "C" fn quorumlock_config_set_max_ttl_ms(config: Borrowed<ConfigHandle>, t
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn quorumlock_config_set_restart_policy(config: Borrowed<ConfigHandle>, guard: c_int) -> Code {
+extern "C" fn quorumlock_config_set_restart_policy(config: Borrowed<ConfigHandle>, policy: c_int) -> Code {
     call(|| {
         let config = config.required("config")?;
-        let guard = RestartPolicyNumber::of(guard).ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
+        let policy = RestartPolicyNumber::of(policy).ok_or_else(|| Failure::plain(Code::InvalidArgument))?;
         config.change(|builder| {
-            builder.restart_policy(match guard {
+            builder.restart_policy(match policy {
                 RestartPolicyNumber::Observed => RestartPolicy::Observed,
                 RestartPolicyNumber::Off => RestartPolicy::Off,
                 RestartPolicyNumber::Strict => RestartPolicy::Strict,

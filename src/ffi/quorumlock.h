@@ -392,7 +392,7 @@ typedef enum quorumlock_restart_policy {
 
 /* Whether restarted nodes vote: one of quorumlock_restart_policy.
  * Gives QUORUMLOCK_INVALID_ARGUMENT for another number. */
-quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config, int guard);
+quorumlock_result quorumlock_config_set_restart_policy(quorumlock_config *config, int policy);
 
 /* Whether the client publishes release notifications, and is notified of the releases of other programs while a thread
  * waits; not if `enabled` is 0. It takes a second connection to each node during waits, and a user that may publish

@@ -137,7 +137,10 @@ mod tests {
             ("NOPERM this user has no permissions to run the 'set' command", Cause::NoPermission),
             ("OOM command not allowed when used memory > 'maxmemory'.", Cause::OutOfMemory),
             ("READONLY You can't write against a read only replica.", Cause::ReadOnly),
-            ("MASTERDOWN NodeConnection with MASTER is down", Cause::Server("MASTERDOWN")),
+            (
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+                Cause::Server("MASTERDOWN"),
+            ),
             ("MISCONF Redis is configured to save RDB snapshots", Cause::Server("MISCONF")),
             ("BUSY Redis is busy running a script.", Cause::Server("BUSY")),
             ("ERR max number of clients reached", Cause::TooManyClients),
@@ -149,8 +152,14 @@ mod tests {
             ("", Cause::Server("unrecognised")),
             ("hunter2 was your password", Cause::Server("unrecognised")),
         ];
+        let recorded: Vec<&str> =
+            include_str!("error_texts.txt").lines().filter_map(|line| line.split(" | ").nth(3)).collect();
         for (text, expected) in table {
             assert_eq!(cause(text.as_bytes()), expected, "{text}");
+            let word = text.split_inclusive(' ').next().filter(|word| *word != "ERR ").unwrap_or("none");
+            let of_word: Vec<&&str> = recorded.iter().filter(|line| line.starts_with(word)).collect();
+            let is_real = of_word.is_empty() || of_word.iter().any(|line| line.starts_with(text));
+            assert!(is_real || word.starts_with('@'), "no server says {text:?}");
         }
     }
 }

@@ -115,7 +115,7 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     let error = guard.ensure(Duration::ZERO).unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::LeaseLost, "the lock of \"k\" is lost".to_owned()));
 
-    // PublishOutcome before the end, by the margin. The channel brings it in the same moment.
+    // Reported before the end, by the margin. The channel brings it in the same moment.
     let watchdog = Watchdog::new().max_extensions(0).notify_before(Duration::from_millis(400));
     let guard = client.mutex("other").ttl(Duration::from_secs(1)).watchdog(watchdog).lock().unwrap();
     let lost = guard.lost().unwrap();

@@ -48,9 +48,9 @@ fn asked(servers: &[Server]) -> bool {
 
 /// The classic: A, B and C grant the lock, C is restarted without its data, and another client asks when only C, D and
 /// E can grant it. A and B refuse.
-fn classic(guard: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
+fn classic(policy: RestartPolicy) -> (Vec<Server>, MutexGuard, Mutex) {
     let mut servers = Server::several(5).unwrap();
-    let theirs = brief(&servers).restart_policy(guard).build().unwrap();
+    let theirs = brief(&servers).restart_policy(policy).build().unwrap();
     acquaint(&theirs);
     servers[3..].iter().for_each(|server| server.pause().unwrap());
     let held = take(&longest(&brief(&servers).build().unwrap()));
@@ -278,12 +278,12 @@ fn in_strict_mode_a_node_that_withholds_its_name_does_not_count() {
         "EVAL" => vec![Act::Say(healthy(command)), Act::Close],
         _ => vec![Act::Say(healthy(command))],
     };
-    for (guard, counts) in [(RestartPolicy::Observed, true), (RestartPolicy::Strict, false)] {
+    for (policy, counts) in [(RestartPolicy::Observed, true), (RestartPolicy::Strict, false)] {
         let fake = Fake::on_command(withholds);
-        let client = Redlock::builder().node(fake.url()).restart_policy(guard).build().unwrap();
+        let client = Redlock::builder().node(fake.url()).restart_policy(policy).build().unwrap();
         for _ in 0..3 {
             let attempt = client.mutex(KEY).try_lock();
-            assert_eq!(matches!(attempt, Ok(Some(_))), counts, "{guard:?}: {attempt:?}");
+            assert_eq!(matches!(attempt, Ok(Some(_))), counts, "{policy:?}: {attempt:?}");
             drop(attempt);
             assert!(fake.wait_for_open(0, SOON));
             std::thread::sleep(Duration::from_millis(50));
