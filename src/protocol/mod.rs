@@ -5,12 +5,13 @@
 //! # The path of one command
 //!
 //! 1. The engine describes what every node is asked as an [`Operation`](operation::Operation): acquire, extend, raise
-//!    or release, with a fence if the lock has one; or as a [`FairOperation`](fair_operation::FairOperation).
+//!    or release, with a fence if the lock has one; a [`FairOperation`](fair_operation::FairOperation); or a
+//!    [`ReadWriteOperation`](operation::ReadWriteOperation).
 //! 2. [`Session::queue`](session::Session::queue) chooses the [`Dialect`](dialect::Dialect) that this server is asked
 //!    in. A script that the server has run goes by its hash ([`script`]).
-//! 3. [`command`], [`extension`], [`fair`] or [`fenced`] writes the command at the end of the connection's
-//!    [`Traffic`](traffic::Traffic). In front of it goes the question whether the server is still a master, if the last
-//!    answer to that is old. Behind a release goes its hint ([`publish`]).
+//! 3. [`command`], [`extension`], [`fair`], [`fenced`] or [`read_write`] writes the command at the end of the
+//!    connection's [`Traffic`](traffic::Traffic). In front of it goes the question whether the server is still a
+//!    master, if the last answer to that is old. Behind a release goes its hint ([`publish`]).
 //! 4. The session notes the request in its queue of expected replies. The engine writes the bytes and reads replies.
 //! 5. [`resp::Decoder`] finds the next reply. It belongs to the oldest request, always.
 //! 6. The same file that wrote the command gives the reply its meaning, an [`Answer`](dialect::Answer). [`error_reply`]
