@@ -6,10 +6,13 @@
 mod cost;
 mod deployment;
 mod doctor;
+mod escapes;
 mod exit_codes;
 mod inspection;
+mod limits;
 mod loss;
 mod manual;
+mod other_libraries;
 mod passwords;
 mod session;
 mod signals;

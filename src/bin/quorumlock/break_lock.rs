@@ -7,7 +7,8 @@ use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::content::Content;
 use crate::locks::kind::Kind;
-use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::sighting::{Lifetime, Sighting, Stored};
+use crate::locks::survey::Survey;
 use crate::locks::token::Token;
 use crate::locks::verdict::Verdict;
 use crate::report::{self, Progress};
@@ -25,12 +26,13 @@ const HINT: &[u8] = b"1";
 
 pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
     let (mut options, mut name) = (settings::Options::default(), None);
-    let (mut is_meant, mut is_json) = (false, false);
+    let (mut is_meant, mut is_forced, mut is_json) = (false, false, false);
     while let Some(word) = arguments.next()? {
         match word {
             word if options.take(&word, &mut arguments)? => {}
             word if word.is("--json") => is_json = true,
             word if word.is("--yes") => is_meant = true,
+            word if word.is("--force") => is_forced = true,
             Word::Operand(operand) if name.is_none() => name = Some(operand),
             word => return Err(unexpected("break", &word)),
         }
@@ -49,6 +51,9 @@ pub(crate) fn break_lock(mut arguments: Arguments) -> Result<Exit, Failure> {
         if held.is_empty() {
             report::line(format_args!("{name:?} is not held"));
         }
+    }
+    if let Some(odd) = oddity(&survey, &held, &addresses).filter(|_| !is_forced) {
+        return Err(Failure::usage(format!("{odd}: nothing is deleted; add --force to delete what is no lock")));
     }
     if !is_meant && !held.is_empty() {
         return Err(Failure::usage("nothing is deleted; add --yes to break the lock"));
@@ -88,6 +93,7 @@ impl Broken {
 
     fn warning(&self) -> String {
         match self.believed {
+            Some(Duration::ZERO) => "no program held it".to_owned(),
             Some(time) => format!(
                 "the holder may believe in its lock for another {}, until {}: it is not notified",
                 Human(time),
@@ -120,11 +126,20 @@ fn is_held(survey: &Survey, key: &str) -> bool {
     // A place in a queue holds nothing, and ends by itself.
     let is_queue = Kind::of(key).0 == Kind::Queue;
     !is_queue
-        && survey
-            .sightings(key)
-            .flatten()
-            .flatten()
-            .any(|seen| seen.content == Content::Foreign || !seen.remaining.is_zero())
+        && survey.sightings(key).flatten().flatten().any(|seen| seen.oddity().is_some() || !seen.remaining.is_zero())
+}
+
+/// The first node that has something else than a lock under one of these keys, and what it has.
+fn oddity(survey: &Survey, keys: &[String], addresses: &[String]) -> Option<String> {
+    let odd = |seen: &Sighting, address: &str| {
+        let expiry = if seen.lifetime == Lifetime::Forever { ", without expiry" } else { "" };
+        Some(format!("{address}: {}{expiry}", seen.oddity()?))
+    };
+    let of_key = |key: &String| {
+        let mut seen = survey.sightings(key).zip(addresses);
+        seen.find_map(|(seen, address)| odd(seen.ok()??, address))
+    };
+    keys.iter().find_map(of_key)
 }
 
 /// Deletes what each node was seen to have; a fence stays.
@@ -148,13 +163,18 @@ fn break_key(deployment: &Deployment, survey: &Survey, name: &str) -> Broken {
 /// Compares and deletes, as a release does, so that waiters learn of it.
 fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &str) -> Result<bool, Trouble> {
     let key = key.as_bytes();
-    let Some(value) = &seen.value else {
-        return Err(Trouble::new(crate::connection::Step::Ask, "a value of another type: delete it by hand"));
+    let Stored::Text(value) = &seen.stored else {
+        // There is no comparing it: it was named, and is to be deleted by force.
+        return match connection.ask(&[b"DEL", key])? {
+            Value::Integer(deleted) => Ok(deleted == 1),
+            Value::Error(refusal) => Err(Trouble::refused("DEL", refusal.cause)),
+            _ => Err(Trouble::unexpected("DEL")),
+        };
     };
     let reply = match &seen.content {
         Content::Fenced { holder: Some(token), .. } => {
             let script = script::FENCE.as_bytes();
-            let token = token.as_bytes();
+            let token = token.ours().unwrap_or_default().as_bytes();
             connection.ask(&[b"EVAL", script, b"1", key, b"release", token, retention.as_bytes(), CHANNEL, HINT])?
         }
         Content::Fenced { .. } => return Ok(true),
@@ -175,7 +195,7 @@ fn release(connection: &mut Connection, key: &str, seen: &Sighting, retention: &
 fn release_each(connection: &mut Connection, key: &[u8], holders: &[(Token, Duration)]) -> Result<bool, Trouble> {
     let script = script::READ_WRITE.as_bytes();
     let mut is_any_done = holders.is_empty();
-    for (token, _) in holders {
+    for token in holders.iter().filter_map(|(token, _)| token.ours()) {
         let reply = connection.ask(&[b"EVAL", script, b"1", key, b"release", token.as_bytes(), CHANNEL, HINT])?;
         is_any_done |= is_done(reply)?;
     }

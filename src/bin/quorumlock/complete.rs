@@ -17,7 +17,7 @@ pub(crate) fn complete(mut arguments: Arguments) -> Result<Exit, Failure> {
         (Some(word), None) => return Err(unexpected("complete", &word)),
         (_, Some(word)) => return Err(unexpected("complete", &word)),
     };
-    report::line(format_args!("{}", script.trim_end()));
+    report::page(&script);
     Ok(Exit::OK)
 }
 

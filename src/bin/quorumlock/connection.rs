@@ -172,7 +172,7 @@ impl Trouble {
     }
 
     /// The node does not do this for our user, or at present.
-    pub(crate) fn refused(command: &str, cause: Cause) -> Trouble {
+    pub(crate) fn refused(command: &str, cause: impl fmt::Display) -> Trouble {
         Trouble { step: Step::Ask, what: format!("{command}: {cause}") }
     }
 

@@ -89,6 +89,7 @@ used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was 
         summary: "take a lock from its holder, which is not notified",
         usage: "quorumlock break [OPTION]... NAME --yes",
         options: "  --yes                really delete what was read, if it is still there
+  --force              delete also what is no lock: without expiry, of another type, too long to be compared
   --json               write JSON
 ",
         notes: "",
@@ -167,7 +168,7 @@ pub(crate) fn show(name: &str) -> Result<Exit, Failure> {
             return Err(Failure::usage(format!("{name:?} is no command; quorumlock --help lists them")));
         }
     };
-    report::line(format_args!("{}", text.trim_end()));
+    report::page(&text);
     Ok(Exit::OK)
 }
 

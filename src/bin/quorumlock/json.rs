@@ -1,5 +1,6 @@
 //! JSON, as far as it is written here: objects of texts, numbers, truths and lists.
 
+use crate::printable::is_printable;
 use std::fmt::{Display, Write};
 
 /// An object in the making.
@@ -71,8 +72,8 @@ pub(crate) fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            _ if letter.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
-            _ => out.push(letter),
+            _ if is_printable(letter) => out.push(letter),
+            _ => letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}"))),
         }
     }
     out.push('"');
@@ -86,11 +87,14 @@ mod tests {
     #[test]
     fn objects_are_json() {
         let object = Object::new()
-            .text("a\"b", "line\nend\u{1}\\")
+            .text("a\"b", "line\nend\u{1}\\\u{202e}é\u{e0001}")
             .raw("n", 7)
             .maybe("none", None::<&str>)
             .maybe_raw("half", Some(0.5))
             .list("l", [quoted("x"), Object::new().to_string()]);
-        assert_eq!(object.to_string(), r#"{"a\"b":"line\nend\u0001\\","n":7,"none":null,"half":0.5,"l":["x",{}]}"#);
+        assert_eq!(
+            object.to_string(),
+            r#"{"a\"b":"line\nend\u0001\\\u202eé\udb40\udc01","n":7,"none":null,"half":0.5,"l":["x",{}]}"#
+        );
     }
 }

@@ -7,6 +7,7 @@ use crate::json;
 use crate::locks::kind::Kind;
 use crate::locks::survey::Survey;
 use crate::locks::verdict::{State, Verdict};
+use crate::printable::printable;
 use crate::report::{self, Progress};
 use crate::settings;
 
@@ -21,9 +22,8 @@ pub(crate) fn list(mut arguments: Arguments) -> Result<Exit, Failure> {
         }
     }
     let deployment = Deployment::new(options.settings()?)?;
-    let survey = Progress::during("asking the nodes for their keys", || {
-        Survey::of_pattern(&deployment, pattern.as_deref().unwrap_or("*"))
-    });
+    let pattern = pattern.as_deref().unwrap_or("*");
+    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, pattern, found));
     let names = survey.names().into_iter().filter(|name| Kind::of(name).0 != Kind::Queue);
     let verdicts: Vec<Verdict> = names.map(|name| Verdict::of(&survey, name)).collect();
     // What is no lock is for `scan`.
@@ -46,14 +46,15 @@ pub(crate) fn complain_of_silent(survey: &Survey, addresses: &[String]) -> usize
 }
 
 fn table(locks: &[&Verdict], nodes: usize) {
-    let width = locks.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0).max("NAME".len());
+    let width =
+        locks.iter().map(|verdict| printable(&verdict.name).chars().count()).max().unwrap_or(0).max("NAME".len());
     report::line(format_args!(
         "{:<width$}  {:<8} {:<14} {:<12} {:<10} HOLDER",
         "NAME", "STATE", "NODES", "LEFT", "KIND"
     ));
     for verdict in locks {
         let (count, kind) = (verdict.nodes.len(), verdict.kind());
-        let (name, state, left) = (shown(&verdict.name), verdict.state, verdict.time_left());
+        let (name, state, left) = (printable(&verdict.name), verdict.state, verdict.time_left());
         let on = match count {
             // Which, by their numbers in the order of the nodes, where it is not all or none.
             part if part > 0 && part < nodes => {
@@ -68,9 +69,4 @@ fn table(locks: &[&Verdict], nodes: usize) {
 /// The numbers of nodes, counted from 1.
 fn numbers(nodes: &[usize]) -> String {
     nodes.iter().map(|node| (node + 1).to_string()).collect::<Vec<_>>().join(",")
-}
-
-/// A name as one line of a terminal: control characters would do something to it.
-fn shown(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

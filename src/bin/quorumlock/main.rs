@@ -26,6 +26,7 @@ mod json;
 mod list;
 mod locks;
 mod nodes;
+mod printable;
 mod report;
 mod run;
 mod scan;

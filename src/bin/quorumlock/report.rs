@@ -1,7 +1,11 @@
 //! What the program writes: lines, complaints, a line of progress on a terminal. A closed pipe is no failure.
+//!
+//! All of it may hold text of servers, keys and names, so that all of it is [`printable`], apart from a [`page`].
 
+use crate::printable::printable;
 use std::fmt;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long something takes before its progress is shown, and how often that is renewed.
@@ -10,12 +14,17 @@ pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// Writes a line to standard output.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     // The reader may have seen enough.
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
+    drop(writeln!(std::io::stdout().lock(), "{}", printable(&text.to_string())));
+}
+
+/// Writes lines of this program's own to standard output: a help text, a script.
+pub(crate) fn page(text: &str) {
+    drop(writeln!(std::io::stdout().lock(), "{}", text.trim_end()));
 }
 
 /// Writes a line to standard error, with the name of the program.
 pub(crate) fn complain(message: &str) {
-    drop(writeln!(std::io::stderr().lock(), "quorumlock: {message}"));
+    drop(writeln!(std::io::stderr().lock(), "quorumlock: {}", printable(message)));
 }
 
 /// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
@@ -47,6 +56,17 @@ impl Progress {
 
     /// Does something, and shows meanwhile that it goes on.
     pub(crate) fn during<T: Send>(text: &str, work: impl FnOnce() -> T + Send) -> T {
+        Progress::showing(|| text.to_owned(), work)
+    }
+
+    /// Asks the nodes for their keys, and shows meanwhile how many it has found.
+    pub(crate) fn of_keys<T: Send>(work: impl FnOnce(&AtomicUsize) -> T + Send) -> T {
+        let found = AtomicUsize::new(0);
+        let text = || format!("asking the nodes for their keys: {} found", found.load(Ordering::Relaxed));
+        Progress::showing(text, || work(&found))
+    }
+
+    fn showing<T: Send>(text: impl Fn() -> String + Send, work: impl FnOnce() -> T + Send) -> T {
         let mut progress = Progress::new(false);
         if !progress.is_terminal {
             return work();
@@ -55,7 +75,7 @@ impl Progress {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 while waiting.recv_timeout(PROGRESS_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                    progress.at(format_args!("{text}"));
+                    progress.at(format_args!("{}", text()));
                 }
             });
             let result = work();
@@ -69,7 +89,7 @@ impl Progress {
         let last = self.shown.unwrap_or(self.begun);
         if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
             let seconds = self.begun.elapsed().as_secs();
-            let mut error = std::io::stderr().lock();
+            let (mut error, text) = (std::io::stderr().lock(), printable(&text.to_string()));
             drop(write!(error, "\r\x1b[K{text}, {seconds} s").and_then(|()| error.flush()));
             self.shown = Some(Instant::now());
         }

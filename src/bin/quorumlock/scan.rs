@@ -7,7 +7,8 @@ use crate::json::{self, Object};
 use crate::list::complain_of_silent;
 use crate::locks::content::Content;
 use crate::locks::kind::Kind;
-use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::sighting::{Lifetime, Sighting};
+use crate::locks::survey::Survey;
 use crate::report::{self, Progress};
 use crate::settings;
 use quorumlock::Human;
@@ -36,7 +37,7 @@ pub(crate) fn scan(mut arguments: Arguments) -> Result<Exit, Failure> {
     }
     let deployment = Deployment::new(options.settings()?)?;
     let max_ttl = deployment.settings.duration("MAX_TTL", MAX_TTL);
-    let survey = Progress::during("asking the nodes for their keys", || Survey::of_pattern(&deployment, "*"));
+    let survey = Progress::of_keys(|found| Survey::of_pattern(&deployment, "*", found));
     let addresses = deployment.addresses();
     let mut findings = findings(&survey, &addresses, max_ttl);
     findings.retain(|finding| !ignored.iter().any(|kind| kind == finding.kind));
@@ -101,12 +102,13 @@ fn faults(sighting: &Sighting, max_ttl: Duration) -> Vec<(&'static str, String)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locks::sighting::Stored;
 
     #[test]
     fn each_fault_has_its_kind() {
         let token = "ab".repeat(20);
         let of = |name: &str, value: &str, lifetime| {
-            let sighting = Sighting::of(name, Some(value.as_bytes().to_vec()), lifetime, 1000);
+            let sighting = Sighting::of(name, Stored::Text(value.as_bytes().to_vec()), lifetime, 1000);
             faults(&sighting, MAX_TTL).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>()
         };
         let minute = Lifetime::For(Duration::from_secs(60));

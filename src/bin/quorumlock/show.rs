@@ -5,7 +5,8 @@ use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::locks::kind::Kind;
-use crate::locks::survey::{Lifetime, Sighting, Survey};
+use crate::locks::sighting::{Lifetime, Sighting};
+use crate::locks::survey::Survey;
 use crate::locks::token::Token;
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{self, Progress};
@@ -88,16 +89,16 @@ fn node_line(seen: Result<Option<&Sighting>, &crate::connection::Trouble>) -> St
         Ok(Some(sighting)) => {
             let holder = match (sighting.content.label(), sighting.token()) {
                 (None, Some(token)) if sighting.holders.len() > 1 => {
-                    format!("{} readers, the last one {}…", sighting.holders.len(), token.shown())
+                    format!("{} readers, the last one {token}", sighting.holders.len())
                 }
-                (Some(label), Some(token)) => format!("{label} ({}…)", token.shown()),
-                (None, Some(token)) => format!("{}…", token.shown()),
-                (_, None) => "no holder".to_owned(),
+                (Some(label), Some(token)) => format!("{label} ({token})"),
+                (None, Some(token)) => token.to_string(),
+                (_, None) => sighting.oddity().unwrap_or("no holder").to_owned(),
             };
             let waits = if sighting.has_waiting_writer { ", a writer waits" } else { "" };
             match sighting.lifetime {
                 Lifetime::Forever => format!("{holder}, without expiry"),
-                Lifetime::For(_) if sighting.value.is_none() => "a value of another type".to_owned(),
+                Lifetime::For(_) if sighting.token().is_none() && sighting.oddity().is_some() => holder,
                 Lifetime::For(_) if sighting.remaining.is_zero() => format!("{holder}, at rest{waits}"),
                 Lifetime::For(_) => format!("{holder}, {} left{waits}", Human(sighting.remaining)),
             }
@@ -110,7 +111,8 @@ fn node_json(address: &str, seen: Result<Option<&Sighting>, &crate::connection::
     match seen {
         Err(trouble) => node.text("error", trouble),
         Ok(sighting) => node
-            .maybe("token", sighting.and_then(Sighting::token).map(Token::shown))
+            .maybe("token", sighting.and_then(Sighting::token).and_then(Token::digits))
+            .raw("other_library", sighting.and_then(Sighting::token) == Some(&Token::OtherLibrary))
             .maybe("label", sighting.and_then(|seen| seen.content.label()))
             .maybe_raw(
                 "remaining_ms",

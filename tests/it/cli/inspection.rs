@@ -62,7 +62,7 @@ fn ls_tells_held_split_and_orphaned_locks_apart() {
     set(&deployment, &[2, 3], "split", THEIRS, "50000");
     set(&deployment, &[4], "orphan", OURS, "50000");
     set(&deployment, &[0, 1, 2, 3, 4], "quorumlock-fence:rest", "7 0 ", "50000");
-    set(&deployment, &[0], "other", "no lock", "50000");
+    deployment.servers[0].command(&["SET", "other", "no lock"]).unwrap();
     let ended = run(deployment.tool(&["ls"]));
     let lines: Vec<Vec<&str>> = ended.out.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
     let line = |name: &str| lines.iter().find(|line| line[0] == name).unwrap_or_else(|| panic!("{}", ended.all()));

@@ -15,7 +15,7 @@ use std::time::Duration;
 const WIPE: &str = "\r\x1b[K";
 
 /// Runs a program whose standard error is a terminal: what the terminal shows.
-fn on_terminal(mut tool: Command) -> Ended {
+pub(super) fn on_terminal(mut tool: Command) -> Ended {
     let terminal = openpty(None, None).unwrap();
     tool.stderr(terminal.slave);
     let running = tool.spawn().unwrap();

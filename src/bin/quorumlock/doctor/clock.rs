@@ -44,8 +44,8 @@ pub(super) fn offset(connection: &mut Connection) -> Result<Option<Offset>, Trou
 
 fn seconds(reply: Value) -> Option<f64> {
     let parts = reply.array()?;
-    let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<f64>().ok();
-    Some(number(0)? + number(1)? / 1e6)
+    let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
+    Some(number(0)? as f64 + number(1)? as f64 / 1e6)
 }
 
 impl Offset {

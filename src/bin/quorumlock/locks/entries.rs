@@ -6,9 +6,9 @@ use super::token::Token;
 /// The greatest number that the scripts keep.
 const MOST: u64 = 9_007_199_254_740_991;
 /// Digits of the greatest ticket, in front of the places of a queue.
-const HEAD: usize = 15;
+pub(super) const HEAD: usize = 15;
 /// Bytes of one place: a space, the ticket, the deadline and the id, with colons between.
-const PLACE: usize = 47;
+pub(super) const PLACE: usize = 47;
 
 /// What a read-write lock has in its key.
 #[derive(Clone, PartialEq, Eq)]

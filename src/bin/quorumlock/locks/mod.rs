@@ -3,6 +3,8 @@
 pub(crate) mod content;
 mod entries;
 pub(crate) mod kind;
+mod reading;
+pub(crate) mod sighting;
 pub(crate) mod survey;
 pub(crate) mod token;
 pub(crate) mod verdict;

@@ -1,28 +1,48 @@
-//! An owner token, and how much of it is shown.
+//! Who holds a lock: an owner token, and how much of it is shown, or a program of another library.
+
+use std::fmt;
 
 /// Digits of an owner token.
 const DIGITS: usize = 40;
 /// Digits of a token that are shown, at most: enough to tell holders apart, too few to release a lock.
 const SHOWN_DIGITS: usize = 6;
 
-/// An owner token, which releases a lock: it is compared and sent, and shown in part.
+/// A holder, as the value of a key names it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Token(String);
+pub(crate) enum Token {
+    /// An owner token, which releases a lock: it is compared and sent, and shown in part.
+    Ours(String),
+    /// Any value that is none of this library. Where a majority has one, no client gets the lock, whether or not the
+    /// values are the same.
+    OtherLibrary,
+}
 
 impl Token {
-    /// Its bytes, as a command takes them.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
-
-    /// The first digits.
-    pub(crate) fn shown(&self) -> &str {
-        &self.0[..SHOWN_DIGITS]
-    }
-
     pub(super) fn of(text: &str) -> Option<Token> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        (text.len() == DIGITS && text.bytes().all(is_digit)).then(|| Token(text.to_owned()))
+        (text.len() == DIGITS && text.bytes().all(is_digit)).then(|| Token::Ours(text.to_owned()))
+    }
+
+    /// The owner token, as a command takes it.
+    pub(crate) fn ours(&self) -> Option<&str> {
+        match self {
+            Token::Ours(digits) => Some(digits),
+            Token::OtherLibrary => None,
+        }
+    }
+
+    /// Its first digits.
+    pub(crate) fn digits(&self) -> Option<&str> {
+        self.ours().map(|digits| &digits[..SHOWN_DIGITS])
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.digits() {
+            Some(digits) => write!(f, "{digits}…"),
+            None => f.write_str("another library"),
+        }
     }
 }
 
@@ -32,6 +52,7 @@ mod tests {
 
     #[test]
     fn six_digits_are_shown() {
-        assert_eq!(Token::of(&"ab".repeat(20)).unwrap().shown(), "ababab");
+        assert_eq!(Token::of(&"ab".repeat(20)).unwrap().to_string(), "ababab…");
+        assert_eq!(Token::OtherLibrary.to_string(), "another library");
     }
 }

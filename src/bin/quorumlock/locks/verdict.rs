@@ -2,7 +2,8 @@
 
 use super::content::Content;
 use super::kind::Kind;
-use super::survey::{Lifetime, Sighting, Survey};
+use super::sighting::{Lifetime, Sighting};
+use super::survey::Survey;
 use super::token::Token;
 use crate::json::{self, Object};
 use quorumlock::Human;
@@ -23,7 +24,7 @@ pub(crate) enum State {
     Split,
     /// Too few nodes answered to tell.
     Unknown,
-    /// What stands under the key is no lock of this library.
+    /// What stands under the key is no lock.
     Foreign,
 }
 
@@ -108,7 +109,7 @@ impl Verdict {
     pub(crate) fn holder(&self) -> String {
         let holder = match (&self.label, &self.token) {
             (Some(label), _) => label.clone(),
-            (None, Some(token)) => format!("{}…", token.shown()),
+            (None, Some(token)) => token.to_string(),
             (None, None) => "-".to_owned(),
         };
         holder + &self.waiters()
@@ -151,7 +152,8 @@ impl Verdict {
             .raw("fenced", self.kind == Kind::Fenced)
             .raw("read_write", self.kind == Kind::ReadWrite)
             .text("state", self.state)
-            .maybe("token", self.token.as_ref().map(Token::shown))
+            .maybe("token", self.token.as_ref().and_then(Token::digits))
+            .raw("other_library", self.token == Some(Token::OtherLibrary))
             .maybe("label", self.label.as_ref())
             .raw("readers", self.readers)
             .raw("waiting", self.waiting)
@@ -191,6 +193,7 @@ impl fmt::Display for State {
 mod tests {
     use super::*;
     use crate::connection::{Step, Trouble};
+    use crate::locks::sighting::Stored;
     use crate::locks::survey::Keys;
 
     /// A node that has this token for so many milliseconds, nothing, or does not answer.
@@ -198,7 +201,7 @@ mod tests {
         let sighting = |(token, millis): (u8, u64)| {
             let value = format!("{token:02x}").repeat(20).into_bytes();
             let time = Duration::from_millis(millis);
-            Sighting::of("x", Some(value), Lifetime::For(time), 0)
+            Sighting::of("x", Stored::Text(value), Lifetime::For(time), 0)
         };
         Ok(state.map(|state| ("x".to_owned(), sighting(state))).into_iter().collect())
     }
@@ -237,7 +240,7 @@ mod tests {
             let value = format!("r {}", entries.iter().map(entry).collect::<Vec<_>>().join(" "));
             let name = "quorumlock-rw:x";
             let lives = Lifetime::For(Duration::from_secs(60));
-            let sighting = Sighting::of(name, Some(value.into_bytes()), lives, 1000);
+            let sighting = Sighting::of(name, Stored::Text(value.into_bytes()), lives, 1000);
             Ok([(name.to_owned(), sighting)].into())
         };
         let judged = |nodes| {

@@ -1,0 +1,197 @@
+//! Keys and values, as they are read from one node: within limits, whatever the node has or answers.
+
+use super::entries::PLACE;
+use super::kind::Kind;
+use super::sighting::{Lifetime, Sighting, Stored};
+use super::survey::Keys;
+use crate::connection::{Connection, Denied, Trouble, Value};
+use quorumlock::Cause;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How many keys a node looks at for one part of its answer.
+const SCAN_COUNT: &[u8] = b"1000";
+/// How many parts its answer may have: those of a hundred million keys.
+const MOST_STEPS: usize = 100_000;
+/// How many keys of a node are listed.
+const MOST_KEYS: usize = 1_000_000;
+/// How long its keys may take in all.
+const LONGEST_SCAN: Duration = Duration::from_secs(600);
+/// How many keys are read in one flight.
+const BATCH: usize = 500;
+/// Longest value of a lock: that of a read-write lock with all its readers has less than 4000 bytes.
+const LONGEST_LOCK: usize = 4096;
+/// Longest part of a queue that is read: whole places, so that those of it that were read are counted.
+const LONGEST_QUEUE: usize = super::entries::HEAD + 1394 * PLACE;
+
+/// What is asked for, of each node.
+pub(super) enum Question<'q> {
+    /// These keys, given without the prefix.
+    Names(&'q [String]),
+    /// All keys whose names match one of these patterns.
+    Patterns(&'q [String]),
+}
+
+/// What one node is asked.
+pub(super) struct Reader<'r> {
+    pub(super) question: Question<'r>,
+    pub(super) prefix: &'r str,
+    /// How many keys have been found so far, on all nodes.
+    pub(super) found: &'r AtomicUsize,
+}
+
+impl Reader<'_> {
+    /// The keys, each with what it means.
+    pub(super) fn read(&self, connection: &mut Connection) -> Result<Keys, Trouble> {
+        let end = Instant::now() + LONGEST_SCAN;
+        let listed: Vec<String>;
+        let names = match self.question {
+            Question::Names(names) => names,
+            Question::Patterns(patterns) => {
+                listed = self.scan(connection, patterns, end)?;
+                &listed
+            }
+        };
+        let mut keys = Keys::new();
+        for names in names.chunks(BATCH) {
+            within(end)?;
+            self.read_values(connection, names, &mut keys)?;
+        }
+        Ok(keys)
+    }
+
+    /// Goes through a node's keys in parts, so that it answers others in between.
+    fn scan(&self, connection: &mut Connection, patterns: &[String], end: Instant) -> Result<Vec<String>, Trouble> {
+        let (mut names, mut steps) = (BTreeSet::new(), 0..MOST_STEPS);
+        for pattern in patterns {
+            let mut cursor = b"0".to_vec();
+            loop {
+                within(end)?;
+                if steps.next().is_none() {
+                    return Err(Trouble::refused("SCAN", format!("no end after {MOST_STEPS} parts")));
+                }
+                let reply = connection.ask(&[b"SCAN", &cursor, b"MATCH", pattern.as_bytes(), b"COUNT", SCAN_COUNT])?;
+                cursor = self.take_part(reply, &mut names)?;
+                if names.len() > MOST_KEYS {
+                    return Err(Trouble::refused(
+                        "SCAN",
+                        format!("more than {MOST_KEYS} keys: name a narrower prefix"),
+                    ));
+                }
+                if cursor == b"0" {
+                    break;
+                }
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// Takes the names of one part of the answer. Where the next one begins.
+    fn take_part(&self, reply: Value, names: &mut BTreeSet<String>) -> Result<Vec<u8>, Trouble> {
+        let parts = match reply {
+            Value::Error(refusal) => return Err(Trouble::refused("SCAN", refusal.cause)),
+            reply => reply.array().unwrap_or_default(),
+        };
+        let mut parts = parts.into_iter();
+        let (Some(Value::Bulk(next)), Some(keys)) = (parts.next(), parts.next().and_then(Value::array)) else {
+            return Err(Trouble::unexpected("SCAN"));
+        };
+        let before = names.len();
+        // A key that is no text belongs to another program.
+        let texts = keys.iter().filter_map(|key| match key {
+            Value::Bulk(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        });
+        names.extend(texts.filter_map(|key| key.strip_prefix(self.prefix)).map(str::to_owned));
+        self.found.fetch_add(names.len() - before, Ordering::Relaxed);
+        Ok(next)
+    }
+
+    /// The clock of the node, and value and lifetime of each key.
+    fn read_values(&self, connection: &mut Connection, names: &[String], keys: &mut Keys) -> Result<(), Trouble> {
+        let stored: Vec<(String, String)> =
+            names.iter().map(|name| (format!("{}{name}", self.prefix), limit(name).to_string())).collect();
+        let questions: Vec<(Vec<&[u8]>, [&[u8]; 2])> = stored
+            .iter()
+            .map(|(key, last)| (vec![b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()], key.as_bytes()))
+            .map(|(value, key)| (value, [b"PTTL".as_slice(), key]))
+            .collect();
+        let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
+        commands.extend(questions.iter().flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
+        let mut replies = connection.ask_all(&commands)?.into_iter();
+        let server_ms = replies.next().and_then(time_ms).unwrap_or_else(wall_ms);
+        for name in names {
+            let (Some(value), Some(lifetime)) = (replies.next(), replies.next()) else {
+                return Err(Trouble::unexpected("GETRANGE"));
+            };
+            if !self.leaves_out(name, &value, &lifetime)
+                && let Some((stored, lifetime)) = meaning(name, value, lifetime)?
+            {
+                let mut sighting = Sighting::of(name, stored, lifetime, server_ms);
+                if let (Question::Patterns(_), Stored::Text(value)) = (&self.question, &mut sighting.stored) {
+                    *value = Vec::new();
+                }
+                keys.insert(name.clone(), sighting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a refusal says only that the key belongs to others. A user that takes no fair locks may have no right to
+    /// their queues, and `SCAN` finds keys of all users.
+    fn leaves_out(&self, name: &str, value: &Value, lifetime: &Value) -> bool {
+        let is_denied = |reply: &Value| match reply {
+            Value::Error(refusal) if matches!(self.question, Question::Patterns(_)) => {
+                refusal.denied == Some(Denied::Key)
+            }
+            Value::Error(refusal) => Kind::of(name).0 == Kind::Queue && refusal.cause == Cause::NoPermission,
+            _ => false,
+        };
+        is_denied(value) || is_denied(lifetime)
+    }
+}
+
+/// The last byte that is read of the value under a key: one more than a lock has shows that it is none.
+fn limit(name: &str) -> usize {
+    match Kind::of(name).0 {
+        Kind::Queue => LONGEST_QUEUE - 1,
+        Kind::Plain | Kind::Fenced | Kind::ReadWrite => LONGEST_LOCK,
+    }
+}
+
+/// What the replies say; none if the key has gone.
+fn meaning(name: &str, value: Value, lifetime: Value) -> Result<Option<(Stored, Lifetime)>, Trouble> {
+    let lifetime = match lifetime {
+        Value::Integer(-1) => Lifetime::Forever,
+        Value::Integer(left @ 0..) => Lifetime::For(Duration::from_millis(left.unsigned_abs())),
+        Value::Error(refusal) => return Err(Trouble::refused("PTTL", refusal.cause)),
+        _ => return Ok(None),
+    };
+    let stored = match value {
+        Value::Bulk(value) if value.len() > LONGEST_LOCK && Kind::of(name).0 != Kind::Queue => Stored::LongText,
+        Value::Bulk(value) => Stored::Text(value),
+        Value::Error(refusal) if refusal.is_wrong_type => Stored::OtherType,
+        Value::Error(refusal) => return Err(Trouble::refused("GETRANGE", refusal.cause)),
+        _ => return Ok(None),
+    };
+    Ok(Some((stored, lifetime)))
+}
+
+fn within(end: Instant) -> Result<(), Trouble> {
+    let late = || Trouble::refused("SCAN", format!("no end within {}", quorumlock::Human(LONGEST_SCAN)));
+    if Instant::now() < end { Ok(()) } else { Err(late()) }
+}
+
+/// The milliseconds of a reply to `TIME`. None of a number that is no time.
+fn time_ms(reply: Value) -> Option<u64> {
+    let parts = reply.array()?;
+    let number = |index: usize| parts.get(index).and_then(Value::text)?.parse::<u64>().ok();
+    number(0)?.checked_mul(1000)?.checked_add(number(1)? / 1000)
+}
+
+/// The wall clock of this machine, for a node that does not show its own.
+fn wall_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,107 @@
+//! Text of servers, keys and names reaches no terminal as it is, and no number of a server is trusted.
+
+use super::deployment::{Deployment, Ended, run, tool};
+use super::terminals::on_terminal;
+use crate::support::fake::{Command, Fake, healthy, is, say};
+
+/// Clears the screen, sets a title, begins a line, and turns the direction of the text.
+const EVIL: &str = "evil\x1b[2J\x1b]0;owned\x07\u{9b}1m\r\n\u{202e}end";
+
+/// A node whose answers to these commands are its own.
+fn node(answer: impl Fn(&Command) -> Option<String> + Send + 'static) -> Fake {
+    Fake::on_command(move |command| {
+        vec![say(&answer(command).unwrap_or_else(|| String::from_utf8(healthy(command)).unwrap()))]
+    })
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// What a terminal would act on, apart from the end of a line and what wipes the line of progress.
+#[track_caller]
+fn is_harmless(ended: &Ended) {
+    for text in [&ended.out, &ended.err] {
+        let rest = text.replace("\r\n", "\n").replace("\r\x1b[K", "");
+        let acts = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
+        assert!(!rest.contains(acts), "{rest:?}");
+        assert!(rest.lines().all(|line| !line.starts_with("end")), "a line of its own: {rest:?}");
+    }
+}
+
+fn asks(url: &str, words: &[&str]) -> Ended {
+    run(tool(&[words, &["--nodes", url]].concat()))
+}
+
+#[test]
+fn what_a_server_says_of_itself_is_escaped() {
+    let fake = node(|command| match () {
+        () if is(command, "CONFIG") => Some(format!("*2\r\n{}{}", bulk("save"), bulk(EVIL))),
+        () if is(command, "INFO") => {
+            let text = EVIL.replace("\r\n", "");
+            let info = ["redis_version:", "role:", "run_id:", "connected_slaves:", "maxmemory_policy:"]
+                .map(|name| format!("{name}{text}\r\n"));
+            Some(bulk(&format!("{}maxmemory:1\r\nstop_writes:yes\r\n", info.concat())))
+        }
+        () => None,
+    });
+    let url = fake.url();
+    for words in [&["doctor"][..], &["doctor", "--json"], &["nodes"], &["nodes", "--json"]] {
+        let ended = asks(&url, words);
+        is_harmless(&ended);
+        assert!(words[0] != "doctor" || ended.out.contains("evil"), "{}", ended.all());
+    }
+}
+
+#[test]
+fn names_are_escaped() {
+    let deployment = Deployment::of(1);
+    let server = &deployment.servers[0];
+    server.command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"]).unwrap();
+    server.command(&["SET", &format!("{EVIL}2"), "x"]).unwrap();
+    let commands: [&[&str]; 11] = [
+        &["ls"],
+        &["ls", "--json"],
+        &["scan"],
+        &["scan", "--json"],
+        &["show", EVIL],
+        &["show", EVIL, "--json"],
+        &["break", EVIL],
+        &["run", "-n", EVIL, "--", "true"],
+        &["run", "-v", "--json-events", "1", "--wait", "1500ms", EVIL, "--", "true"],
+        &[EVIL],
+        &["break", EVIL, "--yes", "--json"],
+    ];
+    for words in commands {
+        let shown = on_terminal(deployment.tool(words));
+        is_harmless(&shown);
+        assert!(shown.all().contains("evil"), "{words:?}: {}", shown.all());
+    }
+    server.command(&["SET", EVIL, &"1".repeat(40), "PX", "50000"]).unwrap();
+    let json = run(deployment.tool(&["ls", "--json"])).out;
+    assert!(json.contains(r#""name":"evil\u001b[2J\u001b]0;owned\u0007\u009b1m\u000d\n\u202eend""#), "{json}");
+    assert!(run(deployment.tool(&["ls"])).out.contains(r"evil\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}1m\r\n\u{202e}end"));
+    // What is no more than a letter stays as it is.
+    server.command(&["SET", "é e\u{301} हिन्दी", &"1".repeat(40), "PX", "50000"]).unwrap();
+    assert!(run(deployment.tool(&["ls"])).out.contains("é e\u{301} हिन्दी "));
+}
+
+#[test]
+fn a_clock_that_is_none_is_not_believed() {
+    for time in ["18446744073709551615", "9223372036854775807", "nan", "-1", "inf", "1e300"] {
+        let fake = node(move |command| match () {
+            () if is(command, "TIME") => Some(format!("*2\r\n{0}{0}", bulk(time))),
+            () if is(command, "GET") || is(command, "GETRANGE") => Some(bulk(&"1".repeat(40))),
+            () if is(command, "PTTL") => Some(":9223372036854775807\r\n".to_owned()),
+            () if is(command, "SCAN") => Some(format!("*2\r\n{}*1\r\n{}", bulk("0"), bulk("k"))),
+            () => None,
+        });
+        let url = fake.url();
+        for words in [&["ls"][..], &["show", "k"], &["scan"], &["break", "k", "--yes"], &["doctor", "--json"]] {
+            let ended = asks(&url, words);
+            let is_sound = matches!(ended.code, Some(0..=2 | 64)) && !ended.err.contains("panicked");
+            assert!(is_sound, "{time} {words:?}: {}", ended.all());
+            assert!(!ended.out.contains(":NaN") && !ended.out.contains(":inf"), "{time}: {}", ended.out);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Servers that hold long values, or whose `SCAN` does not end: what is read of them has a limit.
+
+use super::deployment::{Deployment, Ended, run, tool};
+use crate::support::fake::{Fake, healthy, is, say};
+use crate::support::process::eventually;
+use std::io::Read;
+use std::thread;
+use std::time::Duration;
+
+const OURS: &str = "1111111111111111111111111111111111111111";
+const LEFT: &str = "50000";
+/// How long a program may take that shall end by itself.
+const SOON: Duration = Duration::from_secs(120);
+
+/// How many bytes a server has sent.
+fn sent(deployment: &Deployment) -> u64 {
+    deployment.servers[0].info("total_net_output_bytes").unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn values_are_read_as_far_as_a_lock_is_long() {
+    let deployment = Deployment::of(1);
+    let long = "x".repeat(400_000);
+    for index in 0..100 {
+        deployment.servers[0].command(&["SET", &format!("k{index}"), &long, "PX", LEFT]).unwrap();
+    }
+    for words in [&["ls"][..], &["scan"], &["show", "k1"], &["break", "k1"]] {
+        let before = sent(&deployment);
+        let ended = run(deployment.tool(words));
+        let bytes = sent(&deployment) - before;
+        assert!(bytes < 1_000_000, "{words:?}: {bytes} bytes; {}", ended.err);
+    }
+    assert_eq!(run(deployment.tool(&["ls"])).out.matches("another library").count(), 100);
+}
+
+#[test]
+fn a_long_value_leaves_other_locks_as_they_are() {
+    let deployment = Deployment::of(3);
+    let long = "x".repeat(1_200_000);
+    for server in &deployment.servers {
+        server.command(&["SET", "held", OURS, "PX", LEFT]).unwrap();
+    }
+    for server in &deployment.servers[1..] {
+        server.command(&["SET", "long", &long]).unwrap();
+    }
+    let listed = run(deployment.tool(&["ls"]));
+    let line = listed.out.lines().find(|line| line.starts_with("held ")).unwrap_or_default();
+    assert!(line.contains(" held ") && line.contains(" 3/3 ") && listed.code == Some(0), "{}", listed.all());
+    let shown = run(deployment.tool(&["show", "long"]));
+    assert!(shown.code == Some(0) && shown.out.starts_with("lock \"long\": foreign"), "{}", shown.all());
+    assert_eq!(shown.out.matches("longer than any lock").count(), 2, "{}", shown.all());
+    let scanned = run(deployment.tool(&["scan"]));
+    assert_eq!(scanned.out.matches(": foreign: \"long\", ").count(), 2, "{}", scanned.all());
+}
+
+/// As long as it may take, what it wrote, or none if it does not end.
+fn ends(words: &[&str], url: &str) -> Option<Ended> {
+    let mut running = tool(&[words, &["--nodes", url]].concat()).spawn().unwrap();
+    // It writes little: no pipe is full.
+    if !eventually(SOON, || running.try_wait().unwrap().is_some()) {
+        running.kill().unwrap();
+        running.wait().unwrap();
+        return None;
+    }
+    let (mut out, mut err) = (String::new(), String::new());
+    running.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    running.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    Some(Ended { code: running.wait().unwrap().code(), out, err })
+}
+
+#[test]
+fn a_scan_that_does_not_end_is_given_up() {
+    // Another place each time, and other keys each time.
+    let cursors: [fn(u64) -> (u64, Option<u64>); 2] = [|step| (step, None), |step| (step, Some(step))];
+    thread::scope(|scope| {
+        for (index, next) in cursors.into_iter().enumerate() {
+            scope.spawn(move || {
+                let mut step = 0;
+                let fake = Fake::on_command(move |command| {
+                    if !is(command, "SCAN") {
+                        return vec![say(&String::from_utf8(healthy(command)).unwrap())];
+                    }
+                    step += 1;
+                    let (cursor, key) = next(step);
+                    let keys = match key {
+                        // Many of them: a limit of steps alone is a limit of little.
+                        Some(key) => {
+                            let names = (0..500).map(|number| format!("{key}-{number}"));
+                            let names = names.map(|name| format!("${}\r\n{name}\r\n", name.len()));
+                            format!("*500\r\n{}", names.collect::<String>())
+                        }
+                        None => "*0\r\n".to_owned(),
+                    };
+                    let cursor = cursor.to_string();
+                    vec![say(&format!("*2\r\n${}\r\n{cursor}\r\n{keys}", cursor.len()))]
+                });
+                let ended = ends(&["ls"], &fake.url()).unwrap_or_else(|| panic!("{index}: it does not end"));
+                assert!(ended.code == Some(69) && ended.err.contains("SCAN"), "{index}: {}", ended.all());
+            });
+        }
+    });
+}
