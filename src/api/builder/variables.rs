@@ -4,7 +4,9 @@
 //! and never the value, because a value may hold a password.
 
 use super::{Builder, config};
+use crate::algorithm::lease::{Ttl, TtlError};
 use crate::algorithm::quarantine::RestartPolicy;
+use crate::algorithm::time::Human;
 use crate::events::error::{Error, Result};
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -14,10 +16,20 @@ type Setter = fn(Builder, &str) -> Option<Builder>;
 
 const DURATION: &str = "must be a duration, such as 250ms, 30s or 5m";
 const TRUTH: &str = "must be true or false";
+#[cfg(not(feature = "tls"))]
+const NO_TLS: &str = "needs TLS, which this program was built without (feature tls)";
 
 /// Each variable behind the prefix: its name, what it may be, and its setting. `NODES` is apart: an error in it names
 /// the node.
 const VARIABLES: &[(&str, &str, Setter)] = &[
+    #[cfg(not(feature = "tls"))]
+    ("CACERT", NO_TLS, |_, _| None),
+    #[cfg(not(feature = "tls"))]
+    ("CERT", NO_TLS, |_, _| None),
+    #[cfg(not(feature = "tls"))]
+    ("KEY", NO_TLS, |_, _| None),
+    #[cfg(not(feature = "tls"))]
+    ("SNI", NO_TLS, |_, _| None),
     #[cfg(feature = "tls")]
     ("CACERT", "", |builder, value| Some(builder.change_tls(|tls| tls.roots_file(value)))),
     #[cfg(feature = "tls")]
@@ -53,8 +65,8 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
 ];
 
 impl Builder {
-    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom.
-    /// Services, the command line and C programs then have one configuration.
+    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom: with
+    /// the underscore. Services, the command line and C programs then have one configuration.
     ///
     /// | Variable behind the prefix | Value | Setting |
     /// |---|---|---|
@@ -79,7 +91,8 @@ impl Builder {
     /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |
     ///
     /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
-    /// or empty leaves the default. Other variables are ignored. The builder can be changed further.
+    /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature. `TTL`
+    /// is no longer than `MAX_TTL`, or its default. The builder can be changed further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;
@@ -90,7 +103,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// [`Config`](crate::ErrorKind::Config): no nodes, or a value that cannot be used. The message names the variable
+    /// [`Config`](crate::ErrorKind::Config): no nodes, or a value that cannot be used. The message names the variable,
     /// and not the value, which may hold a password.
     pub fn from_env(prefix: &str) -> Result<Builder> {
         Builder::from_variables(prefix, std::env::vars_os())
@@ -117,8 +130,10 @@ impl Builder {
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Builder> {
         let (mut builder, mut nodes) = (Builder::new(), None);
+        let (mut has_ttl, mut lacks_underscore) = (false, false);
         for (name, value) in variables {
             let Some(name) = name.as_ref().to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
+            lacks_underscore |= name == "_NODES";
             let setting = VARIABLES.iter().find(|(known, ..)| *known == name);
             if (setting.is_none() && name != "NODES") || value.as_ref().is_empty() {
                 continue;
@@ -129,6 +144,7 @@ impl Builder {
                 Some((_, expected, set)) => {
                     builder = set(builder, value).ok_or_else(|| refused(expected))?;
                     builder.check().map_err(|error| refused(&error.to_string()))?;
+                    has_ttl |= name == "TTL";
                 }
                 None => nodes = Some(value.to_owned()),
             }
@@ -137,12 +153,28 @@ impl Builder {
         if builder.tls.has_half_an_identity() {
             return Err(config(format!("{prefix}CERT and {prefix}KEY are set together or not at all")));
         }
+        if has_ttl {
+            builder.check_ttl(prefix)?;
+        }
         let refused = |error: Error| config(format!("{prefix}NODES: {error}"));
-        let nodes =
-            nodes.ok_or_else(|| config(format!("{prefix}NODES is not set: it names the nodes by their URLs")))?;
+        let nodes = nodes.ok_or_else(|| match lacks_underscore {
+            true => config(format!("{prefix}NODES is not set, and {prefix}_NODES is: the prefix is \"{prefix}_\"")),
+            false => config(format!("{prefix}NODES is not set: it names the nodes by their URLs")),
+        })?;
         builder = builder.nodes(node_urls(&nodes));
         builder.endpoints().map_err(refused)?;
         Ok(builder)
+    }
+
+    /// The time to live of a variable, against the other settings: what fails at the first lock would not name it.
+    fn check_ttl(&self, prefix: &str) -> Result<()> {
+        let why = match Ttl::new(self.ttl, self.drift_factor, self.max_ttl) {
+            Ok(_) => return Ok(()),
+            Err(TtlError::TooShort) => "must be at least 1 ms".to_owned(),
+            Err(TtlError::TooLong) => format!("is longer than {prefix}MAX_TTL ({})", Human(self.max_ttl)),
+            Err(TtlError::EatenByDrift) => "is no longer than the allowance for clock drift".to_owned(),
+        };
+        Err(config(format!("{prefix}TTL: {why}")))
     }
 }
 
@@ -204,6 +236,8 @@ mod tests {
             assert_eq!(message, "Q_CERT and Q_KEY are set together or not at all");
         }
     }
+
+    const NODES: (&str, &str) = ("Q_NODES", "redis://a");
 
     fn refusal(variables: &[(&str, &str)]) -> String {
         Builder::from_variables("Q_", variables.iter().copied()).unwrap_err().to_string()
@@ -290,17 +324,39 @@ mod tests {
             let message = refusal(&[("Q_NODES", "redis://a"), (&format!("Q_{name}"), "hunter2 or so")]);
             assert_eq!(message, format!("Q_{name}: {expected}"));
         }
-        let table: [(&[(&str, &str)], &str); 6] = [
+        let table: [(&[(&str, &str)], &str); 11] = [
             (&[("Q_TTL", "1s")], "Q_NODES is not set"),
             (&[("Q_NODES", " , ")], "Q_NODES: no node"),
             (&[("Q_NODES", "redis://:hunter2@h,redis://:hunter2@")], "Q_NODES: node 1: no host"),
             (&[("Q_NODES", "redis://:hunter2@h redis://h")], "Q_NODES: node 1 is node 0 again"),
             (&[("Q_NODE_TIMEOUT", "0")], "Q_NODE_TIMEOUT: node_timeout must be"),
             (&[("Q_RETRY_DELAY", "5s,1s")], "Q_RETRY_DELAY: retry_delay must be"),
+            (&[("Q_TTL", "5"), NODES], "Q_TTL: must be a duration, such as 250ms, 30s or 5m"),
+            (&[("Q_TTL", "90s"), NODES], "Q_TTL: is longer than Q_MAX_TTL (60 s)"),
+            (&[("Q_TTL", "5s"), ("Q_MAX_TTL", "4s"), NODES], "Q_TTL: is longer than Q_MAX_TTL (4 s)"),
+            (&[("Q_TTL", "5us"), NODES], "Q_TTL: must be at least 1 ms"),
+            (&[("Q_TTL", "2ms"), NODES], "Q_TTL: is no longer than the allowance for clock drift"),
         ];
         for (variables, words) in table {
             let message = refusal(variables);
             assert!(message.starts_with(words) && !message.contains("hunter2"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_without_its_underscore_is_named() {
+        let variables = [("Q_NODES", "redis://a"), ("Q_TTL", "5s")];
+        let error = Builder::from_variables("Q", variables).unwrap_err();
+        assert_eq!(error.to_string(), "QNODES is not set, and Q_NODES is: the prefix is \"Q_\"");
+        assert!(Builder::from_variables("Q_", variables).is_ok());
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn a_variable_about_tls_is_named_where_there_is_none() {
+        for name in ["Q_CACERT", "Q_CERT", "Q_KEY", "Q_SNI"] {
+            let message = refusal(&[NODES, (name, "hunter2")]);
+            assert_eq!(message, format!("{name}: needs TLS, which this program was built without (feature tls)"));
         }
     }
 
