@@ -41,8 +41,9 @@ pub(crate) const TOPICS: [Topic; 9] = [
 ",
         notes: "
 When the lock is lost, COMMAND gets SIGTERM, and SIGKILL half a second before the lease ends. Exit code: that of
-COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, 64 usage, 78 a setting cannot be
-used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was not found.
+COMMAND, 128+n for signal n; 70 the lock was lost, 75 held, 69 too few nodes answer, or a key without expiry holds the
+lock; 64 usage, 78 a setting cannot be used, 71 the system refused something, 126 and 127 COMMAND cannot be run or was
+not found.
 ",
         asks_nodes: true,
     },

@@ -52,6 +52,29 @@ fn every_exit_code_says_what_happened() {
 }
 
 #[test]
+fn a_key_that_never_ends_is_named_however_long_one_waits() {
+    let deployment = Deployment::of(3);
+    let job = ["a", "--", "true"];
+    let waits: [&[&str]; 6] =
+        [&[], &["-n"], &["-q", "-n", "-E", "0"], &["--wait", "50ms"], &["--wait", "900ms"], &["-n", "--fair"]];
+    // A token of this library, and what another one writes; on all nodes, and on a majority.
+    for (value, count) in [("0123456789abcdef0123456789abcdef01234567", 3), ("worker-7", 2)] {
+        for server in &deployment.servers[..count] {
+            server.command(&["SET", "a", value]).unwrap();
+        }
+        let message = format!("quorumlock: cannot lock \"a\": its key \"a\" has no expiry on {count} of 3 nodes");
+        for words in waits {
+            let begun = Instant::now();
+            let ended = run(deployment.tool(&[&["run"], words, &job].concat()));
+            assert_eq!(ended.code, Some(69), "{words:?}: {}", ended.all());
+            assert!(ended.err.starts_with(&message), "{words:?}: {}", ended.err);
+            assert!(begun.elapsed() < Duration::from_secs(20));
+        }
+        deployment.servers.iter().for_each(|server| drop(server.command(&["DEL", "a"]).unwrap()));
+    }
+}
+
+#[test]
 fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
     let deployment = Deployment::of(3);
     let tool = deployment.tool(&["run", "--ttl", "1s", "a", "--", "sh", "-c", "trap '' TERM; sleep 99"]);

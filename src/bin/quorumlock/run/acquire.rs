@@ -4,7 +4,7 @@ use super::options::{Options, Patience};
 use super::signals::Signals;
 use crate::deployment::Deployment;
 use crate::exit::Failure;
-use crate::locks::survey::Survey;
+use crate::locks::survey::{Lifetime, Survey};
 use crate::locks::verdict::{State, Verdict};
 use crate::report::{PROGRESS_AFTER, Progress};
 use nix::sys::signal::Signal;
@@ -19,6 +19,11 @@ use std::time::{Duration, Instant};
 const ATTEMPTS: usize = 20;
 /// Longest pause between two of them.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// How long a wait lasts at most until the library names a key that has no expiry, in node timeouts: it is sure after
+/// two attempts that are one of them apart.
+const NAMING_TIMEOUTS: u32 = 5;
+/// The node timeout, unless it is set.
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How the wait for the locks ended.
 pub(super) enum Acquired {
@@ -115,10 +120,20 @@ fn take(
         Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::forever, Wait::deadline),
     };
     let wait = wait.cancelled_by(cancel);
+    let naming_time = deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT) * NAMING_TIMEOUTS;
+    // A key that never expires is an error, also for a program that does not wait for long.
+    let naming = Wait::timeout(naming_time).cancelled_by(cancel);
     for mutex in mutexes {
+        let name = mutex.resource();
+        let key = if options.is_fenced { format!("{FENCED_KEY_PREFIX}{name}") } else { name.to_owned() };
+        let survey = || Survey::of_keys(deployment, std::slice::from_ref(&key));
         let guard = match patience {
-            Patience::None => attempt(mutex, options.is_fenced, deployment, cancel),
-            _ => mutex.lock_with(&wait),
+            Patience::None => attempt(mutex, &key, survey, &naming, cancel),
+            Patience::For(time) if time < naming_time => match mutex.lock_with(&wait) {
+                Ok(None) if is_endless(&survey(), &key) => mutex.lock_with(&naming),
+                result => result,
+            },
+            Patience::For(_) | Patience::Forever => mutex.lock_with(&wait),
         };
         match guard {
             Ok(Some(guard)) => held.guards.push(guard),
@@ -137,18 +152,20 @@ fn take(
 /// gets a majority. Then nothing is held, and another attempt follows after a random time.
 fn attempt(
     mutex: &Mutex,
-    is_fenced: bool,
-    deployment: &Deployment,
+    key: &str,
+    survey: impl Fn() -> Survey,
+    naming: &Wait,
     cancel: &CancelHandle,
 ) -> quorumlock::Result<Option<MutexGuard>> {
-    let name = mutex.resource();
-    let key = if is_fenced { format!("{FENCED_KEY_PREFIX}{name}") } else { name.to_owned() };
     for _ in 0..ATTEMPTS {
         if let Some(guard) = mutex.try_lock()? {
             return Ok(Some(guard));
         }
-        let survey = Survey::of_keys(deployment, std::slice::from_ref(&key));
-        if cancel.is_cancelled() || matches!(Verdict::of(&survey, &key).state, State::Held | State::Unknown) {
+        let survey = survey();
+        if is_endless(&survey, key) {
+            return mutex.lock_with(naming);
+        }
+        if cancel.is_cancelled() || matches!(Verdict::of(&survey, key).state, State::Held | State::Unknown) {
             return Ok(None);
         }
         let mut byte = [0];
@@ -157,6 +174,12 @@ fn attempt(
         thread::sleep(LONGEST_PAUSE * u32::from(byte[0]) / u32::from(u8::MAX));
     }
     Ok(None)
+}
+
+/// Whether a majority has the key without an expiry.
+fn is_endless(survey: &Survey, key: &str) -> bool {
+    let seen = survey.sightings(key).filter_map(|seen| seen.ok()?);
+    seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
 }
 
 /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits. Ends when the other
