@@ -45,6 +45,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What the library calls settings of a lock in its messages, and the options that set them here.
+const OPTIONS: [(&str, &str); 7] = [
+    ("a time to live of", "--ttl of"),
+    ("a watchdog's margin of", "--grace of"),
+    ("(drift_factor and", "(--drift-factor and"),
+    ("(node_timeout)", "(--node-timeout)"),
+    ("max_ttl (", "--max-ttl ("),
+    ("raise max_ttl to", "raise --max-ttl to"),
+    ("let a watchdog extend the lock", "name a shorter one: the lock is extended while the command runs"),
+];
+
 /// Why a command ended early: one line for standard error, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -74,7 +85,8 @@ impl From<Error> for Failure {
             ErrorKind::Unavailable => Exit::UNAVAILABLE,
             _ => Exit::SYSTEM,
         };
-        Failure::new(exit, error.to_string())
+        let message = OPTIONS.iter().fold(error.to_string(), |text, (setting, option)| text.replace(setting, option));
+        Failure::new(exit, message)
     }
 }
 

@@ -75,6 +75,28 @@ fn a_key_that_never_ends_is_named_however_long_one_waits() {
 }
 
 #[test]
+fn messages_name_options() {
+    let deployment = Deployment::of(3);
+    let message = |words: &[&str]| run(deployment.tool(&[&["run"], words, &["a", "--", "true"]].concat())).err;
+    let table: [(&[&str], &str); 4] = [
+        (&["--grace", "29s"], "--grace of 29 s is not less than half of the validity of a lock of 30 s"),
+        (
+            &["--ttl", "2h"],
+            "--ttl of 2 h is longer than --max-ttl (60 s): raise --max-ttl to 2 h in every client of these nodes, or \
+             name a shorter one: the lock is extended while the command runs",
+        ),
+        (&["--ttl", "2ms"], "--ttl of 2 ms is no longer than the allowance for clock drift (--drift-factor and 2 ms)"),
+        (&["--at-least", "2h"], "--at-least is longer than --max-ttl (60 s)"),
+    ];
+    for (words, expected) in table {
+        assert_eq!(message(words), format!("quorumlock: {expected}\n"));
+    }
+    deployment.servers.iter().for_each(|server| server.pause().unwrap());
+    let unavailable = message(&["--unavailable-after", "100ms"]);
+    assert!(unavailable.contains("within 100 ms (--node-timeout)"), "{unavailable}");
+}
+
+#[test]
 fn a_lock_that_is_deleted_ends_the_command_and_the_code_is_70() {
     let deployment = Deployment::of(3);
     let tool = deployment.tool(&["run", "--ttl", "1s", "a", "--", "sh", "-c", "trap '' TERM; sleep 99"]);

@@ -134,7 +134,7 @@ impl Options {
     pub(super) fn check_at_least(&self, settings: &settings::Settings) -> Result<(), Failure> {
         let max_ttl = settings.duration("MAX_TTL", MAX_TTL);
         if self.at_least > max_ttl {
-            let message = format!("--at-least is longer than max_ttl ({})", quorumlock::Human(max_ttl));
+            let message = format!("--at-least is longer than --max-ttl ({})", quorumlock::Human(max_ttl));
             return Err(Failure::new(Exit::CONFIG, message));
         }
         Ok(())
