@@ -1,5 +1,5 @@
-//! Whether the process has been forked, and a socket option that no safe crate has: the one file of unsafe code outside
-//! `ffi/`.
+//! Whether the process has been forked, and a socket option that no safe crate has: the one file of unsafe code in the
+//! library outside `ffi/`.
 //!
 //! A child made by `fork` has a copy of all that its parent has in memory, the same connections, and of the parent's
 //! threads only the one that forked. An object that must know keeps the [`ForkEpoch`] that it was made in, and asks

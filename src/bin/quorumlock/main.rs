@@ -7,8 +7,7 @@
 //! ```
 //!
 //! One file or folder for each command. [`settings`] puts environment, file and options together; [`deployment`] asks
-//! all nodes at once; [`report`] writes text or JSON. Nothing here is unsafe, and a closed pipe ends the output, not
-//! the program.
+//! all nodes at once; [`report`] writes text or JSON. A closed pipe ends the output, not the program.
 
 #[cfg(not(unix))]
 compile_error!("the command line needs processes and signals of Unix");

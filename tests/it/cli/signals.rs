@@ -131,6 +131,37 @@ fn signals_go_to_the_group_and_not_past_it() {
 }
 
 #[test]
+fn a_parent_that_ignored_sigchld_changes_nothing() {
+    let deployment = Deployment::of(1);
+    let start = |script: &str| {
+        let mut tool = with_signals(&deployment.tool(&["run", "a", "--", "sh", "-c", script]));
+        // The last of its operands is the program, the others are options.
+        let mut ignoring = std::process::Command::new("env");
+        ignoring.arg("--ignore-signal=CHLD").arg(tool.get_program()).args(tool.get_args());
+        ignoring.env("QUORUMLOCK_NODES", deployment.urls()).stdin(std::process::Stdio::null());
+        tool = ignoring;
+        tool.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let ended = |mut tool: Child| {
+        let is_over = eventually(Duration::from_secs(20), || tool.try_wait().unwrap().is_some());
+        if !is_over {
+            tool.kill().unwrap();
+        }
+        assert!(is_over, "it does not end");
+        wait(tool)
+    };
+    assert_eq!(ended(start("exit 3")).code, Some(3));
+    let running = start("exec sleep 99");
+    assert!(eventually(Duration::from_secs(10), || deployment.keys() == 1));
+    send(&running, Signal::SIGTERM);
+    assert_eq!(ended(running).code, Some(143));
+    // The command does not inherit it: SIGCHLD is the bit of 0x10000.
+    let ignored = ended(start("grep SigIgn /proc/self/status")).out;
+    let mask = u64::from_str_radix(ignored.trim().trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_eq!(mask & 0x10000, 0, "{ignored}");
+}
+
+#[test]
 fn nothing_is_signalled_after_it_was_reaped() {
     let (deployment, folder, library) = (Deployment::of(1), folder(), preload::library("cli/reaped.c"));
     for round in 0..10 * rounds() {

@@ -84,7 +84,13 @@ impl Group {
     /// Takes note of what has ended.
     pub(super) fn reap(&mut self) {
         if self.status.is_none() {
-            self.status = self.child.try_wait().ok().flatten();
+            self.status = match self.child.try_wait() {
+                // It is no child any more: it has ended, and its status is lost.
+                Err(error) if error.raw_os_error() == Some(Errno::ECHILD as i32) => {
+                    Some(ExitStatus::from_raw(i32::from(Exit::SYSTEM.number()) << 8))
+                }
+                other => other.ok().flatten(),
+            };
         }
         reap_orphans(self.pid);
     }
@@ -165,3 +171,20 @@ mod system {
 }
 
 use system::{adopt_orphans, has_children_in, reap_orphans};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::wait::waitpid;
+
+    #[test]
+    fn a_child_that_is_no_child_any_more_has_ended() {
+        let child = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        let mut group = Group { child, pid, has_own_group: false, status: None };
+        waitpid(pid, None).unwrap();
+        group.reap();
+        assert!(group.is_gone());
+        assert_eq!(group.exit(), Some(Exit::SYSTEM));
+    }
+}

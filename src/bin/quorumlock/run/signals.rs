@@ -4,7 +4,7 @@
 //! that none had arrived. Linux has a descriptor for that. Elsewhere a thread waits for signals and writes them into a
 //! pipe; there, one that arrives at the moment of a look may be found by the next look.
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -38,12 +38,14 @@ pub(super) struct Signals(source::Source);
 
 impl Signals {
     /// Blocks the signals, in this thread and those that it starts. To be called before there are others. A signal that
-    /// was ignored when the program started, as `nohup` does with SIGHUP, stays ignored.
+    /// was ignored when the program started, as `nohup` does with SIGHUP, stays ignored; all but SIGCHLD: while that is
+    /// ignored, the kernel reaps children unasked, and how they ended is lost.
     pub(super) fn block() -> io::Result<Signals> {
+        // SAFETY: no function is installed.
+        #[expect(unsafe_code, reason = "no safe function sets what is done on a signal")]
+        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
         let ignored = ignored();
-        let mut set = SigSet::empty();
-        let taken = STOPPING.into_iter().chain(PASSED_ON).filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0);
-        taken.chain([Signal::SIGCHLD]).for_each(|signal| set.add(signal));
+        let set: SigSet = all().filter(|&signal| ignored & (1 << (signal as u32 - 1)) == 0).collect();
         set.thread_block()?;
         Ok(Signals(source::Source::new(set)?))
     }
@@ -62,9 +64,11 @@ impl AsFd for Signals {
 
 /// Lets all signals through that [`Signals::block`] blocks: the command must not inherit the mask.
 pub(super) fn unblock() -> io::Result<()> {
-    let mut set = SigSet::empty();
-    STOPPING.into_iter().chain(PASSED_ON).chain([Signal::SIGCHLD]).for_each(|signal| set.add(signal));
-    Ok(set.thread_unblock()?)
+    Ok(all().collect::<SigSet>().thread_unblock()?)
+}
+
+fn all() -> impl Iterator<Item = Signal> {
+    STOPPING.into_iter().chain(PASSED_ON).chain([Signal::SIGCHLD])
 }
 
 /// The signals that this process was started to ignore, as bits. None where the system does not say.
