@@ -17,6 +17,7 @@ mod passwords;
 mod session;
 mod signals;
 mod stale_writers;
+mod stalled;
 mod terminals;
 #[cfg(feature = "tls")]
 mod tls;

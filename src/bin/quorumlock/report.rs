@@ -24,7 +24,16 @@ pub(crate) fn page(text: &str) {
 
 /// Writes a line to standard error, with the name of the program.
 pub(crate) fn complain(message: &str) {
-    drop(writeln!(std::io::stderr().lock(), "quorumlock: {}", printable(message)));
+    to_stderr(&complaint(message));
+}
+
+/// That line.
+pub(crate) fn complaint(message: &str) -> String {
+    format!("quorumlock: {}\n", printable(message))
+}
+
+fn to_stderr(text: &str) {
+    drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }
 
 /// A time since 1970 as UTC, to the second: `2026-11-22T15:04:05Z`.
@@ -43,17 +52,15 @@ pub(crate) fn utc(since_1970: Duration) -> String {
 }
 
 /// A line of progress on standard error, if that is a terminal. It is wiped when this is dropped.
-pub(crate) struct Progress {
+pub(crate) struct Progress<W: Fn(&str) = fn(&str)> {
     begun: Instant,
     shown: Option<Instant>,
     is_terminal: bool,
+    /// Writes to standard error.
+    write: W,
 }
 
 impl Progress {
-    pub(crate) fn new(is_quiet: bool) -> Progress {
-        Progress { begun: Instant::now(), shown: None, is_terminal: !is_quiet && std::io::stderr().is_terminal() }
-    }
-
     /// Does something, and shows meanwhile that it goes on.
     pub(crate) fn during<T: Send>(text: &str, work: impl FnOnce() -> T + Send) -> T {
         Progress::showing(|| text.to_owned(), work)
@@ -67,7 +74,7 @@ impl Progress {
     }
 
     fn showing<T: Send>(text: impl Fn() -> String + Send, work: impl FnOnce() -> T + Send) -> T {
-        let mut progress = Progress::new(false);
+        let mut progress = Progress::new(false, to_stderr);
         if !progress.is_terminal {
             return work();
         }
@@ -83,24 +90,29 @@ impl Progress {
             result
         })
     }
+}
+
+impl<W: Fn(&str)> Progress<W> {
+    pub(crate) fn new(is_quiet: bool, write: W) -> Progress<W> {
+        let is_terminal = !is_quiet && std::io::stderr().is_terminal();
+        Progress { begun: Instant::now(), shown: None, is_terminal, write }
+    }
 
     /// Shows where the work is: not before a second has passed, and once a second from then on.
     pub(crate) fn at(&mut self, text: fmt::Arguments<'_>) {
         let last = self.shown.unwrap_or(self.begun);
         if self.is_terminal && last.elapsed() >= PROGRESS_AFTER {
             let seconds = self.begun.elapsed().as_secs();
-            let (mut error, text) = (std::io::stderr().lock(), printable(&text.to_string()));
-            drop(write!(error, "\r\x1b[K{text}, {seconds} s").and_then(|()| error.flush()));
+            (self.write)(&format!("\r\x1b[K{}, {seconds} s", printable(&text.to_string())));
             self.shown = Some(Instant::now());
         }
     }
 }
 
-impl Drop for Progress {
+impl<W: Fn(&str)> Drop for Progress<W> {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            let mut error = std::io::stderr().lock();
-            drop(write!(error, "\r\x1b[K").and_then(|()| error.flush()));
+            (self.write)("\r\x1b[K");
         }
     }
 }

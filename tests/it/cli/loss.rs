@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Programs that run at the same time.
 const AT_ONCE: usize = 10;
 /// What the command does: it ignores SIGTERM, and writes the time since the machine was started, over and over.
-const STUBBORN: &str = "import os, signal, sys, time
+pub(super) const STUBBORN: &str = "import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
 while True:
@@ -84,7 +84,7 @@ fn start(deployment: &Deployment, folder: &Path, number: usize, command: &[&str]
 }
 
 /// The last time at which the command was alive.
-fn last_sign(stamp: &Path) -> u64 {
+pub(super) fn last_sign(stamp: &Path) -> u64 {
     fs::read_to_string(stamp).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 

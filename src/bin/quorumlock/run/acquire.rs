@@ -1,5 +1,6 @@
 //! Takes the locks, and gives up when a signal arrives.
 
+use super::events::Events;
 use super::options::{Options, Patience};
 use super::signals::Signals;
 use crate::deployment::Deployment;
@@ -68,7 +69,7 @@ pub(super) fn acquire(
     deployment: &Deployment,
     options: &Options,
     (ttl, grace): (Duration, Duration),
-    signals: &Signals,
+    (signals, events): (&Signals, &Events),
 ) -> Result<Acquired, Failure> {
     let watchdog = Watchdog::new().notify_before(grace);
     let watchdog = if options.is_extended { watchdog } else { watchdog.max_extensions(0) };
@@ -81,7 +82,7 @@ pub(super) fn acquire(
     let cancel = CancelHandle::new();
     let (over, running) = pipe().map_err(|error| Failure::system("make a pipe", error))?;
     let (taken, stopped) = thread::scope(|scope| {
-        let watch = || watch(signals, &over, &cancel, options);
+        let watch = || watch((signals, &over), &cancel, options, events);
         let watcher = thread::Builder::new().name("signals".to_owned()).spawn_scoped(scope, watch);
         let held = Held { guards: Vec::with_capacity(mutexes.len()), redlock: redlock.clone() };
         let taken = watcher.is_ok().then(|| take(held, &mutexes, options, deployment, &cancel));
@@ -184,8 +185,13 @@ fn is_endless(survey: &Survey, key: &str) -> bool {
 
 /// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits. Ends when the other
 /// end of `over` is closed.
-fn watch(signals: &Signals, over: &PipeReader, cancel: &CancelHandle, options: &Options) -> Option<Signal> {
-    let mut progress = Progress::new(options.is_quiet);
+fn watch(
+    (signals, over): (&Signals, &PipeReader),
+    cancel: &CancelHandle,
+    options: &Options,
+    events: &Events,
+) -> Option<Signal> {
+    let mut progress = Progress::new(options.is_quiet, |text: &str| events.write(text));
     let pause = Timespec { tv_sec: PROGRESS_AFTER.as_secs().cast_signed(), tv_nsec: 0 };
     loop {
         let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];

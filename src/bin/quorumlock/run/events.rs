@@ -1,20 +1,22 @@
-//! What happens, for `--json-events` and `-v`: events of the library, and those of this program.
+//! What happens, for `--json-events` and `-v`: events of the library, and those of this program; and messages.
 
 use super::options::Options;
+use super::output::Output;
 use crate::exit::Failure;
 use crate::json::Object;
 use crate::report;
 use quorumlock::Observer;
 use quorumlock::event::Event;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::fs::OpenOptions;
+use std::os::fd::AsFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where events go.
+/// Where events and messages go.
 pub(super) struct Events {
-    json: Option<Mutex<File>>,
+    json: Option<Output>,
+    messages: Output,
+    is_quiet: bool,
     is_verbose: bool,
 }
 
@@ -26,24 +28,47 @@ impl Events {
             // Appending, because a file that is opened again has a position of its own.
             let file = OpenOptions::new().append(true).open(format!("/dev/fd/{descriptor}"));
             let failed = |error| Failure::usage(format!("--json-events: descriptor {descriptor}: {error}"));
-            file.map(Mutex::new).map_err(failed)
+            let notice = |count| json("output_dropped", Object::new(), &missing(count));
+            file.map(|file| Output::new(file, notice)).map_err(failed)
         };
         let json = options.events_descriptor.map(open).transpose()?;
-        Ok(Events { json, is_verbose: options.is_verbose && !options.is_quiet })
+        // Of its own, so that a panic is shown although the thread that writes is blocked.
+        let error = std::io::stderr().as_fd().try_clone_to_owned();
+        let error = error.map_err(|error| Failure::system("duplicate standard error", error))?;
+        let messages = Output::new(error.into(), |count| report::complaint(&missing(count)));
+        let Options { is_quiet, is_verbose, .. } = *options;
+        Ok(Events { json, messages, is_quiet, is_verbose })
+    }
+
+    /// Writes a complaint.
+    pub(super) fn complain(&self, message: &str) {
+        self.messages.write(&report::complaint(message));
+    }
+
+    /// Writes a complaint, unless it is not wanted.
+    pub(super) fn say(&self, message: &str) {
+        if !self.is_quiet {
+            self.complain(message);
+        }
+    }
+
+    /// Writes a text to standard error.
+    pub(super) fn write(&self, text: &str) {
+        self.messages.write(text);
+    }
+
+    /// Waits until all is written, and no longer than for a moment: a reader may have stalled.
+    pub(super) fn drain(&self) {
+        self.json.iter().chain([&self.messages]).for_each(Output::drain);
     }
 
     /// Reports an event of this program: its name, what it is about, and its line.
     pub(super) fn report(&self, event: &str, about: Object, message: &str) {
-        if let Some(file) = &self.json {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-            let object = Object::new().raw("time_unix_ms", now).raw("boot_time_us", boot_time().as_micros());
-            let object = object.text("event", event).text("message", message);
-            let line = format!("{}\n", object.and(about));
-            // The reader may have gone.
-            drop(file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes()));
+        if let Some(output) = &self.json {
+            output.write(&json(event, about, message));
         }
         if self.is_verbose {
-            report::complain(message);
+            self.say(message);
         }
     }
 }
@@ -53,6 +78,18 @@ impl Observer for Events {
         let about = event.resource().map_or_else(Object::new, |resource| Object::new().text("name", resource));
         self.report(name(event), about, &event.to_string());
     }
+}
+
+/// An event as a line of JSON.
+fn json(event: &str, about: Object, message: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let object = Object::new().raw("time_unix_ms", now).raw("boot_time_us", boot_time().as_micros());
+    format!("{}\n", object.text("event", event).text("message", message).and(about))
+}
+
+/// That so many texts were not written.
+fn missing(count: u64) -> String {
+    format!("{count} lines are missing here: the reader is too slow")
 }
 
 /// The time since the machine was started, where the system has such a clock: leases go by it.

@@ -6,12 +6,15 @@
 //! 4. The gate opens unless a signal has arrived or the lock was lost: nothing starts afterwards.
 //! 5. Until nothing of its group is left, signals go to it, and it ends before the lease does: [`supervise`].
 //! 6. The locks are released, or left for `--at-least`, and the exit code says what happened: [`release`].
+//!
+//! None of these steps waits for a reader of what this program writes: [`output`].
 
 mod acquire;
 mod events;
 mod exec_step;
 mod group;
 mod options;
+mod output;
 mod release;
 mod signals;
 mod supervise;
@@ -22,6 +25,7 @@ use crate::arguments::Arguments;
 use crate::deployment::Deployment;
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
+use crate::settings::Settings;
 use acquire::{Acquired, Held, acquire, arrived};
 use events::{Events, boot_time};
 use group::{Group, Launch};
@@ -31,7 +35,7 @@ use release::release;
 use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use supervise::{Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
@@ -41,12 +45,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     options.check_at_least(&settings)?;
     let signals = Signals::block().map_err(|error| Failure::system("block signals", error))?;
     let events = Arc::new(Events::open(&options)?);
+    let exit = with_lock(&options, settings, times, &signals, &events).unwrap_or_else(|failure| {
+        events.complain(&failure.message);
+        failure.exit
+    });
+    events.drain();
+    Ok(exit)
+}
+
+/// Takes the locks, and runs the command.
+fn with_lock(
+    options: &Options,
+    settings: Settings,
+    times: (Duration, Duration),
+    signals: &Signals,
+    events: &Arc<Events>,
+) -> Result<Exit, Failure> {
     let deployment = Deployment::new(settings)?;
-    let redlock = deployment.settings.builder()?.observer(Arc::clone(&events)).build()?;
-    match acquire(&redlock, &deployment, &options, times, &signals)? {
-        Acquired::All(held) => under_lock(&options, held, times.1, &signals, &events),
+    let redlock = deployment.settings.builder()?.observer(Arc::clone(events)).build()?;
+    match acquire(&redlock, &deployment, options, times, (signals, events))? {
+        Acquired::All(held) => under_lock(options, held, times.1, signals, events),
         Acquired::HeldElsewhere(name) => {
-            options.say(&format!("{name:?} is held by another client"));
+            events.say(&format!("{name:?} is held by another client"));
             Ok(options.held_code)
         }
         Acquired::Stopped(signal) => Ok(Exit::signal(signal as i32)),
@@ -57,7 +77,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
 fn under_lock(
     options: &Options,
     held: Held,
-    grace: std::time::Duration,
+    grace: Duration,
     signals: &Signals,
     events: &Events,
 ) -> Result<Exit, Failure> {
@@ -79,7 +99,7 @@ fn under_lock(
     }
     if is_readable(&loss) || held.remaining().is_zero() {
         group.abandon();
-        options.say("the lock was lost before the command was started");
+        events.say("the lock was lost before the command was started");
         return Ok(Exit::LOST);
     }
     let about = Object::new().raw("pid", group.pid()).raw("looked_us", looked.as_micros());
@@ -89,9 +109,9 @@ fn under_lock(
     let Outcome { exit, is_lost } = supervisor.run();
     let about = Object::new().raw("exit", exit.number()).raw("lost", is_lost);
     events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
-    let is_lost = is_lost | release(options, held);
+    let is_lost = is_lost | release(events, held);
     if is_lost {
-        options.say("the lock was lost while the command ran");
+        events.say("the lock was lost while the command ran");
     }
     Ok(if is_lost { Exit::LOST } else { exit })
 }

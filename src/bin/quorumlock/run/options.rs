@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
-use crate::{report, settings};
+use crate::settings;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -121,13 +121,6 @@ impl Options {
             self.command = ["sh", "-c", &words.join(" ")].map(OsString::from).to_vec();
         }
         Ok(())
-    }
-
-    /// Writes a complaint, unless it is not wanted.
-    pub(super) fn say(&self, message: &str) {
-        if !self.is_quiet {
-            report::complain(message);
-        }
     }
 
     /// Refuses what no lock lasts for.

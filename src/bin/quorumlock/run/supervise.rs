@@ -63,8 +63,8 @@ impl Supervisor<'_> {
             let left = self.held.remaining().saturating_sub(kill_lead);
             if !is_lost && (is_readable(self.loss) || left.is_zero()) {
                 is_lost = true;
-                self.report("stopping", "the lock is lost: SIGTERM to the command");
                 self.ask_to_stop();
+                self.report("stopping", "the lock is lost: SIGTERM to the command");
             }
             if sweep_at.is_none() && self.group.exit().is_some() {
                 sweep_at = Some(Instant::now() + self.grace);
@@ -73,11 +73,10 @@ impl Supervisor<'_> {
             let sweep_left = sweep_at.map(|end| end.saturating_duration_since(Instant::now()));
             let is_due = left.is_zero() || sweep_left.is_some_and(|left| left.is_zero());
             if is_due {
-                if !is_killed {
+                self.group.signal(Signal::SIGKILL);
+                if !std::mem::replace(&mut is_killed, true) {
                     self.report("killing", "the time is up: SIGKILL to the command");
                 }
-                is_killed = true;
-                self.group.signal(Signal::SIGKILL);
             }
             self.pass_signals_on();
             self.sleep(if is_killed { KILLED_PAUSE } else { left.min(sweep_left.unwrap_or(left)).min(LOOK) }, is_lost);
@@ -102,9 +101,9 @@ impl Supervisor<'_> {
         while let Some(received) = self.signals.take() {
             let has_it = self.shares_group && received.is_from_terminal;
             if !received.is_about_children() && !has_it {
+                self.group.signal(received.signal);
                 let message = format!("{} to the command", received.signal);
                 self.events.report("signal", Object::new().text("signal", received.signal), &message);
-                self.group.signal(received.signal);
             }
         }
     }
