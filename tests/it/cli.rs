@@ -18,6 +18,7 @@ mod session;
 mod signals;
 mod stale_writers;
 mod stalled;
+mod stopped;
 mod terminals;
 #[cfg(feature = "tls")]
 mod tls;

@@ -2,7 +2,8 @@
 
 use super::events::Events;
 use super::options::{Options, Patience};
-use super::signals::Signals;
+use super::signals::{Received, Signals};
+use super::suspend::Suspension;
 use crate::deployment::Deployment;
 use crate::exit::Failure;
 use crate::locks::survey::{Lifetime, Survey};
@@ -101,9 +102,11 @@ pub(super) fn acquire(
     }
 }
 
-/// A signal that has arrived and ends a wait.
+/// A signal that has arrived and ends a wait. One that stops this program waits until the command has been started.
 pub(super) fn arrived(signals: &Signals) -> Option<Signal> {
-    std::iter::from_fn(|| signals.take()).find(|received| received.stops()).map(|received| received.signal)
+    let received: Vec<Received> = std::iter::from_fn(|| signals.take()).collect();
+    received.iter().filter(|received| received.suspends()).for_each(|received| _ = Suspension::of(received.signal));
+    received.iter().find(|received| received.stops()).map(|received| received.signal)
 }
 
 fn take(
@@ -183,8 +186,8 @@ fn is_endless(survey: &Survey, key: &str) -> bool {
     seen.filter(|seen| seen.lifetime == Lifetime::Forever).count() >= survey.quorum
 }
 
-/// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits. Ends when the other
-/// end of `over` is closed.
+/// Waits for a signal that ends the wait, and cancels it; shows meanwhile that the program waits, and stops it for job
+/// control. Ends when the other end of `over` is closed.
 fn watch(
     (signals, over): (&Signals, &PipeReader),
     cancel: &CancelHandle,
@@ -197,9 +200,14 @@ fn watch(
         let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
         let polled = poll(&mut ready, Some(&pause));
         let is_over = polled.is_ok() && !ready[1].revents().is_empty();
-        if let Some(signal) = arrived(signals) {
-            cancel.cancel();
-            return Some(signal);
+        while let Some(received) = signals.take() {
+            if received.stops() {
+                cancel.cancel();
+                return Some(received.signal);
+            }
+            if received.suspends() {
+                Suspension::of(received.signal).stop();
+            }
         }
         if is_over {
             return None;

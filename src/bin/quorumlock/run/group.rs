@@ -14,6 +14,13 @@ use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a command has to act on a signal of job control before it is stopped by SIGSTOP.
+const STOP_TIME: Duration = Duration::from_millis(200);
+/// How often it is looked at meanwhile.
+const STOP_PAUSE: Duration = Duration::from_millis(5);
 
 /// What is to be started.
 pub(super) struct Launch<'a> {
@@ -81,6 +88,18 @@ impl Group {
         };
     }
 
+    /// Stops the command, which may act on the signal before: restore a terminal, say.
+    pub(super) fn stop(&self, signal: Signal, has_it: bool) {
+        if !has_it {
+            self.signal(signal);
+        }
+        let end = Instant::now() + STOP_TIME;
+        while !is_stopped(self.pid) && Instant::now() < end {
+            thread::sleep(STOP_PAUSE);
+        }
+        self.signal(Signal::SIGSTOP);
+    }
+
     /// Takes note of what has ended.
     pub(super) fn reap(&mut self) {
         if self.status.is_none() {
@@ -133,6 +152,12 @@ mod system {
         }
     }
 
+    /// Whether this child is stopped.
+    pub(super) fn is_stopped(child: Pid) -> bool {
+        let look = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        matches!(waitid(Id::Pid(child), look), Ok(WaitStatus::Stopped(..)))
+    }
+
     /// Whether a child of this process is in the group, ended or not.
     pub(super) fn has_children_in(group: Pid) -> bool {
         waitid(Id::PGid(group), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).is_ok()
@@ -162,6 +187,10 @@ mod system {
         pub(super) fn wait_for_gate(&self) {}
     }
 
+    pub(super) fn is_stopped(_: Pid) -> bool {
+        false
+    }
+
     /// What the command leaves behind is not a child of this process here.
     pub(super) fn has_children_in(_: Pid) -> bool {
         false
@@ -170,7 +199,7 @@ mod system {
     pub(super) fn reap_orphans(_: Pid) {}
 }
 
-use system::{adopt_orphans, has_children_in, reap_orphans};
+use system::{adopt_orphans, has_children_in, is_stopped, reap_orphans};
 
 #[cfg(test)]
 mod tests {

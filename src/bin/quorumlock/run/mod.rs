@@ -18,6 +18,7 @@ mod output;
 mod release;
 mod signals;
 mod supervise;
+mod suspend;
 
 pub(crate) use exec_step::{EXEC_STEP, exec_step};
 
@@ -36,7 +37,7 @@ use signals::Signals;
 use std::io::{IsTerminal, PipeReader, Write, pipe};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use supervise::{Outcome, Supervisor, is_readable};
+use supervise::{LOST, Outcome, Supervisor, is_readable};
 
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let mut options = Options::parse(arguments)?;
@@ -106,14 +107,17 @@ fn under_lock(
     events.report("started", about, "the command is started");
     group.open_gate();
     let supervisor = Supervisor { group, held: &held, loss: &loss, signals, events, grace, shares_group };
-    let Outcome { exit, is_lost } = supervisor.run();
-    let about = Object::new().raw("exit", exit.number()).raw("lost", is_lost);
+    let Outcome { exit, loss } = supervisor.run();
+    let about = Object::new().raw("exit", exit.number()).raw("lost", loss.is_some());
     events.report("ended", about.raw("left_us", held.remaining().as_micros()), "the command has ended");
-    let is_lost = is_lost | release(events, held);
-    if is_lost {
-        events.say("the lock was lost while the command ran");
-    }
-    Ok(if is_lost { Exit::LOST } else { exit })
+    let is_late = release(events, held);
+    Ok(match loss.or(is_late.then_some(LOST)) {
+        Some(message) => {
+            events.say(message);
+            Exit::LOST
+        }
+        None => exit,
+    })
 }
 
 /// A pipe that becomes readable when one of the locks is lost.

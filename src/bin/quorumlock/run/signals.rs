@@ -12,6 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 const STOPPING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
 /// Those that go to the command, and mean nothing before it runs.
 const PASSED_ON: [Signal; 2] = [Signal::SIGUSR1, Signal::SIGUSR2];
+/// Those of job control, which stop this program and the command.
+const SUSPENDING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// A signal that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,11 @@ impl Received {
     /// Whether it ends a wait.
     pub(super) fn stops(self) -> bool {
         STOPPING.contains(&self.signal)
+    }
+
+    /// Whether it stops this program until it is continued.
+    pub(super) fn suspends(self) -> bool {
+        SUSPENDING.contains(&self.signal)
     }
 
     /// Whether it is about children of this process, and for no other.
@@ -68,7 +75,7 @@ pub(super) fn unblock() -> io::Result<()> {
 }
 
 fn all() -> impl Iterator<Item = Signal> {
-    STOPPING.into_iter().chain(PASSED_ON).chain([Signal::SIGCHLD])
+    STOPPING.into_iter().chain(PASSED_ON).chain(SUSPENDING).chain([Signal::SIGCHLD])
 }
 
 /// The signals that this process was started to ignore, as bits. None where the system does not say.

@@ -12,7 +12,8 @@
 use super::acquire::Held;
 use super::events::Events;
 use super::group::Group;
-use super::signals::Signals;
+use super::signals::{Received, Signals};
+use super::suspend::Suspension;
 use crate::exit::Exit;
 use crate::json::Object;
 use nix::sys::signal::Signal;
@@ -32,8 +33,14 @@ const KILLED_PAUSE: Duration = Duration::from_millis(5);
 /// How the command ended.
 pub(super) struct Outcome {
     pub(super) exit: Exit,
-    pub(super) is_lost: bool,
+    /// Why the lock did not protect it to its end.
+    pub(super) loss: Option<&'static str>,
 }
+
+/// That the lock ended before the command.
+pub(super) const LOST: &str = "the lock was lost while the command ran";
+/// That this program was stopped for too long.
+const OVERDUE: &str = "stopped until the lease was about to end: the command was ended";
 
 /// The command and the locks that it runs under.
 pub(super) struct Supervisor<'a> {
@@ -52,38 +59,43 @@ impl Supervisor<'_> {
     /// Comes back when nothing of the group is left.
     pub(super) fn run(mut self) -> Outcome {
         let kill_lead = KILL_LEAD.min(self.grace / KILL_LEAD_PART);
-        let (mut is_lost, mut is_killed) = (false, false);
-        // When what the command has left behind is killed.
-        let mut sweep_at: Option<Instant> = None;
+        let (mut loss, mut is_killed) = (None, false);
+        // When what was asked to end is killed, however long the lease lasts.
+        let mut kill_at: Option<Instant> = None;
         loop {
             self.group.reap();
             if self.group.is_gone() {
                 break;
             }
+            let is_overdue = self.take_signals(loss.is_some() || kill_at.is_some());
             let left = self.held.remaining().saturating_sub(kill_lead);
-            if !is_lost && (is_readable(self.loss) || left.is_zero()) {
-                is_lost = true;
-                self.ask_to_stop();
-                self.report("stopping", "the lock is lost: SIGTERM to the command");
+            if loss.is_none() && (is_overdue || left.is_zero() || is_readable(self.loss)) {
+                loss = Some(if is_overdue { OVERDUE } else { LOST });
+                // The watchdog may extend the lease again, and the command ends all the same.
+                kill_at = kill_at.or(is_overdue.then(|| Instant::now() + self.grace));
+                // When it is too late, what is stopped must not run for a moment.
+                if !left.is_zero() {
+                    self.ask_to_end();
+                }
+                let why = if is_overdue { "the lease is about to end" } else { "the lock is lost" };
+                self.report("stopping", &format!("{why}: SIGTERM to the command"));
             }
-            if sweep_at.is_none() && self.group.exit().is_some() {
-                sweep_at = Some(Instant::now() + self.grace);
-                self.ask_to_stop();
+            if kill_at.is_none() && self.group.exit().is_some() {
+                kill_at = Some(Instant::now() + self.grace);
+                self.ask_to_end();
             }
-            let sweep_left = sweep_at.map(|end| end.saturating_duration_since(Instant::now()));
-            let is_due = left.is_zero() || sweep_left.is_some_and(|left| left.is_zero());
-            if is_due {
+            let left = kill_at.map_or(left, |end| end.saturating_duration_since(Instant::now()).min(left));
+            if left.is_zero() {
                 self.group.signal(Signal::SIGKILL);
                 if !std::mem::replace(&mut is_killed, true) {
                     self.report("killing", "the time is up: SIGKILL to the command");
                 }
             }
-            self.pass_signals_on();
-            self.sleep(if is_killed { KILLED_PAUSE } else { left.min(sweep_left.unwrap_or(left)).min(LOOK) }, is_lost);
+            self.sleep(if is_killed { KILLED_PAUSE } else { left.min(LOOK) }, loss.is_some());
         }
         // A command that ended by itself just before may have outlived the lock.
-        is_lost |= self.held.remaining().is_zero();
-        Outcome { exit: self.group.exit().unwrap_or(Exit::SYSTEM), is_lost }
+        let loss = loss.or(self.held.remaining().is_zero().then_some(LOST));
+        Outcome { exit: self.group.exit().unwrap_or(Exit::SYSTEM), loss }
     }
 
     /// Reports what is done, and how long the lease still lasts.
@@ -92,20 +104,62 @@ impl Supervisor<'_> {
     }
 
     /// Continues what is stopped, so that it can act on it.
-    fn ask_to_stop(&self) {
+    fn ask_to_end(&self) {
         self.group.signal(Signal::SIGTERM);
         self.group.signal(Signal::SIGCONT);
     }
 
-    fn pass_signals_on(&self) {
+    /// Acts on the signals that have arrived. Whether this program was stopped until its lease was about to end.
+    fn take_signals(&self, is_ending: bool) -> bool {
+        let mut is_overdue = false;
         while let Some(received) = self.signals.take() {
-            let has_it = self.shares_group && received.is_from_terminal;
-            if !received.is_about_children() && !has_it {
-                self.group.signal(received.signal);
-                let message = format!("{} to the command", received.signal);
-                self.events.report("signal", Object::new().text("signal", received.signal), &message);
+            match received {
+                _ if received.is_about_children() => {}
+                _ if received.suspends() => is_overdue |= self.suspend(received, is_ending || is_overdue),
+                _ => self.pass_on(received),
             }
         }
+        is_overdue
+    }
+
+    /// Whether the command has got what this program received.
+    fn has(&self, received: Received) -> bool {
+        self.shares_group && received.is_from_terminal
+    }
+
+    fn pass_on(&self, received: Received) {
+        let has_it = self.has(received);
+        if !has_it {
+            self.group.signal(received.signal);
+        }
+        // A command that is stopped does not act on it.
+        if received.stops() {
+            self.group.signal(Signal::SIGCONT);
+        }
+        if !has_it {
+            let message = format!("{} to the command", received.signal);
+            self.events.report("signal", Object::new().text("signal", received.signal), &message);
+        }
+    }
+
+    /// Stops the command and this program; when it is continued, lets the command continue if the lease lasts. Whether
+    /// it does not.
+    fn suspend(&self, received: Received, is_ending: bool) -> bool {
+        let longest = || self.held.remaining().saturating_sub(self.grace);
+        if is_ending || longest().is_zero() {
+            // This program has to end the command. A terminal may have stopped it.
+            self.group.signal(Signal::SIGCONT);
+            return false;
+        }
+        let suspension = Suspension::of(received.signal);
+        self.group.stop(received.signal, self.has(received));
+        self.report("stopped", &format!("{}: the command and this program are stopped", received.signal));
+        let is_overdue = suspension.stop_for(longest());
+        if !is_overdue {
+            self.group.signal(Signal::SIGCONT);
+            self.report("continued", "continued: SIGCONT to the command");
+        }
+        is_overdue
     }
 
     /// Sleeps until a signal arrives, the lock is lost, or the time is up.
