@@ -199,7 +199,7 @@ impl FaultCount {
     }
 }
 
-/// One line: the address, what it is, for how long, and why.
+/// One line: the address, what it is, for how long the client has known that, and why.
 impl fmt::Display for NodeStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (state, explanation) = match self.snapshot.state {
@@ -210,7 +210,7 @@ impl fmt::Display for NodeStatus {
             NodeStateSnapshot::Voting if self.is_connected() => ("voting", String::new()),
             NodeStateSnapshot::Voting => ("voting", "not connected".to_owned()),
         };
-        write!(f, "{}: {state} for {}", self.address, Human(self.state_age()))?;
+        write!(f, "{}: {state}, known for {}", self.address, Human(self.state_age()))?;
         if !explanation.is_empty() {
             write!(f, ", {explanation}")?;
         }

@@ -868,7 +868,7 @@ size_t quorumlock_nodes_count(const quorumlock_nodes *nodes);
 /* The state of one of them, counted from 0. */
 quorumlock_node_state quorumlock_nodes_state(const quorumlock_nodes *nodes, size_t index);
 
-/* All of it in one line, such as "10.0.0.3:6379: voting for 12s, Redis 7.0.15". */
+/* All of it in one line, such as "10.0.0.3:6379: voting, known for 12 s, Redis 7.0.15". */
 quorumlock_str quorumlock_nodes_message(const quorumlock_nodes *nodes, size_t index);
 
 /* Its address: "host:port", or "unix:" and a path. */

@@ -14,6 +14,8 @@ mod loss;
 mod manual;
 mod other_libraries;
 mod passwords;
+mod readiness;
+mod rights;
 mod session;
 mod signals;
 mod stale_writers;

@@ -164,7 +164,10 @@ fn a_node_that_hangs_is_named_with_the_limit_and_its_setting() {
         assert_eq!(failure(&mutex).to_string(), expected);
     }
     let status = client.nodes().unwrap()[0].to_string();
-    assert!(status.contains(": down for ") && status.contains(", no reply within 300 ms (node_timeout)"), "{status}");
+    assert!(
+        status.contains(": down, known for ") && status.contains(", no reply within 300 ms (node_timeout)"),
+        "{status}"
+    );
     // An attempt with less time than that.
     let brief = failure(&client.mutex("k").ttl(Duration::from_millis(50))).to_string();
     assert!(brief.contains("no reply within 300 ms (node_timeout)"), "the older question counts: {brief}");

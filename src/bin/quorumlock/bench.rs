@@ -29,9 +29,9 @@ pub(crate) fn bench(mut arguments: Arguments) -> Result<Exit, Failure> {
     if !(1..=MOST_THREADS).contains(&threads) {
         return Err(Failure::usage(format!("--threads takes 1 to {MOST_THREADS}")));
     }
-    let redlock = options.settings()?.builder()?.build()?;
+    let redlock = options.settings()?.client()?;
     redlock.connect(Duration::from_secs(1))?;
-    let run = random_name()?;
+    let run = random_name("")?;
     let begun = Instant::now();
     let result = Progress::during("locking and unlocking", || {
         thread::scope(|scope| {
@@ -80,11 +80,11 @@ pub(crate) fn quantile(sorted: &[Duration], part: f64) -> Duration {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
-/// A name that no program locks.
-pub(crate) fn random_name() -> Result<String, Failure> {
+/// A name that no program locks, with this in front.
+pub(crate) fn random_name(begin: &str) -> Result<String, Failure> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| Failure::system("get random bytes", error))?;
-    Ok(format!("quorumlock-trial-{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(format!("{begin}quorumlock-trial-{:016x}", u64::from_ne_bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -45,14 +45,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What the library calls settings of a lock in its messages, and the options that set them here.
-const OPTIONS: [(&str, &str); 7] = [
+/// Words of the library for settings, and what they are called here.
+const OPTIONS: [(&str, &str); 10] = [
+    (" with Builder::node", " by its URL"),
+    ("by Tls::roots_file or the variable CACERT", "by --cacert"),
+    ("by Builder::tls", "by --cacert"),
     ("a time to live of", "--ttl of"),
     ("a watchdog's margin of", "--grace of"),
     ("(drift_factor and", "(--drift-factor and"),
     ("(node_timeout)", "(--node-timeout)"),
     ("max_ttl (", "--max-ttl ("),
-    ("raise max_ttl to", "raise --max-ttl to"),
+    ("raise max_ttl", "raise --max-ttl"),
     ("let a watchdog extend the lock", "name a shorter one: the lock is extended while the command runs"),
 ];
 
@@ -85,7 +88,7 @@ impl From<Error> for Failure {
             ErrorKind::Unavailable => Exit::UNAVAILABLE,
             _ => Exit::SYSTEM,
         };
-        let message = OPTIONS.iter().fold(error.to_string(), |text, (setting, option)| text.replace(setting, option));
+        let message = OPTIONS.iter().fold(error.to_string(), |text, (word, option)| text.replace(word, option));
         Failure::new(exit, message)
     }
 }

@@ -1,6 +1,7 @@
 //! What `--help` shows: one text for each command. Completion scripts are made of them, and a test compares the manual
 //! page with them.
 
+use crate::arguments::{Arguments, unexpected};
 use crate::exit::{Exit, Failure};
 use crate::report;
 
@@ -17,7 +18,7 @@ pub(crate) struct Topic {
 }
 
 /// All commands, in the order of the manual.
-pub(crate) const TOPICS: [Topic; 9] = [
+pub(crate) const TOPICS: [Topic; 10] = [
     Topic {
         name: "run",
         summary: "run a command under a lock; it is dead before the lease is",
@@ -52,6 +53,7 @@ not found.
         summary: "one line for each node; exit 0 if all vote, 1 if a majority does, 2 otherwise",
         usage: "quorumlock nodes [OPTION]...",
         options: "  --timeout D          how long to wait for all nodes (1s)
+  --names TEXT         what names of locks begin with, where the user has a right to these alone
   --json               write JSON
 ",
         notes: "",
@@ -100,7 +102,8 @@ not found.
         name: "doctor",
         summary: "examine each node, and say what endangers locks; exit 0 fine, 1 warnings, 2 cannot lock",
         usage: "quorumlock doctor [OPTION]...",
-        options: "  --watch D            look at the clocks again after D, for their rate
+        options: "  --names TEXT         what names of locks begin with, where the user has a right to these alone
+  --watch D            look at the clocks again after D, for their rate
   --json               write JSON
 ",
         notes: "",
@@ -121,6 +124,14 @@ not found.
         name: "complete",
         summary: "a completion script for bash, zsh or fish",
         usage: "quorumlock complete SHELL",
+        options: "",
+        notes: "",
+        asks_nodes: false,
+    },
+    Topic {
+        name: "manual",
+        summary: "the manual page, as man reads it",
+        usage: "quorumlock manual",
         options: "",
         notes: "",
         asks_nodes: false,
@@ -170,6 +181,15 @@ pub(crate) fn show(name: &str) -> Result<Exit, Failure> {
         }
     };
     report::page(&text);
+    Ok(Exit::OK)
+}
+
+/// Writes the manual page.
+pub(crate) fn manual(mut arguments: Arguments) -> Result<Exit, Failure> {
+    if let Some(word) = arguments.next()? {
+        return Err(unexpected("manual", &word));
+    }
+    report::page(include_str!("quorumlock.1"));
     Ok(Exit::OK)
 }
 

@@ -69,6 +69,7 @@ fn dispatch(name: &str, arguments: Arguments) -> Result<Exit, Failure> {
         "doctor" => doctor::doctor(arguments),
         "bench" => bench::bench(arguments),
         "complete" => complete::complete(arguments),
+        "manual" => help::manual(arguments),
         "" => help::missing(),
         "-h" | "--help" | "help" => help::show(arguments.first().unwrap_or_default()),
         "-V" | "--version" | "version" => {

@@ -1,29 +1,38 @@
 //! `nodes`: one line for each node, and an exit code for a probe.
+//!
+//! A lock of a random name is tried, because only that shows what a node answers to one: a full memory, a user without
+//! the right, a disk that has failed.
 
 use crate::arguments::{Arguments, unexpected};
+use crate::bench::random_name;
 use crate::exit::{Exit, Failure};
 use crate::json::{self, Object};
 use crate::report::{self, Progress};
 use crate::settings;
-use quorumlock::{NodeState, NodeStatus};
+use quorumlock::{Cause, NodeState, NodeStatus, Redlock};
 use std::time::Duration;
 
 /// How long to wait for all nodes, unless `--timeout` says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a lock of the trial lasts, where its release does not arrive.
+const TTL: Duration = Duration::from_secs(1);
 
 pub(crate) fn nodes(mut arguments: Arguments) -> Result<Exit, Failure> {
     let (mut options, mut timeout, mut is_json) = (settings::Options::default(), TIMEOUT, false);
+    let mut begin = String::new();
     while let Some(word) = arguments.next()? {
         match &word {
             _ if options.take(&word, &mut arguments)? => {}
+            word if word.is("--names") => begin = arguments.text("--names")?,
             word if word.is("--timeout") => timeout = arguments.duration("--timeout")?,
             word if word.is("--json") => is_json = true,
             word => return Err(unexpected("nodes", word)),
         }
     }
-    let redlock = options.settings()?.builder()?.build()?;
-    // Without a majority this is an error, and the states are there all the same.
-    drop(Progress::during("connecting", || redlock.connect(timeout)));
+    let redlock = options.settings()?.client()?;
+    let name = random_name(&begin)?;
+    let is_locked = Progress::during("connecting", || can_lock(&redlock, &name, timeout));
+    // Without a majority there are the states all the same.
     let nodes = redlock.nodes()?;
     if is_json {
         report::line(format_args!("{}", json::list(nodes.iter().map(|node| described(node).to_string()))));
@@ -31,11 +40,26 @@ pub(crate) fn nodes(mut arguments: Arguments) -> Result<Exit, Failure> {
         nodes.iter().for_each(|node| report::line(format_args!("{node}")));
     }
     let voting = nodes.iter().filter(|node| node.state() == NodeState::Voting).count();
+    let is_denied = |node: &NodeStatus| node.state() == NodeState::Rejected(Cause::NoPermission);
+    if nodes.iter().any(is_denied) {
+        report::complain("name what the keys begin with that the user has a right to, by --names or --prefix");
+    }
     Ok(match voting {
+        _ if !is_locked => Exit::NO_QUORUM,
         all if all == nodes.len() => Exit::OK,
         most if most > nodes.len() / 2 => Exit::FINDINGS,
         _ => Exit::NO_QUORUM,
     })
+}
+
+/// Connects to all nodes, and tries a lock. Whether there is a majority for it.
+fn can_lock(redlock: &Redlock, name: &str, timeout: Duration) -> bool {
+    if redlock.connect(timeout).is_err() {
+        return false;
+    }
+    let is_locked = matches!(redlock.mutex(name).ttl(TTL).try_lock(), Ok(Some(_)));
+    // A reply to the lock that was not waited for is read before that to a question that was asked later.
+    redlock.connect(timeout).is_ok() && is_locked
 }
 
 fn described(node: &NodeStatus) -> Object {

@@ -2,8 +2,8 @@
 
 use crate::arguments::{Arguments, Word};
 use crate::exit::{Exit, Failure};
-use quorumlock::{Builder, Endpoint, NodeTarget};
-use std::collections::BTreeMap;
+use quorumlock::{Builder, Endpoint, Error, NodeTarget, Redlock};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -81,8 +81,9 @@ impl Options {
         if let Some(path) = &self.config {
             variables.extend(read_file(path)?);
         }
+        let given = self.variables.keys().cloned().collect();
         variables.extend(self.variables);
-        let mut settings = Settings { variables };
+        let mut settings = Settings { variables, given };
         if self.has_tls {
             let urls = settings.urls().map(by_tls).collect::<Vec<_>>().join(",");
             settings.variables.insert(format!("{PREFIX}NODES"), urls.into());
@@ -108,11 +109,13 @@ fn by_tls(url: &str) -> String {
 /// The settings of one deployment.
 pub(crate) struct Settings {
     variables: BTreeMap<String, OsString>,
+    /// Those that were options.
+    given: BTreeSet<String>,
 }
 
 impl Settings {
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
-        let builder = Builder::from_variables(PREFIX, &self.variables)?;
+        let builder = Builder::from_variables(PREFIX, &self.variables).map_err(|error| self.failure(error))?;
         // Each command names the time to live of its locks: the default of the library contradicts no shorter limit.
         let longest = self.text("MAX_TTL").and_then(quorumlock::duration);
         Ok(match (self.text("TTL"), longest) {
@@ -121,9 +124,30 @@ impl Settings {
         })
     }
 
+    pub(crate) fn client(&self) -> Result<Redlock, Failure> {
+        self.builder()?.build().map_err(|error| self.failure(error))
+    }
+
     /// The nodes, in the order in which they are named.
     pub(crate) fn targets(&self) -> Result<Vec<NodeTarget>, Failure> {
-        Ok(self.builder()?.targets()?)
+        self.builder()?.targets().map_err(|error| self.failure(error))
+    }
+
+    /// The failure, with the name of the setting as it was given: as an option, or as a variable.
+    fn failure(&self, error: Error) -> Failure {
+        let mut failure = Failure::from(error);
+        for (option, variable) in OPTIONS.iter().chain(&TLS_OPTIONS) {
+            let name = format!("{PREFIX}{variable}");
+            // A file is named by its path alone.
+            let file = self.text(variable).map(|path| format!("tls: {path}: "));
+            if let Some(rest) = file.and_then(|file| failure.message.strip_prefix(&file)) {
+                failure.message = format!("{name}: {}: {rest}", self.text(variable).unwrap_or_default());
+            }
+            if self.given.contains(&name) {
+                failure.message = failure.message.replace(&name, option);
+            }
+        }
+        failure
     }
 
     /// Their URLs. Not to be shown.

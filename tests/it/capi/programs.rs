@@ -184,7 +184,7 @@ fn restarts_of_nodes_are_reported() {
     for index in [1, 2, 3] {
         assert!(said.contains(&format!("node {index}: {}: voting", servers[index].address())), "{said}");
     }
-    assert!(said.contains("node 4: 127.0.0.1:1: down for "), "{said}");
+    assert!(said.contains("node 4: 127.0.0.1:1: down, known for "), "{said}");
 }
 
 /// Cancellation ends a thread after its call, and not in the middle of it. No key is left.

@@ -13,14 +13,15 @@ mod trial;
 
 use crate::arguments::{Arguments, unexpected};
 use crate::bench::random_name;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, open};
 use crate::exit::{Exit, Failure};
 use crate::json::Object;
 use crate::report::{self, Progress};
 use crate::settings;
 use clock::Offset;
 use findings::{Finding, Level};
-use node::{Examination, Plan};
+use node::{Examination, Plan, user};
+use rights::Names;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,19 +31,22 @@ const DRIFT_FACTOR: f64 = 0.01;
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
-    let (mut options, mut watch, mut is_json) = (settings::Options::default(), None, false);
+    let (mut options, mut begin, mut watch, mut is_json) = (settings::Options::default(), None, None, false);
     while let Some(word) = arguments.next()? {
         match &word {
             _ if options.take(&word, &mut arguments)? => {}
             word if word.is("--json") => is_json = true,
+            word if word.is("--names") => begin = Some(arguments.text("--names")?),
             word if word.is("--watch") => watch = Some(arguments.duration("--watch")?),
             word => return Err(unexpected("doctor", word)),
         }
     }
     let deployment = Deployment::new(options.settings()?)?;
+    let prefix = deployment.settings.prefix().to_owned();
+    let begin = begin.or_else(|| if prefix.is_empty() { own_names(&deployment) } else { None }).unwrap_or_default();
     let plan = Plan {
-        name: random_name()?,
-        prefix: deployment.settings.prefix().to_owned(),
+        name: random_name(&begin)?,
+        names: Names { prefix, begin },
         node_timeout: deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT),
         is_declared_durable: deployment.settings.text("DURABLE") == Some("true"),
     };
@@ -75,6 +79,15 @@ pub(crate) fn doctor(mut arguments: Arguments) -> Result<Exit, Failure> {
         report::line(format_args!("{verdict}"));
     }
     Ok(exit)
+}
+
+/// What names of locks begin with, by the access control list of the node that shows the narrowest one.
+fn own_names(deployment: &Deployment) -> Option<String> {
+    let asked = deployment.each(|_, target| {
+        let user = user(target.endpoint());
+        open(target).and_then(|mut connection| rights::own_names(&mut connection, user))
+    });
+    asked.into_iter().filter_map(|names| names.ok().flatten()).max_by_key(String::len)
 }
 
 fn verdict(exit: Exit, voters: usize, nodes: usize) -> String {

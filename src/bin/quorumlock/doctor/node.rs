@@ -2,7 +2,7 @@
 
 use super::clock::{self, Offset, Rate};
 use super::findings::{Finding, Level};
-use super::rights;
+use super::rights::{self, Names};
 use crate::bench::quantile;
 use crate::connection::{Connection, Step, Trouble, Value};
 use crate::json::{self, Object};
@@ -20,7 +20,7 @@ const LONGEST_MEASUREMENT: Duration = Duration::from_secs(1);
 pub(super) struct Plan {
     /// The random name of the trial's lock.
     pub(super) name: String,
-    pub(super) prefix: String,
+    pub(super) names: Names,
     pub(super) node_timeout: Duration,
     pub(super) is_declared_durable: bool,
 }
@@ -68,7 +68,7 @@ pub(super) fn examine(target: &NodeTarget, plan: &Plan) -> Examination {
             node.look_at_rights(&mut connection, endpoint, plan)?;
         }
         node.look_at_clock(&mut connection)?;
-        node.measure(&mut connection)
+        node.measure(&mut connection, plan)
     });
     if let Err(trouble) = examined {
         node.findings.push(unreachable(&trouble));
@@ -97,18 +97,11 @@ impl Examination {
     }
 
     fn look_at_server(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
-        let info = match connection.ask(&[b"INFO"])? {
-            Value::Error(refusal) if refusal.denied.is_some() => {
-                let remedy = format!("ACL SETUSER {} +info", user(endpoint));
-                let what = "the user may not run INFO: restarts, replicas and eviction are not detected";
-                self.findings.push(Finding::warning("acl", what, remedy));
-                BTreeMap::new()
-            }
-            Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),
-            reply => parse_info(&reply.text().unwrap_or_default()),
-        };
-        let settings = Settings::read(connection)?;
+        let (info, settings) = (self.info(connection, endpoint)?, Settings::read(connection)?);
         self.findings.extend(server_findings(&info, &settings, plan));
+        if info.is_empty() {
+            return Ok(());
+        }
         self.run_id = info.get("run_id").cloned();
         let of = |name: &str| info.get(name).cloned().unwrap_or_default();
         let version = match info.get("valkey_version") {
@@ -130,10 +123,33 @@ impl Examination {
         Ok(())
     }
 
+    /// What `INFO` shows; nothing where the server withholds it.
+    fn info(&mut self, connection: &mut Connection, endpoint: &Endpoint) -> Result<BTreeMap<String, String>, Trouble> {
+        let (why, remedy) = match connection.ask(&[b"INFO"])? {
+            Value::Error(refusal) if refusal.denied.is_some() => {
+                ("the user may not run INFO", format!("ACL SETUSER {} +info", user(endpoint)))
+            }
+            Value::Error(refusal) if refusal.is_unknown_command => {
+                ("the server does not know INFO", "name the command as it was".to_owned())
+            }
+            Value::Error(refusal) => return Err(Trouble::refused("INFO", refusal.cause)),
+            reply => return Ok(parse_info(&reply.text().unwrap_or_default())),
+        };
+        let what = "version, role, persistence, restarts, replicas, eviction and two URLs of one server are not seen";
+        self.findings.push(Finding::warning("no-info", format!("{why}: {what}"), remedy));
+        Ok(BTreeMap::new())
+    }
+
     fn look_at_rights(&mut self, connection: &mut Connection, endpoint: &Endpoint, plan: &Plan) -> Result<(), Trouble> {
         // A name of its own, so that the trial of the whole deployment meets no key of this one.
         let name = format!("{}-rights", plan.name);
-        let missing = rights::missing(connection, &plan.prefix, &name)?;
+        let missing = rights::missing(connection, &plan.names, &name)?;
+        if missing.are_keys_unknown {
+            let what = format!("the user has no right to keys such as {:?}: its rights are not tried", plan.name);
+            let remedy = "name what its keys begin with, by --names or --prefix";
+            self.findings.push(Finding::fault("names", what, remedy));
+            return Ok(());
+        }
         if missing.rules.is_empty() {
             return Ok(());
         }
@@ -157,11 +173,12 @@ impl Examination {
     }
 
     /// How long an answer takes.
-    fn measure(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
+    fn measure(&mut self, connection: &mut Connection, plan: &Plan) -> Result<(), Trouble> {
+        let key = format!("{}{}", plan.names.prefix, plan.name);
         let end = Instant::now() + LONGEST_MEASUREMENT;
         while self.times.len() < ROUND_TRIPS && Instant::now() < end {
             let begun = Instant::now();
-            connection.ask(&[b"PTTL", b"quorumlock-doctor"])?;
+            connection.ask(&[b"PTTL", key.as_bytes()])?;
             self.times.push(begun.elapsed());
         }
         self.times.sort_unstable();
@@ -246,7 +263,7 @@ impl Examination {
 }
 
 /// The user of the node, as ACL rules name it.
-fn user(endpoint: &Endpoint) -> &str {
+pub(super) fn user(endpoint: &Endpoint) -> &str {
     endpoint.handshake().user.as_deref().unwrap_or("default")
 }
 
@@ -299,7 +316,7 @@ fn server_findings(info: &BTreeMap<String, String>, settings: &Settings, plan: &
         findings.push(Finding::warning("replicas", what, "do not promote them, or detach them"));
     }
     let is_durable = of("aof_enabled") == "1" && settings.appendfsync.as_deref().is_none_or(|when| when == "always");
-    if plan.is_declared_durable && !is_durable {
+    if plan.is_declared_durable && !is_durable && !info.is_empty() {
         let what = "it is declared durable, and does not write each change to disk";
         findings.push(Finding::warning("not-durable", what, "appendonly yes and appendfsync always"));
     }

@@ -2,8 +2,7 @@
 
 use super::entries::PLACE;
 use super::kind::Kind;
-use super::sighting::{Lifetime, Sighting, Stored};
-use super::survey::Keys;
+use super::sighting::{Keys, Lifetime, Sighting, Stored};
 use crate::connection::{Connection, Denied, Trouble, Value};
 use quorumlock::Cause;
 use std::collections::BTreeSet;

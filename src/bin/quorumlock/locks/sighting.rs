@@ -3,7 +3,11 @@
 use super::content::Content;
 use super::kind::Kind;
 use super::token::Token;
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// The keys of one node, by the name behind the prefix, with the mark of its kind.
+pub(crate) type Keys = BTreeMap<String, Sighting>;
 
 /// How long a key lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,14 +2,11 @@
 
 use super::kind::Kind;
 use super::reading::{Question, Reader};
-use super::sighting::Sighting;
+use super::sighting::{Keys, Sighting};
 use crate::connection::Trouble;
 use crate::deployment::Deployment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
-
-/// The keys of one node, by the name behind the prefix, with the mark of its kind.
-pub(crate) type Keys = BTreeMap<String, Sighting>;
 
 /// What all nodes have: of each its keys, or why it could not be asked.
 pub(crate) struct Survey {

@@ -1,4 +1,4 @@
-//! Who holds a lock: an owner token, and how much of it is shown, or a program of another library.
+//! The holder of a lock: an owner token, and how much of it is shown, or a program of another library.
 
 use std::fmt;
 

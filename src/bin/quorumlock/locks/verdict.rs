@@ -193,8 +193,7 @@ impl fmt::Display for State {
 mod tests {
     use super::*;
     use crate::connection::{Step, Trouble};
-    use crate::locks::sighting::Stored;
-    use crate::locks::survey::Keys;
+    use crate::locks::sighting::{Keys, Stored};
 
     /// A node that has this token for so many milliseconds, nothing, or does not answer.
     fn node(state: Option<(u8, u64)>) -> Result<Keys, Trouble> {
