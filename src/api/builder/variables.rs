@@ -65,8 +65,8 @@ const VARIABLES: &[(&str, &str, Setter)] = &[
 ];
 
 impl Builder {
-    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom: with
-    /// the underscore. Services, the command line and C programs then have one configuration.
+    /// Reads nodes and settings from the environment variables that begin with `prefix`, `"QUORUMLOCK_"` by custom:
+    /// with the underscore. Services, the command line and C programs then have one configuration.
     ///
     /// | Variable behind the prefix | Value | Setting |
     /// |---|---|---|
@@ -91,8 +91,8 @@ impl Builder {
     /// | `UNAVAILABLE_AFTER` | `3s` | [`unavailable_after`](Builder::unavailable_after) |
     ///
     /// A duration is a number, with decimals if need be, and `us`, `ms`, `s`, `m`, `h` or `d`. A variable that is unset
-    /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature. `TTL`
-    /// is no longer than `MAX_TTL`, or its default. The builder can be changed further.
+    /// or empty leaves the default. Other variables are ignored; those about TLS are an error without the feature.
+    /// `TTL` is no longer than `MAX_TTL`, or its default. The builder can be changed further.
     ///
     /// ```no_run
     /// use quorumlock::Builder;

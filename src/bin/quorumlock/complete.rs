@@ -1,9 +1,11 @@
-//! `complete`: scripts for bash, zsh and fish, made of the help.
+//! `complete`: scripts for bash, zsh and fish, made of the help. They offer commands, options, and the files and values
+//! that options take.
 
 use crate::arguments::{Arguments, Word, unexpected};
 use crate::exit::{Exit, Failure};
 use crate::help::{self, NODE_OPTIONS, Topic};
 use crate::report;
+use std::collections::BTreeSet;
 
 pub(crate) fn complete(mut arguments: Arguments) -> Result<Exit, Failure> {
     let script = match (arguments.next()?, arguments.next()?) {
@@ -21,44 +23,103 @@ pub(crate) fn complete(mut arguments: Arguments) -> Result<Exit, Failure> {
     Ok(Exit::OK)
 }
 
-/// Each option of a command with its description: `--wait`, or `-n` and `--no-wait` apart.
-fn options(topic: &Topic) -> Vec<(&'static str, &'static str)> {
+/// What the options take whose values are few.
+const CHOICES: [(&str, &str); 2] =
+    [("--ignore", "no-expiry too-long foreign fence-at-rest"), ("--restart-policy", "observed strict off")];
+const SHELLS: &str = "bash zsh fish";
+
+/// What stands behind an option.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Nothing,
+    File,
+    /// One of these words.
+    OneOf(&'static str),
+    /// What only the user knows.
+    Other,
+}
+
+/// An option of a command: `--wait`, or `-n` and `--no-wait` apart.
+struct Choice {
+    name: &'static str,
+    value: Value,
+    text: &'static str,
+}
+
+fn options(topic: &Topic) -> Vec<Choice> {
     let nodes = if topic.asks_nodes { NODE_OPTIONS } else { "" };
     let lines = topic.options.lines().chain(nodes.lines());
     let mut options = Vec::new();
     for line in lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.starts_with('-'))) {
         let (names, text) = line.split_once("  ").unwrap_or((line, ""));
-        let names = names.split([' ', ',']).filter(|name| name.starts_with('-'));
-        options.extend(names.map(|name| (name, text.trim())));
+        let words = || names.split([' ', ',']).filter(|word| !word.is_empty());
+        let operand = words().last().filter(|word| !word.starts_with('-'));
+        for name in words().filter(|word| word.starts_with('-')) {
+            let few = CHOICES.iter().find(|(option, _)| *option == name);
+            let value = match (operand, few) {
+                (None, _) => Value::Nothing,
+                (Some("FILE"), _) => Value::File,
+                (Some(_), Some((_, words))) => Value::OneOf(words),
+                (Some(_), None) => Value::Other,
+            };
+            options.push(Choice { name, value, text: text.trim() });
+        }
     }
-    options.push(("--help", "show the options"));
+    options.push(Choice { name: "--help", value: Value::Nothing, text: "show the options" });
     options
 }
 
 fn bash() -> String {
     let names = help::TOPICS.iter().map(|topic| topic.name).collect::<Vec<_>>().join(" ");
     let case = |topic: &Topic| {
-        let words = options(topic).iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" ");
+        let words = options(topic).iter().map(|option| option.name).collect::<Vec<_>>().join(" ");
+        let words = if topic.name == "complete" { SHELLS } else { &words };
         format!("        {}) words=\"{words}\" ;;\n", topic.name)
     };
     let cases: String = help::TOPICS.iter().map(case).collect();
+    let all: Vec<Choice> = help::TOPICS.iter().flat_map(options).collect();
+    let with = |value: Value| {
+        let names: BTreeSet<&str> =
+            all.iter().filter(|option| option.value == value).map(|option| option.name).collect();
+        names.into_iter().collect::<Vec<_>>().join("|")
+    };
+    let (files, others) = (with(Value::File), with(Value::Other));
+    let choice = |(option, words): &(&str, &str)| {
+        format!("        {option}) COMPREPLY=($(compgen -W \"{words}\" -- \"$word\")); return ;;\n")
+    };
+    let choices: String = CHOICES.iter().map(choice).collect();
     format!(
         "_quorumlock() {{
-    local words index
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words index
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         if [[ ${{COMP_WORDS[index]}} == -- ]]; then
-            COMPREPLY=($(compgen -c -f -- \"${{COMP_WORDS[COMP_CWORD]}}\"))
+            COMPREPLY=($(compgen -c -f -- \"$word\"))
             return
         fi
     done
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W \"{names}\" -- \"${{COMP_WORDS[1]}}\"))
+        COMPREPLY=($(compgen -W \"{names}\" -- \"$word\"))
         return
     fi
+    # --option=value is three words.
+    if [[ $word == = ]]; then
+        word=
+    elif [[ $before == = ]]; then
+        before=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
+    case $before in
+        {files})
+            local IFS=$'\\n'
+            compopt -o filenames 2>/dev/null
+            COMPREPLY=($(compgen -f -- \"$word\"))
+            return ;;
+{choices}        {others}) return ;;
+    esac
     case ${{COMP_WORDS[1]}} in
-{cases}    esac
-    COMPREPLY=($(compgen -W \"$words\" -- \"${{COMP_WORDS[COMP_CWORD]}}\"))
+{cases}        help) words=\"{names}\" ;;
+    esac
+    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))
 }}
 complete -F _quorumlock quorumlock
 "
@@ -70,13 +131,20 @@ fn fish() -> String {
     for topic in &help::TOPICS {
         let (name, summary) = (topic.name, topic.summary.replace('\'', ""));
         script += &format!("complete -c quorumlock -n __fish_use_subcommand -a {name} -d '{summary}'\n");
-        for (option, text) in options(topic) {
+        for Choice { name: option, value, text } in options(topic) {
             let flag = option
                 .strip_prefix("--")
                 .map_or_else(|| format!("-s {}", option.trim_start_matches('-')), |long| format!("-l {long}"));
+            let value = match value {
+                Value::Nothing => String::new(),
+                Value::File => " -r -F".to_owned(),
+                Value::OneOf(words) => format!(" -x -a '{words}'"),
+                Value::Other => " -x".to_owned(),
+            };
             let text = text.replace('\'', "");
-            script += &format!("complete -c quorumlock -n '__fish_seen_subcommand_from {name}' {flag} -d '{text}'\n");
+            let is_of = format!("-n '__fish_seen_subcommand_from {name}'");
+            script += &format!("complete -c quorumlock {is_of} {flag}{value} -d '{text}'\n");
         }
     }
-    script
+    script + &format!("complete -c quorumlock -n '__fish_seen_subcommand_from complete' -a '{SHELLS}'\n")
 }

@@ -1,12 +1,12 @@
 //! The manual page and the help say the same, and completion scripts are scripts.
 
-use super::deployment::{run, tool};
+use super::deployment::{folder, run, tool};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 9] = ["run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete"];
+const COMMANDS: [&str; 10] = ["run", "nodes", "show", "ls", "scan", "break", "doctor", "bench", "complete", "manual"];
 
 /// The options of a help text with their descriptions, and the usage line.
 fn help(command: &str) -> BTreeMap<String, String> {
@@ -74,9 +74,58 @@ fn completion_scripts_are_read_by_their_shells() {
         let is_read = known.map_or(shell != "bash", |output| output.status.success());
         assert!(is_read, "{shell} does not read its script");
     }
-    let words = "COMP_WORDS=(quorumlock run --no); COMP_CWORD=2; _quorumlock; echo \"${COMPREPLY[@]}\"";
-    let script = format!("{}\n{words}", run(tool(&["complete", "bash"])).out);
-    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
-    let offered = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(offered.contains("--no-wait") && offered.contains("--nodes") && !offered.contains("--ttl"), "{offered}");
+}
+
+/// What bash offers for the last of these words, in a folder.
+fn offered(folder: &Path, words: &[&str]) -> Vec<String> {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let (last, words) = (words.len() - 1, quoted.join(" "));
+    let show = "printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let script = run(tool(&["complete", "bash"])).out;
+    let script = format!("{script}\nCOMP_WORDS=({words}); COMP_CWORD={last}; _quorumlock 2>/dev/null; {show}");
+    let output = Command::new("bash").args(["-c", &script]).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn options_their_values_and_files_are_completed() {
+    let folder = folder();
+    for name in ["locks.env", "locks of jobs.env", "other"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    let offered = |words: &[&str]| offered(&folder, &[&["quorumlock"], words].concat());
+    let options = offered(&["run", "--no"]);
+    assert_eq!(options, ["--no-wait", "--no-extend", "--nodes", "--node-timeout"]);
+    assert_eq!(offered(&["d"]), ["doctor"]);
+    for option in ["--config", "--cacert", "--cert", "--key"] {
+        let mut files = offered(&["run", option, "lo"]);
+        files.sort();
+        assert_eq!(files, ["locks of jobs.env", "locks.env"], "{option}");
+    }
+    // Bash cuts words at the sign.
+    assert_eq!(offered(&["ls", "--config", "=", "ot"]), ["other"]);
+    assert_eq!(offered(&["ls", "--config", "="]).len(), 3);
+    assert_eq!(offered(&["run", "--restart-policy", ""]), ["observed", "strict", "off"]);
+    assert_eq!(offered(&["scan", "--ignore", "f"]), ["foreign", "fence-at-rest"]);
+    assert_eq!(offered(&["complete", ""]), ["bash", "zsh", "fish"]);
+    assert_eq!(offered(&["help", "com"]), ["complete"]);
+    // A value that only the user knows is none of the options.
+    for option in ["--ttl", "-E", "--nodes", "--names"] {
+        assert!(offered(&["run", option, "-"]).is_empty(), "{option}");
+    }
+    assert!(offered(&["run", "name", "--", "slee"]).contains(&"sleep".to_owned()));
+    let fish = run(tool(&["complete", "fish"])).out;
+    assert!(fish.contains(" -l config -r -F -d ") && fish.contains(" -l ttl -x -d "), "{fish}");
+    assert!(fish.contains(" -l restart-policy -x -a 'observed strict off' -d "), "{fish}");
+}
+
+#[test]
+fn every_value_that_is_offered_is_one() {
+    for policy in offered(Path::new("/"), &["quorumlock", "nodes", "--restart-policy", ""]) {
+        let ended = run(tool(&["nodes", "--nodes", "redis://127.0.0.1:1", "--restart-policy", &policy]));
+        assert_eq!(ended.code, Some(2), "{policy}: {}", ended.all());
+    }
+    let help = run(tool(&["scan", "--help"])).out;
+    let kinds = offered(Path::new("/"), &["quorumlock", "scan", "--ignore", ""]);
+    assert!(kinds.len() == 4 && kinds.iter().all(|kind| help.contains(kind.as_str())), "{kinds:?}");
 }
