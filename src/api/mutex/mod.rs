@@ -322,7 +322,8 @@ impl Mutex {
                 now = self.client.engine().readings();
                 held = self.first_held(now);
             }
-            if held.is_none() {
+            // Without time to wait, the call makes its one attempt, as with a single key.
+            if held.is_none() || !queueing::may_wait(&call) {
                 return at_head(Attempts::new(call, Some((ticket, place)), wait, account));
             }
         }

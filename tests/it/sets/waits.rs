@@ -75,6 +75,25 @@ fn a_wait_for_a_set_ends_in_time_and_when_it_is_cancelled() {
 }
 
 #[test]
+fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_keys() {
+    let servers = Server::several(3).unwrap();
+    let client = client(&servers);
+    let held = take(&set(&client, &["b"]));
+    let mutex = set(&client, &["a", "b"]);
+    let (now, cancel) = (Instant::now(), CancelHandle::new());
+    for wait in [Wait::timeout(Duration::ZERO), Wait::deadline(now), Wait::deadline(now - SOON)] {
+        let before = calls(&servers[0], "set");
+        assert!(mutex.lock_with(&wait).unwrap().is_none());
+        assert_eq!(calls(&servers[0], "set"), before + 2, "one attempt at two keys");
+    }
+    cancel.cancel();
+    let cancelled = Wait::timeout(Duration::ZERO).cancelled_by(&cancel);
+    assert_eq!(mutex.lock_with(&cancelled).unwrap_err().kind(), ErrorKind::Cancelled);
+    assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released, "it was held all the time");
+    ["a", "b"].iter().for_each(|key| gone_for_good(&servers, key));
+}
+
+#[test]
 fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
     let (server, waits) = (Server::start().unwrap(), Arc::new(Waits::default()));
     // No attempt is made again because the machine has held it up.
