@@ -5,7 +5,7 @@ use crate::clients::{
     promptly_from, take,
 };
 use crate::nemesis::clocks;
-use crate::support::fake::Fake;
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::preload;
 use crate::support::process::alone_with;
 use crate::support::server::{Server, free_port};
@@ -186,6 +186,21 @@ fn a_wait_with_a_limit_on_a_dead_cluster_ends_at_its_limit_with_an_error() {
             assert!(error.causes().len() >= 2, "{error}");
         });
     }
+}
+
+/// It finds out nothing, so what the attempt before it has found is what the call ends with.
+#[test]
+fn a_last_attempt_that_the_limit_cuts_short_hides_no_earlier_failure() {
+    let mut has_answered = false;
+    let node = Fake::on_command(move |command| match &*command[0] {
+        "SET" if std::mem::replace(&mut has_answered, true) => vec![Act::Wait(SOON)],
+        "SET" => vec![say("-OOM command not allowed when used memory > 'maxmemory'.\r\n")],
+        _ => vec![Act::Say(healthy(command))],
+    });
+    let client = Redlock::builder().node(node.url()).node_timeout(SOON).build().unwrap();
+    let error = long_lock(&client, "k").lock_timeout(Duration::from_millis(300)).unwrap_err();
+    assert!(node.commands().iter().filter(|command| command[0] == "SET").count() > 1);
+    assert_eq!(error.causes()[0].cause(), Cause::OutOfMemory, "{error}");
 }
 
 #[test]

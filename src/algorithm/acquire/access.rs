@@ -1,10 +1,14 @@
 //! What the driver of the machine sets and reads beside its steps.
 
-use super::{Acquire, AcquireState, Verdict};
+use super::{Acquire, AcquireState, Verdict, WaitLimit};
 use crate::algorithm::early_end::EarlyEnd;
 use crate::algorithm::place::PlaceKeeper;
 use crate::algorithm::time::Timestamp;
+use crate::algorithm::vote::Outcome;
 use std::time::Duration;
+
+/// In less time, no node is expected to answer: it is the shortest node timeout that a client may have.
+const SHORTEST_ATTEMPT: Duration = Duration::from_millis(1);
 
 impl Acquire {
     /// Lets the call be one for a fair lock, with this place. Each attempt asks with what the keeper
@@ -35,6 +39,53 @@ impl Acquire {
             Some(keeper) => keeper.ask_again_at(&mut self.config.backoff, now, random).since(now),
             None => self.listening.delay(&mut self.config.backoff, longest, random),
         }
+    }
+
+    /// Another call has failed before this one begins, and nothing has answered since.
+    pub fn was_unavailable(&mut self) {
+        self.has_failed = true;
+    }
+
+    /// What a lost attempt that began at `t0` comes to. One that the caller's limit cut short finds out nothing: what
+    /// was known before remains, that the lock is held or why nodes failed. If nothing was known, a call whose last
+    /// attempt had hardly begun has timed out.
+    pub(super) fn verdict_on_loss(&mut self, outcome: Outcome, t0: Timestamp, now: Timestamp) -> Verdict {
+        self.is_cut_short = false;
+        match outcome {
+            Outcome::Won => Verdict::TooLate,
+            Outcome::Held => {
+                self.has_failed = false;
+                Verdict::Held
+            }
+            Outcome::Pending | Outcome::Unavailable => {
+                self.is_cut_short = self.time_until_limit(t0).is_some_and(|time| time < self.budget);
+                if self.is_cut_short && (self.held || !self.has_failed && self.has_hardly_begun(t0, now)) {
+                    return Verdict::Held;
+                }
+                self.has_failed |= !self.is_cut_short;
+                Verdict::Unavailable
+            }
+        }
+    }
+
+    /// How long an attempt that began at `t0` has until the caller's limit; none if there is no limit that cuts it
+    /// short.
+    fn time_until_limit(&self, t0: Timestamp) -> Option<Duration> {
+        match self.config.wait_limit {
+            WaitLimit::Until(deadline) if self.started < deadline => Some(deadline.since(t0)),
+            _ => None,
+        }
+    }
+
+    /// Whether the nodes had so little time until the limit that no answer was to be expected.
+    fn has_hardly_begun(&self, t0: Timestamp, now: Timestamp) -> bool {
+        let time = self.time_until_limit(t0).unwrap_or(Duration::MAX);
+        time < SHORTEST_ATTEMPT && now.since(t0) >= time
+    }
+
+    /// Whether the attempt just counted was lost only because the caller's limit came.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short
     }
 
     /// Whether the last attempt that had its full time found the lock held.

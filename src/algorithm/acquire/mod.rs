@@ -96,6 +96,10 @@ pub struct Acquire {
     attempt_time: Duration,
     /// Whether the last attempt that had its full time, of this call or of the one before it, found the lock held.
     held: bool,
+    /// Whether it failed.
+    has_failed: bool,
+    /// Whether the last attempt was lost only because the caller's limit came.
+    is_cut_short: bool,
     /// What the last attempt found out about the next wait.
     bounds: WaitBounds,
     /// When the next attempt follows if no release is announced.
@@ -142,6 +146,8 @@ impl Acquire {
             budget: config.node_timeout,
             attempt_time: Duration::ZERO,
             held: false,
+            has_failed: false,
+            is_cut_short: false,
             bounds: WaitBounds::NONE,
             fallback: now,
             follows_end: false,
@@ -344,7 +350,7 @@ impl Acquire {
                 self.state = AcquireState::Done(Verdict::Acquired(lease));
                 return;
             }
-            _ => self.verdict_on_loss(outcome, t0.steady),
+            _ => self.verdict_on_loss(outcome, t0.steady, now.steady),
         };
         let was_held = std::mem::replace(&mut self.held, lost == Verdict::Held);
         if self.held {
@@ -365,20 +371,6 @@ impl Acquire {
             self.config.backoff.reset();
         }
         self.state = AcquireState::Lost { undo, then: self.after_loss(lost, followed_end, now.steady, random) };
-    }
-
-    fn verdict_on_loss(&self, outcome: Outcome, t0: Timestamp) -> Verdict {
-        match outcome {
-            Outcome::Won => Verdict::TooLate,
-            Outcome::Held => Verdict::Held,
-            // The caller's deadline cut this attempt short, so it does not contradict what the one before it found.
-            Outcome::Pending | Outcome::Unavailable if self.held && self.is_cut_short(t0) => Verdict::Held,
-            Outcome::Pending | Outcome::Unavailable => Verdict::Unavailable,
-        }
-    }
-
-    fn is_cut_short(&self, t0: Timestamp) -> bool {
-        matches!(self.config.wait_limit, WaitLimit::Until(deadline) if self.started < deadline && deadline < t0.after(self.budget))
     }
 
     fn after_loss(&mut self, lost: Verdict, followed_end: bool, now: Timestamp, random: u64) -> After {

@@ -14,7 +14,6 @@ use crate::algorithm::fence::Agreement;
 use crate::algorithm::lease::Validity;
 use crate::algorithm::lock_kind::Access;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::PlaceAnswer;
 use crate::algorithm::time::{Readings, Timestamp};
 use crate::algorithm::turns::WakeOrder;
 use crate::algorithm::vote::Outcome;
@@ -46,6 +45,8 @@ pub(super) struct Attempts<'a, 'm> {
     pub(super) search: Search,
     /// The last attempt, with the result of its last round.
     last: Option<(AttemptRecord, RoundResult)>,
+    /// What the last attempt ran into that had its full time, of this call or of the one before it, if it failed.
+    failure: Option<Unavailability>,
     /// How many round trips the last attempt took.
     round_trips: u32,
     /// Both clocks, read after the last reply of the last round was.
@@ -80,14 +81,19 @@ impl<'a, 'm> Attempts<'a, 'm> {
         };
         let mut machine = Acquire::new(config, started);
         let (ticket, place) = queued.unzip();
+        let mut failure = None;
         if let Some(ticket) = &ticket {
             match ticket.is_known_held() {
                 Ok(()) => machine.was_held(),
-                // The queue's head before this call may have found permanent faults: their time goes on to count.
-                Err(Unavailability { quorum_impossible_since: Some(since), .. }) => {
-                    machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+                Err(found) if found.causes.is_empty() => {}
+                Err(found) => {
+                    machine.was_unavailable();
+                    // The queue's head before this call may have found permanent faults: their time goes on to count.
+                    if let Some(since) = found.quorum_impossible_since {
+                        machine.early_end().was_quorum_impossible(since.max(called_at.steady));
+                    }
+                    failure = Some(found);
                 }
-                Err(_) => {}
             }
             // Other programs that have waited for the lock go first, if this client held it before them.
             // Turns count programs, and those that read are let in together.
@@ -108,6 +114,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
             machine,
             search: Search::default(),
             last: None,
+            failure,
             round_trips: 1,
             now: called_at,
             is_loss_unreported: false,
@@ -186,7 +193,9 @@ impl<'a, 'm> Attempts<'a, 'm> {
             let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
             self.machine.set_wait_bounds(waiter.bounds(&result, is_for_this_key));
         }
-        self.count_place(&record, &result);
+        if let Some(place) = &mut self.held_place {
+            place.answered(&mut self.machine, self.waiter.as_ref(), record.reached, &result);
+        }
         let (t0, tally, reached) = (record.t0, &result.tally, record.reached);
         match result.agreement {
             Some(agreement) => self.machine.attempted_fenced(t0, tally, agreement, reached, self.now, random),
@@ -196,26 +205,6 @@ impl<'a, 'm> Attempts<'a, 'm> {
             waiter.listener().missed_release();
         }
         self.counted(record, result, round_trips);
-    }
-
-    /// Notes what an attempt for a fair lock has found out about the place, and where it may have left it.
-    fn count_place(&mut self, record: &AttemptRecord, result: &RoundResult) {
-        let (Some(place), attempts) = (&mut self.held_place, self.machine.attempts()) else { return };
-        let Some(keeper) = self.machine.keeper() else { return };
-        let (tally, is_stored) = (&result.tally, keeper.request().lasts_millis.is_some());
-        // Of a first attempt that has won, a node that has not answered yet may have it: that is rare, and it lapses.
-        let may_have = if result.is_won() && attempts == 0 { tally.refused() } else { record.reached };
-        if is_stored {
-            place.note_stored(may_have);
-        }
-        let has_quorum = tally.granted().len() + tally.refused().len() >= tally.quorum();
-        // Where the lock was granted, no place is stored.
-        let is_everywhere = tally.granted().is_empty();
-        let answer = result.place.map(|place| PlaceAnswer { is_common: place.is_common && is_everywhere, ..place });
-        keeper.answered(has_quorum, answer, result.free_at);
-        if let (Some(waiter), Some(_)) = (&self.waiter, result.place) {
-            waiter.listener().note_place(place.id(), keeper.is_first());
-        }
     }
 
     /// Raises the fence on the nodes that are behind, and counts their answers.
@@ -232,22 +221,21 @@ impl<'a, 'm> Attempts<'a, 'm> {
     }
 
     /// Keeps what a round has come to, for the threads behind in the queue as well.
-    fn counted(&mut self, record: AttemptRecord, mut result: RoundResult, round_trips: u32) {
-        if let Some((_, last)) = &self.last {
-            result.keep_faults(&last.faults, self.call.client.settings().node_timeout);
-        }
-        if let Some(ticket) = &self.ticket {
-            if self.machine.is_held() {
-                // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
-                let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
-                if result.tally.acquisition() == Outcome::Held && is_for_this_key {
-                    ticket.note_answered(self.now.steady);
-                }
-            } else if !result.is_won() {
-                let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
-                let found = self.call.client.unavailability(&result);
-                ticket.note_unavailable(Unavailability { quorum_impossible_since, ..found });
+    fn counted(&mut self, record: AttemptRecord, result: RoundResult, round_trips: u32) {
+        if self.machine.is_held() {
+            // An attempt that the deadline cut short has no new answer; nor has one about another key of a set.
+            let is_for_this_key = result.refused_key.is_none_or(|key| key == self.place);
+            if let (Some(ticket), Outcome::Held, true) = (&self.ticket, result.tally.acquisition(), is_for_this_key) {
+                ticket.note_answered(self.now.steady);
             }
+            self.failure = None;
+        } else if !(result.is_won() || self.failure.is_some() && self.machine.is_cut_short()) {
+            let quorum_impossible_since = self.machine.early_end().quorum_impossible_since();
+            let found = Unavailability { quorum_impossible_since, ..self.call.client.unavailability(&result) };
+            if let Some(ticket) = &self.ticket {
+                ticket.note_unavailable(found.clone());
+            }
+            self.failure = Some(found);
         }
         self.account.attempts = self.machine.attempts();
         self.is_loss_unreported = self.machine.is_lost();
@@ -419,8 +407,7 @@ impl<'a, 'm> Attempts<'a, 'm> {
                 Error::too_late(resource, ttl.duration())
             }
             Verdict::Acquired(_) | Verdict::Held | Verdict::Unavailable => {
-                let found = result.map(|result| client.unavailability(&result)).unwrap_or_default();
-                client.unavailable("lock", resource, found)
+                client.unavailable("lock", resource, self.failure.take().unwrap_or_default())
             }
         }
     }

@@ -4,8 +4,9 @@ use super::call::LockCall;
 use super::waiter::ReleaseWaiter;
 use crate::algorithm::acquire::Acquire;
 use crate::algorithm::node::NodeSet;
-use crate::algorithm::place::{Departure, PlaceId, PlaceKeeper, Successor};
+use crate::algorithm::place::{Departure, PlaceAnswer, PlaceId, PlaceKeeper, Successor};
 use crate::algorithm::time::Timestamp;
+use crate::engine::calls::RoundResult;
 use crate::engine::local_queue::QueueTicket;
 
 /// The place of one call, until it ends: whatever ends the call, it is deleted. A call that wins while other programs
@@ -50,9 +51,32 @@ impl<'m> HeldPlace<'m> {
         Some(HeldPlace { call, id, nodes, is_taken_over: taken_over.is_some(), departure: Departure::GivenUp })
     }
 
-    /// An attempt may have left it on these nodes.
-    pub(super) fn note_stored(&mut self, nodes: NodeSet) {
-        self.nodes = self.nodes.union(nodes);
+    /// Takes what an attempt that may have `reached` these nodes has found out about the place, and where it may have
+    /// left it.
+    pub(super) fn answered(
+        &mut self,
+        machine: &mut Acquire,
+        waiter: Option<&ReleaseWaiter<'_>>,
+        reached: NodeSet,
+        result: &RoundResult,
+    ) {
+        let attempts = machine.attempts();
+        let Some(keeper) = machine.keeper() else { return };
+        let (tally, is_stored) = (&result.tally, keeper.request().lasts_millis.is_some());
+        if is_stored {
+            // Of a first attempt that has won, a node that has not answered yet may have it: that is rare, and it
+            // lapses.
+            let may_have = if result.is_won() && attempts == 0 { tally.refused() } else { reached };
+            self.nodes = self.nodes.union(may_have);
+        }
+        let has_quorum = tally.granted().len() + tally.refused().len() >= tally.quorum();
+        // Where the lock was granted, no place is stored.
+        let is_everywhere = tally.granted().is_empty();
+        let answer = result.place.map(|place| PlaceAnswer { is_common: place.is_common && is_everywhere, ..place });
+        keeper.answered(has_quorum, answer, result.free_at);
+        if let (Some(waiter), Some(_)) = (waiter, result.place) {
+            waiter.listener().note_place(self.id, keeper.is_first());
+        }
     }
 
     pub(super) fn id(&self) -> PlaceId {

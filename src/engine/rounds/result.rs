@@ -1,6 +1,5 @@
 //! What the owner of a round takes out of it.
 
-use crate::algorithm::detail::Detail;
 use crate::algorithm::fault::Fault;
 use crate::algorithm::fence::Agreement;
 use crate::algorithm::holder::HolderTag;
@@ -10,7 +9,6 @@ use crate::algorithm::place::PlaceAnswer;
 use crate::algorithm::slot_survey::SlotSurvey;
 use crate::algorithm::time::Timestamp;
 use crate::algorithm::vote::{ExtensionVerdict, Outcome, Tally, Vote};
-use std::time::Duration;
 
 use super::purpose::Inquiry;
 
@@ -76,17 +74,6 @@ impl RoundResult {
         self.tally.granted().iter().for_each(|node| _ = tally.record(node, Vote::Refused));
         self.faults.iter().for_each(|&(node, fault)| _ = tally.record(node, Vote::Fault(fault)));
         RoundResult { tally, free_at, endless, ..self }
-    }
-
-    /// Keeps what an earlier attempt has found out about nodes that had less than the node timeout in this one, because
-    /// the call's limit comes first.
-    pub(crate) fn keep_faults(&mut self, earlier: &[(NodeId, Fault)], node_timeout: Duration) {
-        for (node, fault) in &mut self.faults {
-            let is_cut_short = matches!(fault.detail, Detail::Limit(waited, None) if waited < node_timeout);
-            if let (true, Some((_, known))) = (is_cut_short, earlier.iter().find(|(other, _)| other == node)) {
-                *fault = *known;
-            }
-        }
     }
 
     /// Whether a quorum granted.

@@ -75,6 +75,42 @@ fn nor_does_it_contradict_what_another_call_found_before_this_one() {
     }
 }
 
+/// A node is not expected to answer so soon: nothing failed but the time to try.
+#[test]
+fn an_attempt_that_has_hardly_begun_at_the_deadline_has_timed_out() {
+    for (micros, verdict) in [(24, Verdict::Held), (999, Verdict::Held), (1000, Verdict::Unavailable)] {
+        let (t0, until) = (at(0), Timestamp::ORIGIN.after(Duration::from_micros(micros)));
+        let mut machine = acquire(WaitLimit::Until(until));
+        assert_eq!((machine.poll(), machine.attempt_deadline(t0, false)), (Output::Attempt, until));
+        let (tally, reached) = tally("x__");
+        let end = Readings { steady: until, lease: lease_at(1) };
+        machine.attempted(clocks(0), &tally, reached, end, 0);
+        assert!(matches!(machine.poll(), Output::Undo(_)));
+        assert_eq!(machine.poll(), Output::Done(verdict), "{micros} µs");
+    }
+}
+
+#[test]
+fn an_earlier_failure_outlasts_an_attempt_that_has_hardly_begun() {
+    for failed_before in [false, true] {
+        let mut machine = acquire(WaitLimit::Until(at(100)));
+        if failed_before {
+            machine.was_unavailable();
+        } else {
+            assert!(matches!(attempt(&mut machine, "ppp", 0, 1), Output::Undo(_) | Output::Wait(_)));
+            while !matches!(machine.poll(), Output::Wait(_)) {}
+            machine.woken(at(99));
+        }
+        assert_eq!(machine.poll(), Output::Attempt);
+        let (tally, reached) = tally("xxx");
+        let t0 = Readings { steady: Timestamp::from_nanos(99_976_000), lease: lease_at(99) };
+        assert_eq!(machine.attempt_deadline(t0.steady, false), at(100));
+        machine.attempted(t0, &tally, reached, clocks(100), 0);
+        assert!(machine.is_cut_short() && matches!(machine.poll(), Output::Undo(_)));
+        assert_eq!(machine.poll(), Output::Done(Verdict::Unavailable));
+    }
+}
+
 #[test]
 fn a_deadline_in_the_past_still_buys_one_whole_attempt() {
     let mut machine = acquire(WaitLimit::Until(at(0)));

@@ -34,6 +34,11 @@ impl Attempts<'_, '_> {
         (came_at, if until > came_at { until } else { Timestamp::NEVER })
     }
 
+    /// The nodes did not grant that the lease is shared: a limit that comes next is no reason to call the lock held.
+    pub(super) fn not_joined(&mut self) {
+        self.machine.was_unavailable();
+    }
+
     /// Ends a call that shares the lease of another thread that reads.
     ///
     /// # Errors

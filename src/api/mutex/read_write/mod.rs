@@ -155,10 +155,14 @@ impl RwMutex {
         if let Some(guard) = self.join(Timestamp::NEVER, None)? {
             return Ok(Some(guard));
         }
-        self.read.take_with(wait, |attempts: Attempts<'_, '_>| {
+        self.read.take_with(wait, |mut attempts: Attempts<'_, '_>| {
             let (came_at, until) = attempts.time_to_join();
+            let has_lease = self.reads.find(self.read.key().title()).is_some();
             if let Some(guard) = self.join(came_at, Some(until))? {
                 return attempts.joined(guard).map(Some);
+            }
+            if has_lease {
+                attempts.not_joined();
             }
             let Some(won) = attempts.run()? else { return Ok(None) };
             // The thread's place in the queue outlasts this: the next one finds the lease.
