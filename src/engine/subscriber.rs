@@ -2,12 +2,13 @@
 //!
 //! It leads to where the node's ordered connection leads, and is made only while that one is open: a node that cannot
 //! be asked publishes nothing. A failure of it makes wake-ups later and has no other effect, so it is closed then, and
-//! made again after a while. A server that does not permit SUBSCRIBE is asked again after a longer pause.
+//! made again after a while; one that has lasted, at once. A server that denies SUBSCRIBE is asked again after a longer
+//! pause; any other error there is a failure like others.
 
 use super::node_connection::NodeConnection;
 use super::socket_state::SocketState;
 use crate::algorithm::fault::{Cause, Fault, Phase};
-use crate::algorithm::health::{Health, LAST_DELAY};
+use crate::algorithm::health::Health;
 use crate::algorithm::node::NodeId;
 use crate::algorithm::time::Timestamp;
 use crate::os::stream::{self, Stream};
@@ -22,6 +23,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(3);
 /// Pause after a server has not permitted SUBSCRIBE.
 const DENIED_PAUSE: Duration = Duration::from_secs(60);
+/// A connection that lasted for so long works, whatever ends it. It bounds how often one is made that is cut each time.
+const LASTING: Duration = Duration::from_millis(100);
 /// How often one connection is read before the next one is.
 const MAX_READS: usize = 8;
 
@@ -138,17 +141,14 @@ impl Subscriber {
                     Ok(None) => break,
                     Ok(Some(SubscriptionEvent::Refused(fault))) => {
                         self.fail(fault, now);
-                        self.not_before = now.after(DENIED_PAUSE);
-                        on_event(SubscriptionEvent::Refused(fault));
+                        // Any other error passes: too many clients, a script that runs, data that are loaded.
+                        if fault.cause == Cause::NoPermission {
+                            self.not_before = now.after(DENIED_PAUSE);
+                            on_event(SubscriptionEvent::Refused(fault));
+                        }
                         return false;
                     }
-                    Ok(Some(event)) => {
-                        // A connection that works is one that lasts.
-                        if now.since(self.opened_at) >= LAST_DELAY {
-                            self.health.answered();
-                        }
-                        on_event(event);
-                    }
+                    Ok(Some(event)) => on_event(event),
                     Err(error) => {
                         self.fail(Fault::new(Phase::Reply, Cause::Protocol(error)), now);
                         break;
@@ -221,9 +221,13 @@ impl Subscriber {
     }
 
     fn fail(&mut self, fault: Fault, now: Timestamp) {
-        let salt = self.node.index() as u64 + 101;
-        if matches!(self.socket, SocketState::Open(_)) && fault.cause == Cause::Closed {
-            self.health.disconnected(fault, now.since(self.opened_at), now, salt);
+        let (salt, lasted) = (self.node.index() as u64 + 101, now.since(self.opened_at));
+        let was_open = matches!(self.socket, SocketState::Open(_));
+        if was_open && lasted >= LASTING {
+            self.health.answered();
+        }
+        if was_open && fault.cause == Cause::Closed {
+            self.health.disconnected(fault, lasted, now, salt);
         } else {
             self.health.failed(fault, now, salt);
         }

@@ -147,7 +147,7 @@ impl fmt::Display for QuarantineEnded {
     }
 }
 
-/// A node refuses `PUBLISH` or `SUBSCRIBE`, usually by its access control list. Locks work; a wait for a lock that
+/// A node refuses `PUBLISH`, or denies `SUBSCRIBE` by its access control list. Locks work; a wait for a lock that
 /// another program releases may end later. Reported once for each node and command, see
 /// [`Builder::release_notifications`](crate::Builder::release_notifications).
 #[derive(Clone, Debug)]

@@ -71,6 +71,83 @@ fn a_node_that_closes_them_each_time_is_not_flooded() {
     assert!(connections < 16 && commands < 80, "{connections} connections, {commands} commands");
 }
 
+/// A node that refuses SUBSCRIBE with this error for so many times, and permits it then.
+fn refusing_to_subscribe(error: &'static str, times: usize) -> Fake {
+    let mut refused = 0;
+    Fake::on_command(move |command| match &*command[0] {
+        "SUBSCRIBE" if refused < times => {
+            refused += 1;
+            vec![say(error)]
+        }
+        "SUBSCRIBE" => {
+            let channel = &command[1];
+            vec![say(&format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len()))]
+        }
+        "SET" => vec![say("$-1\r\n")],
+        "PTTL" => vec![say(":600000\r\n")],
+        _ => vec![Act::Say(healthy(command))],
+    })
+}
+
+#[test]
+fn an_error_that_passes_is_no_denial_and_the_node_is_asked_again_soon() {
+    for error in ["-ERR max number of clients reached\r\n", "-BUSY a script runs\r\n", "-LOADING its data\r\n"] {
+        let refusals = Arc::new(Refusals::default());
+        let wait = |node: &Fake, limit| {
+            let client = Redlock::builder().node(node.url()).retry_delay(LONG, LONG);
+            let client = client.observer(Arc::clone(&refusals)).build().unwrap();
+            assert!(long_lock(&client, "k").lock_timeout(limit).unwrap().is_none());
+            node.commands().iter().filter(|command| **command == ["SUBSCRIBE", "quorumlock:k"]).count()
+        };
+        assert_eq!(wait(&refusing_to_subscribe(error, 3), Duration::from_secs(1)), 4, "{error}");
+        let asked = wait(&refusing_to_subscribe(error, usize::MAX), Duration::from_secs(1));
+        assert!((4..16).contains(&asked), "{error} {asked}: 10 ms, 20 ms, and so on");
+        assert_eq!(*refusals.0.lock().unwrap(), [], "{error}");
+    }
+}
+
+#[test]
+fn connections_that_are_cut_again_and_again_are_made_again_at_once_and_a_fair_lock_is_asked_for() {
+    const TIMES: usize = 9;
+    const APART: Duration = Duration::from_millis(200);
+    // After so many failures in a row, a node is left alone for longer.
+    const AT_ONCE: Duration = Duration::from_millis(300);
+    let servers = Server::several(3).unwrap();
+    let fair = |client: &Redlock| long_lock(client, "k").fair();
+    let mine = patient(&servers).place_lease(LONG).build().unwrap();
+    let theirs = builder(&servers).release_notifications(false).build().unwrap();
+    let held = take(&fair(&theirs));
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| fair(&mine).lock_timeout(SOON).unwrap().map(|_| Instant::now()));
+        let kill = || {
+            for server in &servers {
+                server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+            }
+        };
+        let back = || {
+            let begun = Instant::now();
+            assert!(eventually(SOON, || servers.iter().all(|server| listeners(server, "k") == 1)));
+            begun.elapsed()
+        };
+        back();
+        let longest = (0..TIMES).map(|_| {
+            thread::sleep(APART);
+            kill();
+            back()
+        });
+        let longest = longest.max().unwrap();
+        assert!(longest < AT_ONCE, "{longest:?}");
+        // No node publishes this release.
+        assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
+        thread::sleep(APART);
+        assert!(!waiting.is_finished());
+        kill();
+        let killed = Instant::now();
+        let acquired = waiting.join().unwrap().expect("it was released");
+        assert!(acquired < killed + PROMPT, "{:?}", acquired - killed);
+    });
+}
+
 #[test]
 fn what_was_released_while_the_connections_were_cut_is_noticed_when_they_are_back() {
     let servers = Server::several(3).unwrap();
