@@ -80,6 +80,11 @@ impl FencedKey {
     /// Frees the key.
     pub(super) fn release(mut self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
         (self.deadline, self.owner) = (0, Vec::new());
+        self.rewrite(storing)
+    }
+
+    /// Stores what a key that is held holds now.
+    fn rewrite(&self, storing: Storing<'_>) -> Result<(), ScriptFailure> {
         // It writes something first that needs no memory.
         let condition =
             if storing.condition == Condition::OutOfMemory { Condition::Serving } else { storing.condition };
@@ -167,7 +172,7 @@ pub(super) fn run(
             }
         }
     }
-    stored.store(storing).map(|()| ScriptValue::Integer(1))
+    stored.rewrite(storing).map(|()| ScriptValue::Integer(1))
 }
 
 /// A number that counts exactly, written without leading zeros.

@@ -38,9 +38,9 @@ pub const RELEASE: &str = script!("lua/release.lua");
 /// What servers call [`FAIR`] once they have run it, as [`RELEASE_SHA1`].
 pub const FAIR_SHA1: &str = "07023b094c82c79a82ffd9c7b695422a1ffbf409";
 /// What servers call [`FENCE`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCE_SHA1: &str = "0dabcfcd7a4b340e82796ec2f3c6f005e218271b";
+pub const FENCE_SHA1: &str = "5ce4f849b2ec3e60d78543eba65df4a1ee7228cf";
 /// What servers call [`FENCED_FAIR`] once they have run it, as [`RELEASE_SHA1`].
-pub const FENCED_FAIR_SHA1: &str = "b6e6c0fc9cf7c11c2e68a93f11096651b9da475b";
+pub const FENCED_FAIR_SHA1: &str = "d62e6741ec91d7e617533c3bf1ed0cde9ea2cfd9";
 /// What servers call [`READ_WRITE`] once they have run it, as [`RELEASE_SHA1`].
 pub const READ_WRITE_SHA1: &str = "9e5859914f6eaa1ed1b8c2adfbc97f78e196da3a";
 /// What servers call [`RELEASE`] once they have run it: the SHA-1 of its text, as `SCRIPT LOAD` answers. A test asks a

@@ -445,12 +445,16 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
 fn full_memory_stops_a_set_and_no_script() {
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
-        let mut request = Vec::new();
-        command::acquire(&mut request, b"k", &OwnerToken::from_entropy([1; OwnerToken::ENTROPY]), TTL);
+        let (mut request, ours) = (Vec::new(), OwnerToken::from_entropy([1; OwnerToken::ENTROPY]));
+        command::acquire(&mut request, b"k", &ours, TTL);
         assert_eq!([real.ask(&request), embedded.ask(&request)], [b"+OK\r\n"; 2]);
+        let mut request = Vec::new();
+        fenced::ask(&mut request, Dialect::Eval, b"f", &ours, Operation::Acquire { ttl_millis: TTL, fence: fence(3) });
+        assert_eq!([real.ask(&request), embedded.ask(&request)], [b"$1\r\n3\r\n"; 2]);
         assert_eq!(real.say(&[b"CONFIG", b"SET", b"maxmemory", b"1"]), "+OK\r\n");
         node.set_condition(Condition::OutOfMemory);
-        // Now that it is ours, and memory is full, an extension by script is granted, and the key can be released.
+        // Now that they are ours, and memory is full, an extension by script is granted, a fence is raised, and the
+        // keys can be released.
         same_answers(&server, &node);
     }
 }

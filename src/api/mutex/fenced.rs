@@ -54,9 +54,9 @@ impl Mutex {
     ///
     /// Nodes need scripts: one that runs none, or none for this user, does not count
     /// ([`Cause::NoScripts`](crate::Cause::NoScripts)). The user needs `EVAL`, `EVALSHA`, `GET`, `SET` and `TIME`. A
-    /// key that holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). To
-    /// extend and to release write the key anew: unlike plain locks, a node whose memory is full does neither. Keys
-    /// stay on the nodes for [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
+    /// key that holds something else is left as it is ([`Cause::UnexpectedValue`](crate::Cause::UnexpectedValue)). A
+    /// node whose memory is full extends and releases what is held, if the user may run `PEXPIRE` too. Keys stay on the
+    /// nodes for [`Builder::fence_retention`](crate::Builder::fence_retention) after the last use.
     #[must_use]
     pub fn fenced(mut self) -> FencedMutex {
         // A fenced mutex that was made a `Mutex` again is fenced once.

@@ -63,5 +63,5 @@ else
   end
   deadline = now + ARGV[4]
 end
-local stored = store(ARGV[3])
+local stored = rewrite(ARGV[3])
 return stored.err and stored or 1

@@ -9,9 +9,10 @@
 -- A fence counts microseconds, and starts at a client's clock. One that is more than a day and a minute after this
 -- server's clock is damage, or comes from a wrong clock: it is neither given out nor raised to, and nothing is written.
 -- So it does not spread to other nodes, and the key's own expiry removes it.
--- A server whose memory is full refuses SET as the first write of a script, and no later one. A release then sets the
--- key's expiry first, to what SET sets it to: so it is run there as well, and what it stores is shorter than what was
--- there. A restart that loses these two writes leaves the key held until its deadline, with its fence.
+-- A server whose memory is full refuses SET as the first write of a script, and no later one. An extension, a raise and
+-- a release set the key's expiry first then, to what SET sets it to: so they are run there as well, and what they store
+-- is hardly longer than what was there. A restart that loses these two writes, or the second one, leaves the key held
+-- until its deadline, with its fence.
 -- KEYS[1]  the lock's key
 -- ARGV     as of the part after this one
 -- returns  only the error that keeps the key from being read
@@ -47,11 +48,14 @@ local function acquire(clock, signature, ttl, least, retention)
   local stored = store(retention)
   return stored.err and stored or string.format('%.0f', fence)
 end
-local function release(retention)
-  deadline, owner = 0, ''
+local function rewrite(retention)
   local stored = store(retention)
   if stored.err and redis.pcall('PEXPIRE', KEYS[1], retention) == 1 then
     stored = store(retention)
   end
   return stored
+end
+local function release(retention)
+  deadline, owner = 0, ''
+  return rewrite(retention)
 end
