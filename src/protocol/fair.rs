@@ -95,8 +95,9 @@ pub fn reply(dialect: Dialect, operation: FairOperation, reply: Reply<'_>) -> Re
     match (operation, reply) {
         (FairOperation::Release { .. }, reply) => command::release_reply(reply),
         (_, Reply::Error(text)) => Ok(fenced::refusal(dialect, text, Operation::Fair(operation).commands())),
-        (FairOperation::Take { .. }, Reply::Bulk(Some(text))) if text.contains(&b' ') => {
-            queued(text).map(Answer::Queued).ok_or(ProtocolError::UnexpectedReply)
+        (FairOperation::Take { fence, .. }, Reply::Bulk(Some(text))) if fence.is_none() || text.contains(&b' ') => {
+            // What it is made of is stored under the keys: damage there is no fault of the connection.
+            Ok(queued(text).map_or(fenced::fault(Cause::UnexpectedValue), Answer::Queued))
         }
         (FairOperation::Take { fence: Some(fence), .. }, reply @ (Reply::Bulk(_) | Reply::Integer(-3))) => {
             fenced::acquire_reply(fence.least, reply)
@@ -188,8 +189,11 @@ mod tests {
         assert_eq!(said("250 000000000000012 2 900 00000000000000ff"), Ok(Answer::Queued(place)));
         let endless = QueueReply { held: None, ..place };
         assert_eq!(said("-1 000000000000012 2 900 00000000000000ff"), Ok(Answer::Queued(endless)));
-        for wrong in [
+        for damaged in [
             "",
+            "1700000000000001",
+            "9e+15 000000000000012 2 900 00000000000000ff",
+            "250 000000000000012 2 900 zzzzzzzzzzzzzzzz",
             "-2 000000000000012 2 900 00000000000000ff",
             "250 000000000000000 2 900 00000000000000ff",
             "250 1000000000000000 2 900 00000000000000ff",
@@ -197,7 +201,7 @@ mod tests {
             "250 000000000000012 2 900 ff",
             "250 000000000000012 2 900 00000000000000ff 1",
         ] {
-            assert_eq!(said(wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
+            assert_eq!(said(damaged), Ok(fenced::fault(Cause::UnexpectedValue)), "{damaged:?}");
         }
         let granted = Ok(Answer::Vote(Vote::Granted));
         assert_eq!(reply(Dialect::Eval, TAKE, Reply::Integer(1)), granted);
@@ -232,11 +236,11 @@ mod tests {
         assert_eq!(said(Reply::Integer(-2)), fault(Cause::UnexpectedValue));
         let queued = b"250 000000000000012 2 900 00000000000000ff";
         assert!(matches!(said(Reply::Bulk(Some(queued))), Ok(Answer::Queued(_))));
-        let too_great = Reply::Bulk(Some(b"9007199254740992"));
-        for wrong in [Reply::Integer(1), Reply::Integer(-4), Reply::Bulk(None), too_great] {
+        assert_eq!(said(Reply::Bulk(Some(b"9007199254740992"))), fault(Cause::UnexpectedValue));
+        for wrong in [Reply::Integer(1), Reply::Integer(-4), Reply::Bulk(None)] {
             assert_eq!(said(wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
         }
-        for wrong in [Reply::Integer(-3), Reply::Bulk(Some(b"1700000000000001"))] {
+        for wrong in [Reply::Integer(-3), Reply::Bulk(None), Reply::Simple(b"OK")] {
             assert_eq!(reply(Dialect::Eval, TAKE, wrong), Err(ProtocolError::UnexpectedReply), "{wrong:?}");
         }
     }

@@ -102,7 +102,8 @@ pub(super) fn acquire_reply(least: FencingToken, reply: Reply<'_>) -> Result<Ans
             // nodes would be raised to it.
             Some(fence) if fence.is_ahead_of(least) => Ok(fault(Cause::FenceAhead)),
             Some(fence) => Ok(Answer::Fence(fence)),
-            None => Err(ProtocolError::UnexpectedReply),
+            // It is made of what is stored under the key: damage there is no fault of the connection.
+            None => Ok(fault(Cause::UnexpectedValue)),
         },
         // It is held through the last millisecond of its time.
         Reply::Integer(left @ ..=-4) => Ok(Answer::Held(Duration::from_millis(left.unsigned_abs() - 3))),
@@ -202,8 +203,8 @@ mod tests {
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
         let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 4]); 19] = [
             (Reply::Bulk(Some(b"1700000000000000")), [granted_fence, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
-            (Reply::Bulk(Some(b"9007199254740992")), all(UNEXPECTED)),
-            (Reply::Bulk(Some(b"1.7e+15")), all(UNEXPECTED)),
+            (Reply::Bulk(Some(b"9007199254740992")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
+            (Reply::Bulk(Some(b"1.7e+15")), [foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED]),
             (Reply::Bulk(None), all(UNEXPECTED)),
             (Reply::Integer(1), [UNEXPECTED, granted, granted, granted]),
             (Reply::Integer(0), [UNEXPECTED, absent, refused, refused]),

@@ -225,7 +225,10 @@ mod tests {
                 Reply::Bulk(Some(b"1700000000000000")),
                 [UNEXPECTED, number, UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED],
             ),
-            (Reply::Bulk(Some(b"9007199254740992")), all(UNEXPECTED)),
+            (
+                Reply::Bulk(Some(b"9007199254740992")),
+                [UNEXPECTED, foreign, UNEXPECTED, UNEXPECTED, UNEXPECTED, UNEXPECTED],
+            ),
             (Reply::Error(eval), all(no_scripts)),
             (Reply::Error(b"OOM command not allowed"), all(failed(Cause::OutOfMemory))),
         ];

@@ -343,6 +343,28 @@ fn nodes_without_scripts_and_queues_that_are_none_are_faults() {
     }
 }
 
+/// What a damaged queue has the script reply is about this lock: the requests behind it are for others.
+#[test]
+fn a_damaged_queue_costs_no_other_lock_anything() {
+    let server = Server::start().unwrap();
+    // The question takes a connection too.
+    let connections = || server.info("total_connections_received").unwrap().parse::<u64>().unwrap();
+    let client = client([&server]);
+    let ends = "9".repeat(13);
+    let id = "z".repeat(16);
+    for queue in [QUEUE, FENCED_QUEUE] {
+        server.command(&["SET", queue, &format!("{0:015} {0:015}:{ends}:{id}", 5)]).unwrap();
+    }
+    assert!(take(&long_lock(&client, "other")).unlock().is_ok());
+    let before = connections();
+    for lock in [fair(&client), fair(&client).fenced().into()] {
+        let error = failure(&lock);
+        assert_eq!(error.causes()[0].cause(), Cause::UnexpectedValue, "{error}");
+        assert!(take(&long_lock(&client, "other")).unlock().is_ok());
+    }
+    assert_eq!(connections(), before + 1, "no connection was given up");
+}
+
 #[test]
 fn names_of_queues_are_no_names_of_locks() {
     let client = Redlock::builder().node("redis://127.0.0.1:1").build().unwrap();
