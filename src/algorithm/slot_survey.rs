@@ -64,6 +64,16 @@ impl SlotSurvey {
         counted.filter(|(_, ends)| is_endless(ends)).map(|&(node, _)| node).collect()
     }
 
+    /// The slots whose keys have no expiry on a quorum, each with the nodes that have said so.
+    pub fn endless_slots(&self, tally: &Tally) -> impl Iterator<Item = (usize, NodeSet)> {
+        let nodes = |slot: usize| -> NodeSet {
+            let counted = self.answers.iter().filter(|(node, _)| tally.granted().contains(*node));
+            counted.filter(|(_, ends)| ends[slot] == Timestamp::NEVER).map(|&(node, _)| node).collect()
+        };
+        let slots = (0..self.slots()).map(move |slot| (slot, nodes(slot)));
+        slots.filter(|(_, nodes)| nodes.len() >= tally.quorum())
+    }
+
     /// On how many nodes a slot is free.
     fn free_on(&self, slot: usize, tally: &Tally) -> usize {
         self.counted(tally).filter(|ends| ends[slot] == SlotSurvey::FREE).count()

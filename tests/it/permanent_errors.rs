@@ -1,6 +1,7 @@
 //! Waits that end before their time: for faults that time does not cure, and for a key that never expires.
 
 use crate::clients::{SOON, builder, value};
+use crate::support::process::eventually;
 use crate::support::server::{Server, free_port};
 use quorumlock::event::Event;
 use quorumlock::{Builder, Cause, ErrorKind, Observer, Redlock};
@@ -113,6 +114,32 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
 
     servers[2].command(&["DEL", "jobs:k"]).unwrap();
     mutex.lock().unwrap().unlock().unwrap();
+}
+
+/// The others are waited for, so the call does not end for it.
+#[test]
+fn a_slot_of_a_semaphore_without_expiry_is_reported_once_by_a_call_that_waits() {
+    let servers = Server::several(3).unwrap();
+    let journal = Arc::new(Journal::default());
+    let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();
+    let permits = client.semaphore("k", 2).ttl(LONG);
+    for server in &servers[..2] {
+        server.command(&["SET", "jobs:k#1", "data"]).unwrap();
+    }
+    let held = permits.acquire().unwrap();
+    assert_eq!(held.slot(), 0);
+    assert!(permits.try_acquire().unwrap().is_none());
+    let reported = || journal.0.lock().unwrap().clone();
+    assert_eq!(reported(), [], "another program may be about to set the expiry");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| permits.acquire_timeout(LONG).unwrap().expect("the other one is released"));
+        assert!(eventually(SOON, || !reported().is_empty()), "the permit is lost without an event");
+        thread::sleep(Duration::from_millis(500));
+        drop(held);
+        assert_eq!(waiting.join().unwrap().slot(), 0);
+    });
+    let addresses = vec![servers[0].address(), servers[1].address()];
+    assert_eq!(reported(), [("jobs:k#1".to_owned(), addresses)]);
 }
 
 /// Other programs set a key first and its expiry by a second command.

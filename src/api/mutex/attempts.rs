@@ -398,8 +398,10 @@ impl<'a, 'm> Attempts<'a, 'm> {
             Verdict::Cancelled => self.call.cancelled(),
             Verdict::NoExpiry => {
                 let nodes = result.map_or(NodeSet::EMPTY, |result| result.endless);
-                let key = &key.each()[self.place];
-                client.report().key_without_expiry(key, nodes);
+                let key = self.call.awaited_keys(self.place).first().unwrap_or(key.title());
+                if self.call.permits.is_none() {
+                    client.report().key_without_expiry(key, nodes);
+                }
                 client.no_expiry(key, nodes)
             }
             Verdict::TooLate => {

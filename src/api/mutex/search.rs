@@ -17,6 +17,7 @@ use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;
 use super::waiter::ReleaseWaiter;
 use crate::algorithm::holder::HolderTag;
+use crate::algorithm::node::NodeSet;
 use crate::algorithm::vote::Outcome;
 use crate::api::guard::MutexGuard;
 use crate::engine::calls::{AttemptRecord, RoundResult};
@@ -62,6 +63,7 @@ impl<'a> Attempts<'a, '_> {
         let deadline = |t0, connects| self.machine.attempt_deadline(t0, connects);
         let (record, result) = self.call.client.engine().survey(permits.keys(), deadline);
         self.now = self.call.client.engine().readings();
+        self.report_endless(permits, &result);
         let start = random() as usize % permits.keys().len();
         let free = |now| {
             let is_open = |slot| permits.slots().is_open(permits.keys(), slot, now);
@@ -77,6 +79,17 @@ impl<'a> Attempts<'a, '_> {
         }
         self.searched(record, result.into_refusal(), round_trips);
         Ok(())
+    }
+
+    /// Reports slots whose keys have no expiry: their permits are lost, though a call that gets another one succeeds.
+    fn report_endless(&self, permits: &PermitSlots, result: &RoundResult) {
+        let Some(survey) = result.survey() else { return };
+        let found: Vec<(usize, NodeSet)> = survey.endless_slots(&result.tally).collect();
+        let (slots, engine) = (found.iter().map(|&(slot, _)| slot).collect::<Vec<_>>(), self.call.client.engine());
+        let reported = permits.slots().note_endless(&slots, self.now.steady, engine.node_timeout());
+        for &(slot, nodes) in found.iter().filter(|(slot, _)| reported.contains(slot)) {
+            self.call.client.report().key_without_expiry(&permits.keys()[slot], nodes);
+        }
     }
 
     /// The thread that was the head before may listen for the slots. This one goes on with that, so that the client

@@ -12,10 +12,11 @@
 //! are theirs, the head of the queue waits for one of them and asks no node.
 
 use super::{QueuePosition, QueueTicket, QueuedThread, Queues};
-use crate::algorithm::time::{LeaseTime, Readings};
+use crate::algorithm::early_end::EarlyEnd;
+use crate::algorithm::time::{LeaseTime, Readings, Timestamp};
 use crate::os::fork::ForkEpoch;
 use crate::os::sync::{Mutex, lock};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ struct State {
     marks: Vec<Mark>,
     /// Those that this client released and has not tried since, the last one last.
     released: Vec<usize>,
+    /// Those whose keys have no expiry, by the last question about all of them, and whether that was reported.
+    endless: BTreeMap<usize, (EarlyEnd, bool)>,
     last_id: u64,
 }
 
@@ -135,6 +138,19 @@ impl Slots {
         state.marks[slot] = Mark::Tried(id);
         state.released.retain(|&released| released != slot);
         Some(TakenSlot { slots: Arc::clone(self), slot, id })
+    }
+
+    /// Takes which slots have keys without expiry, as a quorum has said at `now`. Gives those that are to be reported:
+    /// each once, when two answers in a row, so much `apart`, say so.
+    pub(crate) fn note_endless(&self, endless: &[usize], now: Timestamp, apart: Duration) -> Vec<usize> {
+        let mut state = lock(&self.state);
+        state.endless.retain(|slot, _| endless.contains(slot));
+        let mut is_to_be_reported = |slot: &usize| {
+            let (end, is_reported) = state.endless.entry(*slot).or_default();
+            end.note_key(true, now);
+            end.is_endless(now, apart) && !std::mem::replace(is_reported, true)
+        };
+        endless.iter().copied().filter(|slot| is_to_be_reported(slot)).collect()
     }
 
     /// Until when threads of this client have all of these slots, as far as is known; none if one is open.
