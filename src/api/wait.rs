@@ -1,6 +1,7 @@
 //! How long to wait for a lock, and what may end the wait.
 
 use crate::api::forked;
+use crate::engine::channel_watch::{ChannelWatch, WatchRegistration};
 use crate::engine::interrupt::Interrupt;
 use crate::events::error::Result;
 use crate::os::channel;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for sockets checks the channel that may cancel its wait.
+/// How often a thread that waits for sockets checks the channel that may cancel its wait, if the system has no thread
+/// that waits for the channel.
 const CHANNEL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long [`Mutex::lock_with`](crate::Mutex::lock_with) waits, and what may end the wait early.
@@ -99,22 +101,20 @@ impl Wait {
         }
     }
 
-    /// Sets the interrupt when the wait is cancelled, until the registration is dropped. A channel sets none.
-    pub(crate) fn register<'w>(&'w self, interrupt: &Arc<Interrupt>) -> InterruptRegistration<'w> {
-        let handle = match &self.cancel {
-            CancelSource::Handle(handle) => Some(handle),
-            CancelSource::Channel(_) | CancelSource::Never => None,
-        };
-        if let Some(handle) = handle {
-            lock(&handle.0.interrupts).push(Arc::clone(interrupt));
+    /// Sets the interrupt when the wait is cancelled, until the registration is dropped.
+    pub(crate) fn register<'w>(
+        &'w self,
+        interrupt: &Arc<Interrupt>,
+        channels: &Arc<ChannelWatch>,
+    ) -> InterruptRegistration<'w> {
+        match &self.cancel {
+            CancelSource::Handle(handle) => {
+                lock(&handle.0.interrupts).push(Arc::clone(interrupt));
+                InterruptRegistration::Handle(handle, Arc::clone(interrupt))
+            }
+            CancelSource::Channel(receiver) => InterruptRegistration::Channel(channels.register(receiver, interrupt)),
+            CancelSource::Never => InterruptRegistration::Never,
         }
-        InterruptRegistration { handle, interrupt: Arc::clone(interrupt) }
-    }
-
-    /// How long to wait at most before checking whether the wait is [cancelled](Wait::is_cancelled): a message on a
-    /// channel does not wake a thread that waits for sockets.
-    pub(crate) fn check_interval(&self) -> Duration {
-        if let CancelSource::Channel(_) = self.cancel { CHANNEL_CHECK_INTERVAL } else { Duration::MAX }
     }
 
     /// Sleeps until `wake` brings something, the wait is cancelled, or the time is up. True when it was cancelled.
@@ -129,16 +129,27 @@ impl Wait {
 }
 
 /// An interrupt that is set when a wait is cancelled.
-pub(crate) struct InterruptRegistration<'w> {
-    handle: Option<&'w CancelHandle>,
-    interrupt: Arc<Interrupt>,
+pub(crate) enum InterruptRegistration<'w> {
+    Channel(WatchRegistration),
+    Handle(&'w CancelHandle, Arc<Interrupt>),
+    Never,
+}
+
+impl InterruptRegistration<'_> {
+    /// Before each sleep. Gives how long to sleep at most before checking whether the wait is
+    /// [cancelled](Wait::is_cancelled).
+    pub(crate) fn before_sleep(&self) -> Duration {
+        let InterruptRegistration::Channel(registration) = self else { return Duration::MAX };
+        registration.arm();
+        if registration.is_watched() { Duration::MAX } else { CHANNEL_CHECK_INTERVAL }
+    }
 }
 
 impl Drop for InterruptRegistration<'_> {
     fn drop(&mut self) {
-        if let Some(handle) = self.handle {
+        if let InterruptRegistration::Handle(handle, own) = self {
             let mut interrupts = lock(&handle.0.interrupts);
-            if let Some(index) = interrupts.iter().position(|interrupt| Arc::ptr_eq(interrupt, &self.interrupt)) {
+            if let Some(index) = interrupts.iter().position(|interrupt| Arc::ptr_eq(interrupt, own)) {
                 interrupts.swap_remove(index);
             }
         }

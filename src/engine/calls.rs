@@ -3,6 +3,7 @@
 //! All threads of a client share one engine, and with it one ordered connection per node. There is no I/O thread: a
 //! thread that waits also polls ([`driver`](super::driver)).
 
+use super::channel_watch::ChannelWatch;
 use super::driver::{Driver, WaitSlots};
 use super::interrupt::Interrupt;
 use super::listener::Listener;
@@ -77,6 +78,8 @@ pub(crate) struct Engine {
     waker: Arc<Waker>,
     /// Whether other programs wait for any lock that was released here lately.
     is_crowded: Arc<AtomicBool>,
+    /// The waits that a channel may cancel.
+    pub(crate) channel_watch: Arc<ChannelWatch>,
 }
 
 impl Engine {
@@ -98,7 +101,8 @@ impl Engine {
             .collect();
         let nodes = Nodes::new(connections, Arc::clone(&clock), Arc::clone(&waker), config);
         let is_crowded = nodes.is_crowded();
-        Ok(Engine { driver: Driver::new(nodes), clock, node_timeout, waker, is_crowded })
+        let driver = Driver::new(nodes);
+        Ok(Engine { driver, clock, node_timeout, waker, is_crowded, channel_watch: Arc::default() })
     }
 
     /// The present time by the steady clock.

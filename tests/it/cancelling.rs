@@ -1,9 +1,11 @@
 //! Waits that another thread ends: at once, wherever they are, and without leaving a key.
 
+#![allow(clippy::print_stdout, reason = "the figures of a run")]
+
 use crate::clients::{
     NODE_TIMEOUT, SLACK, SOON, TRIES, calls, client, gone_for_good, long_lock, short_timeout_client_of, take, value,
 };
-use crate::support::process::eventually;
+use crate::support::process::{alone, eventually, processor_time, threads_named};
 use crate::support::server::Server;
 use quorumlock::{CancelHandle, ErrorKind, Mutex, ReleaseOutcome, Wait};
 use std::thread;
@@ -71,6 +73,67 @@ fn while_another_client_holds_the_lock() {
     is_cancelled_within(SLACK, &long_lock(&mine, "k"));
     assert_eq!(held.unlock().unwrap(), ReleaseOutcome::Released);
     gone_for_good(&servers, "k");
+}
+
+/// A thread that waits for a channel beside its sockets looks at neither in vain.
+#[test]
+fn waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle() {
+    const WAIT: Duration = Duration::from_secs(2);
+    const WAITS: usize = 16;
+    alone("cancelling::waits_that_a_channel_may_cancel_cost_no_more_than_those_with_a_handle", || {
+        let servers = Server::several(3).unwrap();
+        let (mine, theirs) = (client(&servers), client(&servers));
+        let names: Vec<String> = (0..WAITS).map(|number| format!("k{number}")).collect();
+        let _held: Vec<_> = names.iter().map(|name| take(&long_lock(&theirs, name))).collect();
+        let cost = |wait: &Wait, helpers: usize| {
+            thread::scope(|scope| {
+                for name in &names {
+                    let mutex = long_lock(&mine, name);
+                    scope.spawn(move || assert!(mutex.lock_with(wait).unwrap().is_none()));
+                }
+                thread::sleep(MOMENT * 2);
+                assert_eq!(threads_named("quorumlock").len(), helpers);
+                let before = processor_time();
+                thread::sleep(WAIT / 2);
+                processor_time() - before
+            })
+        };
+        let (sender, receiver) = crossbeam_channel::bounded(1);
+        let by_handle = cost(&Wait::timeout(WAIT).cancelled_by(&CancelHandle::new()), 0);
+        let by_channel = cost(&Wait::timeout(WAIT).cancelled_by_channel(receiver), 1);
+        println!("{WAITS} waits for {:?}: {by_handle:?} with a handle, {by_channel:?} with a channel", WAIT / 2);
+        assert!(by_channel < by_handle * 2 + WAIT / 50, "{by_channel:?}, {by_handle:?} with a handle");
+        drop(sender);
+        assert!(eventually(SOON, || threads_named("quorumlock").is_empty()), "a thread is left");
+    });
+}
+
+/// One message ends one wait.
+#[test]
+fn a_channel_of_several_waits_ends_one_of_them_with_each_message() {
+    let servers = Server::several(3).unwrap();
+    let (mine, theirs) = (client(&servers), client(&servers));
+    let held = ["a", "b", "c"].map(|key| take(&long_lock(&theirs, key)));
+    let (sender, receiver) = crossbeam_channel::bounded(1);
+    thread::scope(|scope| {
+        let waiting = ["a", "b", "c"].map(|key| {
+            let wait = Wait::timeout(SOON * 10).cancelled_by_channel(receiver.clone());
+            let mutex = long_lock(&mine, key);
+            scope.spawn(move || mutex.lock_with(&wait).unwrap_err().kind())
+        });
+        let ended = || waiting.iter().filter(|thread| thread.is_finished()).count();
+        for count in 1..=2 {
+            thread::sleep(MOMENT);
+            sender.send(()).unwrap();
+            assert!(eventually(SOON, || ended() == count), "{count}");
+        }
+        thread::sleep(MOMENT);
+        assert_eq!(ended(), 2);
+        drop(sender);
+        assert!(waiting.into_iter().all(|thread| thread.join().unwrap() == ErrorKind::Cancelled));
+    });
+    drop(held);
+    ["a", "b", "c"].iter().for_each(|key| gone_for_good(&servers, key));
 }
 
 #[test]

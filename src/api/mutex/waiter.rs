@@ -20,7 +20,7 @@ pub(super) struct ReleaseWaiter<'w> {
     engine: &'w Engine,
     wait: &'w Wait,
     // Dropped before the listener: a cancellation does not interrupt a wait that has gone.
-    _registration: InterruptRegistration<'w>,
+    registration: InterruptRegistration<'w>,
     listener: Listener<'w>,
 }
 
@@ -45,7 +45,8 @@ impl<'w> ReleaseWaiter<'w> {
             listener.note_place(place, true);
         }
         ticket.notify_by_interrupt(listener.interrupt());
-        ReleaseWaiter { engine, wait, _registration: wait.register(listener.interrupt()), listener }
+        let registration = wait.register(listener.interrupt(), &engine.channel_watch);
+        ReleaseWaiter { engine, wait, registration, listener }
     }
 
     pub(super) fn listener(&self) -> &Listener<'w> {
@@ -68,11 +69,11 @@ impl<'w> ReleaseWaiter<'w> {
     /// Waits until then at the latest.
     pub(super) fn wait(&mut self, until: Timestamp) -> WaitEnd {
         loop {
+            let longest = self.registration.before_sleep();
             if self.wait.is_cancelled() {
                 return WaitEnd::Cancelled;
             }
-            // A channel cannot interrupt the driver, so the wait is cut into pieces.
-            let next_check = self.engine.now().after(self.wait.check_interval());
+            let next_check = self.engine.now().after(longest);
             let reason = self.listener.wait(until.min(next_check));
             if reason.is_some() || next_check >= until {
                 return match reason {
