@@ -606,7 +606,7 @@ quorumlock_result quorumlock_mutex_lock(
     quorumlock_error **error);
 
 /* Makes one attempt, and waits for no holder and in no queue. Blocks for a node timeout at most, one more if
- * connections have to be made first, and one more for a fenced lock.
+ * connections have to be made first, one more for a fenced lock, and two more for a permit.
  * Gives QUORUMLOCK_OK and a guard, or QUORUMLOCK_HELD; or QUORUMLOCK_UNAVAILABLE, _CONFIG, _ENTROPY. */
 quorumlock_result quorumlock_mutex_try_lock(
     const quorumlock_mutex *mutex, quorumlock_guard **guard, quorumlock_error **error);

@@ -171,10 +171,10 @@ impl Builder {
         self
     }
 
-    /// How long each node has to answer one attempt, and no attempt takes longer, with two exceptions. One that has to
-    /// connect to nodes first, because fewer than a quorum are connected, has the same time again for connections and
-    /// handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip. Default: 100 ms. At
-    /// least 1 ms.
+    /// How long each node has to answer one attempt, and no attempt takes longer, with three exceptions. One that has
+    /// to connect to nodes first, because fewer than a quorum are connected, has the same time again for connections
+    /// and handshakes; that of a [fenced](crate::Mutex::fenced) lock may need a second round trip, and that of a
+    /// [semaphore](crate::Semaphore::try_acquire) two more. Default: 100 ms. At least 1 ms.
     ///
     /// It must be longer than the round trip to the farthest node of the nearest quorum: to a node farther away than
     /// that, no attempt succeeds. Keep it a small part of the times to live: what an attempt takes is missing from the

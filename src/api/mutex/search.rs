@@ -10,8 +10,8 @@
 //! before it has asked, and has tried what was announced since. So it waits for the next release, and asks after a
 //! moment.
 //!
-//! So an attempt takes one round trip where permits are left, and three at most. What the first slot's attempt has set
-//! is undone before the question goes out.
+//! So an attempt takes one round trip where permits are left, and three at most, each within a node timeout. What the
+//! first slot's attempt has set is undone before the question goes out.
 
 use super::attempts::{Attempts, random};
 use super::slots::PermitSlots;

@@ -139,8 +139,9 @@ impl Semaphore {
         self.acquire_without_limit(&Wait::forever().cancelled_by(cancel))
     }
 
-    /// Makes one attempt, of three round trips at most, and waits for no holder and in no queue. `None` when all
-    /// permits are held, or so many calls tried at once that this one got none.
+    /// Makes one attempt, of three round trips at most, and waits for no holder and in no queue: at most three node
+    /// timeouts pass, and one more if connections have to be made first. `None` when all permits are held, or so many
+    /// calls tried at once that this one got none.
     ///
     /// # Errors
     /// As [`Mutex::try_lock`](crate::Mutex::try_lock).

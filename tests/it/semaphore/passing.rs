@@ -2,7 +2,9 @@
 
 use super::semaphore;
 use crate::clients::{calls, client};
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::server::Server;
+use quorumlock::Redlock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,4 +43,31 @@ fn a_thread_that_takes_over_the_wait_asks_nothing_that_is_known_and_both_program
     let is_known = found.iter().any(|(_, surveys)| *surveys < 0.32);
     let is_shared = found.iter().any(|(acquired, _)| acquired.iter().all(|one| one * 5 > acquired.iter().sum()));
     assert!(is_known && is_shared, "{found:?}");
+}
+
+/// A node answers each of the three questions just in time: a slot that is held, how long each lives, a free one.
+#[test]
+fn an_attempt_finds_a_slot_of_far_nodes_and_lasts_three_node_timeouts_at_most() {
+    const NODE_TIMEOUT: Duration = Duration::from_millis(500);
+    let late = NODE_TIMEOUT * 7 / 10;
+    for hangs_at_last in [false, true] {
+        let mut attempts = 0;
+        let node = Fake::on_command(move |command| {
+            attempts += u32::from(command[0] == "SET");
+            match &*command[0] {
+                "SET" if attempts == 1 => vec![Act::Wait(late), say("$-1\r\n")],
+                "SET" if hangs_at_last => vec![Act::Wait(NODE_TIMEOUT * 9)],
+                "PTTL" => vec![Act::Wait(late), say(":-2\r\n")],
+                "SET" => vec![Act::Wait(late), say("+OK\r\n")],
+                _ => vec![Act::Say(healthy(command))],
+            }
+        });
+        let client = Redlock::builder().node(node.url()).node_timeout(NODE_TIMEOUT).build().unwrap();
+        client.connect(NODE_TIMEOUT * 4).unwrap();
+        let begun = Instant::now();
+        let ended = semaphore(&client, 1).try_acquire();
+        let took = begun.elapsed();
+        assert_eq!(matches!(ended, Ok(Some(_))), !hangs_at_last, "{ended:?}");
+        assert!(took >= late * 2 && took < NODE_TIMEOUT * 3, "{took:?}");
+    }
 }
