@@ -3,9 +3,11 @@
 //! Each lock protects a counter that is read, then written, with a chance for others in between. Two holders at once
 //! would sooner or later write the same number, and the sum would be short.
 
-use crate::clients::{SOON, builder, client, gone_for_good};
+use crate::clients::{SOON, builder, client, gone_for_good, long_lock, take};
+use crate::support::handler;
 use crate::support::process::{self, alone, connections_to, eventually};
 use crate::support::server::{Answer, Server};
+use nix::sys::pthread::pthread_self;
 use quorumlock::{Redlock, ReleaseOutcome};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -126,4 +128,34 @@ fn clients_contend_without_losing_anything() {
     });
     assert_eq!(counter.value.load(Ordering::Relaxed), 4 * 2 * 25);
     gone_for_good(&servers, "k");
+}
+
+/// A signal handler of the program takes two seconds, on the thread that polls for all.
+#[test]
+fn a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other() {
+    const STUCK: Duration = Duration::from_secs(2);
+    alone("threads::a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other", || {
+        let servers = Server::several(3).unwrap();
+        let client = builder(&servers).node_timeout(SOON).build().unwrap();
+        let held = take(&long_lock(&crate::clients::client(&servers), "held"));
+        let (send, receive) = std::sync::mpsc::channel();
+        let mutex = long_lock(&client, "held");
+        let waiter = thread::spawn(move || {
+            send.send(pthread_self()).unwrap();
+            mutex.lock_timeout(SOON)
+        });
+        let driver = receive.recv().unwrap();
+        // It polls by then, and no other thread does.
+        thread::sleep(Duration::from_millis(200));
+        handler::hang(driver, STUCK);
+        let begun = Instant::now();
+        while begun.elapsed() < STUCK / 2 {
+            let begun = Instant::now();
+            assert!(take(&long_lock(&client, "k")).unlock().is_ok());
+            let taken = begun.elapsed();
+            assert!(taken < STUCK / 4, "{taken:?}");
+        }
+        held.unlock().unwrap();
+        assert!(waiter.join().unwrap().unwrap().is_some());
+    });
 }

@@ -3,15 +3,18 @@
 //! The two files are compiled here a second time, with shuttle's locks in place of the standard library's, and driven
 //! by threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is
 //! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
-//! shows as a wrong verdict, because each key says what its verdict must be.
+//! shows as a wrong verdict, because each key says what its verdict must be. Only where a thread does not come back
+//! from its poll does time pass, and ends all sleeps again and again: what is not found out then is never.
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no thread is named to drive when
 //! the driver leaves; a named thread that goes away, because it is decided, is not forgotten; a verdict that is
 //! stored without waking its thread; a submission that is begun before those that were queued; a slot that is
 //! unregistered by number alone; what was begun is not sent by the thread that leaves, drives or sleeps; a hold that
 //! the driver does not end; a round's slot used again while replies for it are under way and no comparison of
-//! generations; no `interrupt` of a poll that began before a connection was opened; and releases that the wire does
-//! not take at once when no thread starts another one to drive for them.
+//! generations; no `interrupt` of a poll that began before a connection was opened; releases that the wire does not
+//! take at once when no thread starts another one to drive for them; late threads that do not look for replies; a poll
+//! that comes back late and ends that of the thread that has taken over; a wake-up for that one which it swallows; and
+//! a thread that polls on when another one has read the replies.
 
 #![allow(
     missing_docs,
@@ -36,11 +39,12 @@ use algorithm::time::Timestamp;
 use algorithm::vote::{Outcome, Vote};
 use engine::driver::{Driver, Reactor, WaitSlot, WaitSlots};
 use engine::rounds::{Purpose, RoundResult, Rounds};
-use os::sync::{Condvar, Mutex, lock};
+use os::sync::{Condvar, Mutex, MutexGuard, begin, lock, pass, passed};
 use protocol::session::Ticket;
+use shuttle::rand::Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const NODES: usize = 3;
@@ -73,6 +77,24 @@ pub(crate) struct WireState {
     closed: bool,
     /// Requests for the stuck key that were sent.
     stuck_sent: usize,
+    /// The next poll that waits does not come back before it is let go, when it begins or when it has found something.
+    stalls: Option<Stall>,
+    is_let_go: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stall {
+    Before,
+    Behind,
+}
+
+impl WireState {
+    /// Whether the poll that asks stalls here.
+    fn takes_stall(&mut self, stall: Stall) -> bool {
+        let takes = self.stalls == Some(stall);
+        self.stalls = self.stalls.filter(|_| !takes);
+        takes
+    }
 }
 
 /// One of the connections that were made to a node, one after the other.
@@ -95,6 +117,8 @@ struct Nodes {
     /// Waits for those.
     settling: Vec<Ticket>,
     changed: bool,
+    /// How many threads poll.
+    polling: usize,
     /// In microseconds. Whenever a thread looks, some time has passed.
     time: AtomicUsize,
     /// The latest key of each thread. Keys of one thread are begun in their order.
@@ -105,6 +129,7 @@ struct Watch {
     wire: Arc<Wire>,
     lines: [usize; NODES],
     is_writable: bool,
+    is_woken: bool,
     /// For how long it has waited in vain.
     waited: Duration,
 }
@@ -125,7 +150,7 @@ impl Reactor for Nodes {
 
     fn now(&self) -> Timestamp {
         let micros = self.time.fetch_add(5, Ordering::SeqCst);
-        Timestamp::ORIGIN.after(Duration::from_micros(micros as u64))
+        Timestamp::ORIGIN.after(Duration::from_micros(micros as u64) + passed())
     }
 
     fn begin(&mut self, key: &u8, _notify: &mut WaitSlots) -> (Ticket, bool) {
@@ -168,14 +193,20 @@ impl Reactor for Nodes {
     }
 
     fn watch(&mut self, _alone: bool, _now: Timestamp) -> Watch {
-        self.changed = false;
+        self.changed = self.polling > 0;
+        self.polling += 1;
         let is_writable = !self.stuck.is_empty();
-        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable, waited: Duration::ZERO }
+        Watch { wire: Arc::clone(&self.wire), lines: self.lines, is_writable, is_woken: false, waited: Duration::ZERO }
     }
 
     fn poll(watch: &mut Watch, timeout: Duration) {
         let wire = Arc::clone(&watch.wire);
         let mut state = lock(&wire.state);
+        // A thread that only looks does not stall.
+        let waits = !timeout.is_zero();
+        if waits && state.takes_stall(Stall::Before) {
+            state = stall(&wire, state);
+        }
         let mut looks = 0;
         while !watch.is_writable && !state.woken && !state.replies.iter().any(|&(line, ..)| watch.sees(line)) {
             // A hold comes to its end at any time; a deadline never does.
@@ -191,11 +222,17 @@ impl Reactor for Nodes {
                 state = lock(&wire.state);
             }
         }
-        state.woken = false;
+        watch.is_woken = std::mem::take(&mut state.woken);
+        if waits && state.takes_stall(Stall::Behind) {
+            drop(stall(&wire, state));
+        }
     }
 
     fn absorb(&mut self, watch: Watch, bells: &mut WaitSlots) {
         self.time.fetch_add(watch.waited.as_micros() as usize, Ordering::SeqCst);
+        self.polling -= 1;
+        // What it was woken for may be for another poll.
+        self.changed |= watch.is_woken;
         if watch.is_writable {
             let mut state = lock(&self.wire.state);
             state.stuck_sent += self.stuck.len();
@@ -224,6 +261,11 @@ impl Reactor for Nodes {
             lock(&self.wire.state).woken = true;
             self.wire.to_driver.notify_all();
         }
+    }
+
+    fn end_polls(&mut self) {
+        self.changed = true;
+        self.interrupt();
     }
 
     fn note_solitary_wait(&mut self, _time: Duration) {}
@@ -278,6 +320,14 @@ impl Nodes {
         }
         ticket
     }
+}
+
+/// Stays in a poll until it is let go.
+fn stall<'a>(wire: &'a Wire, mut state: MutexGuard<'a, WireState>) -> MutexGuard<'a, WireState> {
+    while !state.is_let_go {
+        state = wire.to_driver.wait(state).unwrap();
+    }
+    state
 }
 
 /// Answers requests one by one until the wire is closed; two such threads let replies of different nodes overtake.
@@ -335,6 +385,7 @@ fn world_on(wire: &Arc<Wire>) -> Nodes {
         stuck: Vec::new(),
         settling: Vec::new(),
         changed: false,
+        polling: 0,
         time: AtomicUsize::new(0),
         latest: [None; THREADS],
     }
@@ -431,6 +482,60 @@ fn leftovers(others: u8) {
     server.join().unwrap();
     relay.close();
     relay.enter(|nodes, _, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
+}
+
+/// One thread does not come back from its poll. All others make their rounds, and when it has come back, so has it.
+fn paused(threads: u8) {
+    begin();
+    let wire = Arc::new(Wire::default());
+    let stall = if shuttle::rand::thread_rng().gen_bool(0.5) { Stall::Before } else { Stall::Behind };
+    lock(&wire.state).stalls = Some(stall);
+    let relay = Driver::new(world_on(&wire));
+    let (done, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let clock = {
+        let is_over = Arc::clone(&is_over);
+        shuttle::thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                pass(Duration::from_secs(86_400))
+            }
+        })
+    };
+    let server = {
+        let wire = Arc::clone(&wire);
+        shuttle::thread::spawn(move || serve(&wire))
+    };
+    let owners: Vec<_> = (0..threads)
+        .map(|thread| {
+            let (relay, done) = (Arc::clone(&relay), Arc::clone(&done));
+            shuttle::thread::spawn(move || {
+                for number in 0..2 {
+                    let manner = if thread == 0 { Manner::Run } else { Manner::Submit };
+                    round(&relay, thread * ROUNDS + number, manner);
+                }
+                done.fetch_add(1, Ordering::SeqCst);
+            })
+        })
+        .collect();
+    while done.load(Ordering::SeqCst) < usize::from(threads) - 1 {
+        shuttle::thread::yield_now();
+    }
+    lock(&wire.state).is_let_go = true;
+    wire.to_driver.notify_all();
+    for owner in owners {
+        owner.join().unwrap();
+    }
+    relay.enter(|nodes, _, _| assert!(nodes.unsent.is_empty(), "what was begun was sent"));
+    lock(&wire.state).closed = true;
+    wire.to_nodes.notify_all();
+    server.join().unwrap();
+    is_over.store(true, Ordering::SeqCst);
+    clock.join().unwrap();
+}
+
+#[test]
+fn a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other() {
+    shuttle::check_random(|| paused(3), schedules());
+    shuttle::check_random(|| paused(2), schedules());
 }
 
 #[test]

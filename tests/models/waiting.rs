@@ -166,6 +166,11 @@ impl Reactor for Nodes {
         }
     }
 
+    fn end_polls(&mut self) {
+        self.changed = true;
+        self.interrupt();
+    }
+
     fn note_solitary_wait(&mut self, _time: Duration) {}
 
     // Nothing is left unsent here: `relay.rs` is about that.

@@ -20,7 +20,9 @@
 //! 1. While a thread sleeps undecided, there is a driver, or a thread that was named the next one and is awake.
 //! 2. A verdict is stored before its thread is woken, in the cell where the thread looks.
 //! 3. A thread sleeps no longer than to its own deadline, whichever thread drives and however long. A submission that
-//!    was not begun within [`PATIENCE`] is begun by its own thread.
+//!    was not begun within [`PATIENCE`] is begun by its own thread. A thread that has slept for [`POLL_PATIENCE`], and
+//!    again for twice as long each time, through one and the same poll of another thread, looks for replies itself. If
+//!    that decides its ticket, the other thread has not come back from its poll, and drives no more.
 //! 4. Submissions are begun in their order, and a thread that enters the mutex begins them before its own: no command
 //!    overtakes the release before it.
 //! 5. While the queue of submissions is open, a thread has the duty to begin what is in it: the driver, the thread
@@ -50,6 +52,10 @@ pub(crate) use wait_cell::{WaitSlot, WaitSlots};
 /// How long a thread relies on another one that has the duty to begin its submission, or was named to drive. That one
 /// comes within microseconds, unless the processor runs other programs.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// How long a thread relies on one poll of another thread before it looks for replies itself. The thread that polls
+/// may not come back: it may be in a signal handler of the program, or get no processor time. Long, because nothing is
+/// wrong where nodes take their time.
+const POLL_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A reactor that threads drive in turn.
 pub(crate) struct Driver<R: Reactor> {
@@ -73,6 +79,8 @@ struct OwnWait<T> {
     /// When it was begun, and with which batch.
     begun_at: Timestamp,
     batch: u64,
+    /// For how long to sleep before the next look for replies.
+    patience: Duration,
 }
 
 impl<R: Reactor + Send + 'static> Driver<R> {
@@ -215,7 +223,8 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         }
         state.flush();
         let mut now = state.reactor.now();
-        let wait = OwnWait { ticket, submitted_at, begun_at: now, batch: state.batch.number };
+        let batch = state.batch.number;
+        let mut wait = OwnWait { ticket, submitted_at, begun_at: now, batch, patience: POLL_PATIENCE };
         let mut has_driven = false;
         while !state.reactor.is_decided(ticket) {
             if now >= deadline {
@@ -234,7 +243,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                     state.flush();
                 } else {
                     let time = time.min(state.hold_to_end(now));
-                    state = self.sleep(state, &wait, time)?;
+                    state = self.sleep(state, &mut wait, time)?;
                 }
             }
             now = state.reactor.now();
@@ -267,11 +276,11 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         state.driver_ends_hold = state.is_open;
         let alone = state.is_alone();
         let mut watch = state.reactor.watch(alone, now);
-        state.driver = DriverState::Polling;
+        let number = state.begin_poll();
         drop(state);
         R::poll(&mut watch, timeout.min(hold));
         let mut state = lock(&self.state);
-        state.driver = DriverState::Absent;
+        state.end_poll(number);
         state.act(|reactor, decided| reactor.absorb(watch, decided));
         state
     }
@@ -292,18 +301,16 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     fn sleep<'a>(
         &'a self,
         mut state: Guard<'a, R>,
-        wait: &OwnWait<R::Ticket>,
-        mut time: Duration,
+        wait: &mut OwnWait<R::Ticket>,
+        time: Duration,
     ) -> Result<Guard<'a, R>, R::Verdict> {
         let cell = self.cells.take();
         let since = wait.submitted_at.unwrap_or(wait.begun_at);
         let waiter = state.register(&cell, (wait.ticket, since), wait.submitted_at.is_some());
-        if !state.driver.is_polling() {
-            time = time.min(PATIENCE);
-        }
-        let asleep_since = state.reactor.now();
+        let patience = if state.driver.is_polling() { wait.patience } else { PATIENCE };
+        let (asleep_since, polls) = (state.reactor.now(), state.polls);
         drop(state);
-        let verdict = cell.wait(time);
+        let verdict = cell.wait(time.min(patience));
         if let Some(verdict) = verdict {
             self.cells.put(cell);
             return Err(verdict);
@@ -311,9 +318,18 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         let mut state = lock(&self.state);
         let is_undecided = state.unregister(waiter, &cell).is_some();
         // This thread was named, or the one that was has not come in time.
-        let is_late = state.reactor.now().since(asleep_since) >= PATIENCE;
-        if state.driver.is_named(&cell) || is_undecided && is_late && !state.driver.is_polling() {
+        let now = state.reactor.now();
+        let is_late = is_undecided && now.since(asleep_since) >= patience;
+        if state.driver.is_named(&cell) || is_late && !state.driver.is_polling() {
             state.driver = DriverState::Absent;
+        } else if is_late && state.polls == polls {
+            state.look(now);
+            if state.reactor.is_decided(wait.ticket) {
+                state.depose();
+            }
+        }
+        if is_late {
+            wait.patience = wait.patience.saturating_mul(2);
         }
         let verdict = cell.take();
         self.cells.put(cell);
@@ -338,6 +354,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
         state.close_unknown_hold(&self.submissions);
         state.flush();
         state.name_next_driver(&self.submissions);
+        state.wake_deposed();
         if self.needs_helper(&mut state) {
             drop(state);
             self.start_helper();

@@ -41,6 +41,8 @@ pub(crate) trait Reactor {
     fn absorb(&mut self, watch: Self::Watch, decided: &mut WaitSlots);
     /// Ends a poll that is under way, if what there is to wait for has changed since.
     fn interrupt(&mut self);
+    /// Ends all polls that are under way.
+    fn end_polls(&mut self);
     /// A thread has driven for its own ticket alone, for so long.
     fn note_solitary_wait(&mut self, time: Duration);
     /// Whether there are releases to send, now or later.

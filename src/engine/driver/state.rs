@@ -15,6 +15,10 @@ const SOLITUDE: u32 = 64;
 pub(super) struct State<R: Reactor> {
     pub(super) reactor: R,
     pub(super) driver: DriverState<R>,
+    /// How many polls were begun.
+    pub(super) polls: u64,
+    /// How many of those have not come back from which another thread has taken over.
+    deposed: usize,
     /// Whether submissions stay in their queue until the present batch is decided, or its hold is over. The driver then
     /// begins them. A driver that polls without knowing of the hold is not waited for: the threads that sleep do it
     /// when the hold is over.
@@ -58,8 +62,8 @@ pub(super) enum DriverState<R: Reactor> {
     Absent,
     /// The thread that sleeps on this cell was called to drive.
     Named(Arc<WaitCell<R::Verdict>>),
-    /// It waits for replies.
-    Polling,
+    /// It waits for replies, in the poll of this number. A thread that has taken over polls by another one.
+    Polling(u64),
 }
 
 impl<R: Reactor> DriverState<R> {
@@ -68,7 +72,7 @@ impl<R: Reactor> DriverState<R> {
     }
 
     pub(super) fn is_polling(&self) -> bool {
-        matches!(self, DriverState::Polling)
+        matches!(self, DriverState::Polling(_))
     }
 
     pub(super) fn is_named(&self, cell: &Arc<WaitCell<R::Verdict>>) -> bool {
@@ -82,6 +86,8 @@ impl<R: Reactor> State<R> {
         State {
             reactor,
             driver: DriverState::Absent,
+            polls: 0,
+            deposed: 0,
             is_open: false,
             driver_ends_hold: false,
             batch: BatchInFlight { number: 1, pending: 0, held_until: now, begun_at: now },
@@ -240,6 +246,44 @@ impl<R: Reactor> State<R> {
     /// Whether others of the batch are still to be answered, and are worth waiting for.
     pub(super) fn is_batch_in_flight(&self, now: Timestamp) -> bool {
         self.is_open && self.batch.pending > 0 && now < self.batch.held_until
+    }
+
+    /// The driver begins a poll. Gives its number.
+    pub(super) fn begin_poll(&mut self) -> u64 {
+        self.polls += 1;
+        self.driver = DriverState::Polling(self.polls);
+        self.polls
+    }
+
+    /// A poll is over. Nothing ends with it if another thread has taken over.
+    pub(super) fn end_poll(&mut self, number: u64) {
+        if matches!(self.driver, DriverState::Polling(current) if current == number) {
+            self.driver = DriverState::Absent;
+        } else {
+            self.deposed -= 1;
+        }
+    }
+
+    /// The thread that polls drives no more, though it has not come back.
+    pub(super) fn depose(&mut self) {
+        self.deposed += 1;
+        self.driver = DriverState::Absent;
+    }
+
+    /// Wakes threads that poll without driving, because what they wait for may be decided. Others that poll may swallow
+    /// that, so each thread that leaves does it again.
+    pub(super) fn wake_deposed(&mut self) {
+        if self.deposed > 0 {
+            self.reactor.end_polls();
+        }
+    }
+
+    /// Looks for replies without waiting, though another thread polls. That one is woken, as it does not see what was
+    /// read here.
+    pub(super) fn look(&mut self, now: Timestamp) {
+        let mut watch = self.reactor.watch(false, now);
+        R::poll(&mut watch, Duration::ZERO);
+        self.act(|reactor, decided| reactor.absorb(watch, decided));
     }
 
     /// Notes that another thread waits, besides those that sleep and the one that polls.

@@ -363,6 +363,11 @@ impl Reactor for Nodes {
     fn has_releases_left(&self) -> bool {
         self.releases.has_any(&self.connections)
     }
+    fn end_polls(&mut self) {
+        self.poll.note_change(true);
+        self.poll.interrupt();
+    }
+
 
     fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
         self.releases.next(&self.connections, now)

@@ -12,10 +12,8 @@ use std::time::Duration;
 pub(super) struct PollList {
     waker: Arc<Waker>,
     spin: Spin,
-    /// The list of the last poll. The driver holds it while it polls.
+    /// The list of the last poll. The driver holds it while it polls, and a thread that takes over makes another one.
     watch: Option<Box<Watch>>,
-    /// Whether a connection was closed while the driver held the list.
-    is_stale: bool,
     /// Whether there is something new to poll for since the driver took the list.
     is_changed: bool,
 }
@@ -23,12 +21,13 @@ pub(super) struct PollList {
 impl PollList {
     pub(super) fn new(waker: Arc<Waker>, nodes: usize, spin: Duration) -> PollList {
         let watch = Some(Box::new(Watch::new(&waker, nodes)));
-        PollList { waker, spin: Spin::new(spin), watch, is_stale: false, is_changed: false }
+        PollList { waker, spin: Spin::new(spin), watch, is_changed: false }
     }
 
     /// Gives the list to the driver, with the present stream of each connection.
     pub(super) fn take(&mut self, connections: &[NodeConnection]) -> Box<Watch> {
-        self.is_changed = false;
+        // Another thread that polls does not see what this one reads.
+        self.is_changed = self.watch.is_none();
         let mut watch = self.watch.take().unwrap_or_else(|| Box::new(Watch::new(&self.waker, connections.len())));
         for (connection, interest) in connections.iter().zip(&mut watch.streams) {
             if !connection.is_interested_in(interest.as_ref()) {
@@ -41,10 +40,8 @@ impl PollList {
     /// Takes the list back after a poll, without the streams that were closed meanwhile.
     pub(super) fn put_back(&mut self, watch: Box<Watch>, connections: &[NodeConnection]) {
         self.watch = Some(watch);
-        if std::mem::take(&mut self.is_stale) {
-            for (index, connection) in connections.iter().enumerate() {
-                self.forget_closed(NodeId::new(index), connection);
-            }
+        for (index, connection) in connections.iter().enumerate() {
+            self.forget_closed(NodeId::new(index), connection);
         }
     }
 
@@ -58,19 +55,18 @@ impl PollList {
         self.spin.learn(time);
     }
 
-    /// Empties the waker, if it has ended the poll.
+    /// Empties the waker, if it has ended the poll. A thread that has taken over may have slept on, and does not know
+    /// of the change.
     pub(super) fn drain_waker(&mut self, watch: &Watch) {
         if watch.woken {
             self.waker.drain();
+            self.is_changed = true;
         }
     }
 
     /// Drops a stream that is not the connection's any more: otherwise the list alone would keep it open.
     pub(super) fn forget_closed(&mut self, node: NodeId, connection: &NodeConnection) {
-        let Some(watch) = &mut self.watch else {
-            self.is_stale = true;
-            return;
-        };
+        let Some(watch) = &mut self.watch else { return };
         let interest = &mut watch.streams[node.index()];
         if interest.as_ref().is_some_and(|interest| !connection.is_on(&interest.stream)) {
             *interest = None;

@@ -1,6 +1,6 @@
 //! A child of this process, made by `fork`: what it does, what it says, and that it ends.
 //!
-//! The only unsafe code of the tests. A test that forks does so [`alone`](super::process::alone) in a process, so that
+//! A test that forks does so [`alone`](super::process::alone) in a process, so that
 //! no thread of another test is in the middle of something. A child never returns into the test: it ends when its body
 //! has been done, and it is ended when it hangs, at the latest by its own alarm.
 

@@ -8,6 +8,7 @@
 pub(crate) mod child;
 pub(crate) mod exposition;
 pub(crate) mod fake;
+pub(crate) mod handler;
 pub(crate) mod preload;
 pub(crate) mod process;
 pub(crate) mod proxy;

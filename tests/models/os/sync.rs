@@ -1,9 +1,82 @@
 //! The library's locks and threads, on shuttle's scheduler.
 
+use std::cell::RefCell;
 use std::io;
+use std::sync::{Arc, LockResult};
+use std::time::Duration;
 
-pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 pub(crate) use shuttle::thread::JoinHandle;
+
+thread_local! {
+    /// All threads of a model share one thread of the operating system.
+    static TIME: RefCell<Time> = RefCell::default();
+}
+
+/// The time that has passed, and what threads sleep on for a limited time.
+#[derive(Default)]
+struct Time {
+    passed: Duration,
+    limited: Vec<Arc<shuttle::sync::Condvar>>,
+}
+
+/// A model begins in which time passes.
+pub(crate) fn begin() {
+    TIME.with(|time| *time.borrow_mut() = Time::default());
+}
+
+/// Lets this time pass: all limited sleeps end.
+pub(crate) fn pass(more: Duration) {
+    let limited = TIME.with(|time| {
+        let time = &mut *time.borrow_mut();
+        time.passed += more;
+        time.limited.clone()
+    });
+    limited.iter().for_each(|condvar| condvar.notify_all());
+    shuttle::thread::yield_now();
+}
+
+/// The time that was let pass.
+pub(crate) fn passed() -> Duration {
+    TIME.with(|time| time.borrow().passed)
+}
+
+/// The library's condition variable: shuttle's, on which a sleep ends early where time [passes](pass).
+#[derive(Default)]
+pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
+
+impl Condvar {
+    pub(crate) fn new() -> Condvar {
+        Condvar::default()
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.0.wait(guard)
+    }
+
+    pub(crate) fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        _: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, ())> {
+        TIME.with(|time| time.borrow_mut().limited.push(Arc::clone(&self.0)));
+        let guard = self.0.wait(guard);
+        TIME.with(|time| {
+            let limited = &mut time.borrow_mut().limited;
+            let mine = limited.iter().position(|condvar| Arc::ptr_eq(condvar, &self.0));
+            mine.map(|index| limited.swap_remove(index));
+        });
+        guard.map(|guard| (guard, ())).map_err(|_| unreachable!("no thread goes on after a panic"))
+    }
+}
 
 /// No callback is called here.
 pub(crate) fn is_in_callback() -> bool {
