@@ -142,6 +142,18 @@ pub enum Abandoned {
     Extend,
     /// It may not have deleted the key, and must be sent again.
     Release,
+    /// It was to set the key, or to make it live longer, and no byte of it was written.
+    Unwritten(SentOperation),
+}
+
+impl Abandoned {
+    /// The kind of an operation. `is_written`: a byte of it may have been written.
+    pub(super) fn of(sent: &SentOperation, is_written: bool) -> Abandoned {
+        match Abandoned::from(sent.operation()) {
+            Abandoned::Acquire | Abandoned::Extend if !is_written => Abandoned::Unwritten(*sent),
+            written => written,
+        }
+    }
 }
 
 impl From<&Operation> for Abandoned {

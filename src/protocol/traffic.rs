@@ -16,8 +16,10 @@ const LOW_SPACE: usize = 2 * 1024;
 pub struct Traffic {
     outgoing: Outgoing,
     incoming: Incoming,
-    /// When each request was made whose reply is expected, oldest first.
-    asked_at: VecDeque<Timestamp>,
+    /// When each request was made whose reply is expected, oldest first, and how many bytes there were before it.
+    asked: VecDeque<(Timestamp, u64)>,
+    /// How many bytes there were before the last command.
+    begin: u64,
     /// When the last read began.
     read_at: Timestamp,
 }
@@ -28,7 +30,8 @@ impl Traffic {
         Traffic {
             outgoing: Outgoing::default(),
             incoming: Incoming::of_size(receive_buffer),
-            asked_at: VecDeque::new(),
+            asked: VecDeque::new(),
+            begin: 0,
             read_at: Timestamp::ORIGIN,
         }
     }
@@ -36,17 +39,17 @@ impl Traffic {
     /// The connection is made: from now on the server can answer. What was queued while there was none counts as asked
     /// now.
     pub fn connected(&mut self, now: Timestamp) {
-        self.asked_at.iter_mut().for_each(|asked_at| *asked_at = now);
+        self.asked.iter_mut().for_each(|(asked_at, _)| *asked_at = now);
     }
 
     /// How many replies are expected.
     pub fn backlog(&self) -> usize {
-        self.asked_at.len()
+        self.asked.len()
     }
 
     /// When the request was made whose reply is expected next.
     pub fn waiting_since(&self) -> Option<Timestamp> {
-        self.asked_at.front().copied()
+        self.asked.front().map(|&(asked_at, _)| asked_at)
     }
 
     /// The bytes to be sent.
@@ -81,12 +84,13 @@ impl Traffic {
 
     /// Where to append a command.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
+        self.begin = self.outgoing.all_sent + self.outgoing.unsent().len() as u64;
         self.outgoing.end()
     }
 
-    /// Expects one more reply.
+    /// Expects one more reply to the last command.
     pub(super) fn note_request(&mut self, asked_at: Timestamp) {
-        self.asked_at.push_back(asked_at);
+        self.asked.push_back((asked_at, self.begin));
     }
 
     /// The bytes that were received and have not been parsed yet.
@@ -110,12 +114,15 @@ impl Traffic {
     /// A reply of this length was parsed. It answers the oldest request: gives how long that took.
     pub(super) fn answered(&mut self, length: usize) -> Duration {
         self.incoming.taken(length);
-        self.asked_at.pop_front().map_or(Duration::ZERO, |asked_at| self.read_at.since(asked_at))
+        self.asked.pop_front().map_or(Duration::ZERO, |(asked_at, _)| self.read_at.since(asked_at))
     }
 
-    /// No reply is expected any more.
-    pub(super) fn abandon(&mut self) {
-        self.asked_at.clear();
+    /// No reply is expected any more. Gives how many of the requests that were, from the oldest on, may have been
+    /// written, in part at least. Of the others no byte was.
+    pub(super) fn abandon(&mut self) -> usize {
+        let written = self.asked.partition_point(|&(_, begin)| begin < self.outgoing.all_sent);
+        self.asked.clear();
+        written
     }
 }
 
@@ -124,6 +131,8 @@ impl Traffic {
 struct Outgoing {
     bytes: Vec<u8>,
     sent: usize,
+    /// Since the connection was begun.
+    all_sent: u64,
 }
 
 impl Outgoing {
@@ -140,6 +149,7 @@ impl Outgoing {
     /// The first `count` of them went out.
     fn sent(&mut self, count: usize) {
         self.sent += count;
+        self.all_sent += count as u64;
         if self.sent >= self.bytes.len() {
             self.bytes.clear();
             self.sent = 0;

@@ -1,13 +1,16 @@
 //! Connections that come late, break and come back: without a call for it, and without costing an attempt.
 
 use crate::clients::{SOON, builder, causes, client, client_of, failure, hang_and_fill, long_lock, take, value};
+use crate::support::fake::{Act, Fake, say};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
 use quorumlock::embedded::{EmbeddedNode, ServerKind};
-use quorumlock::{Cause, ErrorKind, Phase, Redlock, ReleaseOutcome, RestartPolicy};
+use quorumlock::{Cause, ErrorKind, ExtendOutcome, Phase, Redlock, ReleaseOutcome, RestartPolicy};
 use std::thread;
 use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_restarted_node_is_used_again() {
@@ -245,4 +248,66 @@ fn close_connections(servers: &[Server]) {
         // The server closes a killed client when it comes to it.
         assert!(eventually(SOON, || server.info("connected_clients").unwrap() == "1"));
     }
+}
+
+/// The request is not written to a connection that has ended: it goes out on another one.
+#[test]
+fn a_connection_that_was_closed_a_moment_ago_costs_no_attempt_and_no_extension() {
+    for closes_at in ["EVAL", "SET"] {
+        let reply = if closes_at == "SET" { "+OK\r\n" } else { ":1\r\n" };
+        let fake = Fake::healthy_but(closes_at, vec![say(reply), Act::Close]);
+        let client =
+            Redlock::builder().node(fake.url()).node_timeout(SOON).release_notifications(false).build().unwrap();
+        let closed = || {
+            assert!(fake.wait_for_open(0, SOON));
+            // Not in the middle of a batch of calls, where a connection is trusted without a look.
+            thread::sleep(Duration::from_micros(100));
+        };
+        let failed = (0..30).filter(|number| {
+            let Ok(Some(mut guard)) = long_lock(&client, &format!("k{number}")).try_lock() else { return true };
+            let is_extended = closes_at == "EVAL" || {
+                closed();
+                matches!(guard.extend(LONG), Ok(ExtendOutcome::Extended))
+            };
+            drop(guard);
+            client.close(SOON).unwrap();
+            if closes_at == "EVAL" {
+                closed();
+            }
+            !is_extended
+        });
+        assert_eq!(failed.count(), 0, "of 30, where {closes_at} ends the connection");
+    }
+}
+
+/// The socket has not taken the request when the connection ends.
+#[test]
+fn an_attempt_that_was_not_written_when_its_connection_ended_is_written_to_another_one() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::before(server.port());
+    let client = Redlock::builder().node(proxy.url()).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let guards: Vec<_> = (0..3000).map(|number| take(&long_lock(&client, &format!("{number:0500}")))).collect();
+    let mut held = take(&long_lock(&client, "held"));
+    // The releases fill the socket.
+    proxy.stall(Direction::ToServer);
+    drop(guards);
+    let (locked, extended) = thread::scope(|scope| {
+        let locked = scope.spawn(|| long_lock(&client, "k").try_lock());
+        let extended = scope.spawn(|| held.extend(LONG));
+        thread::sleep(Duration::from_millis(100));
+        proxy.reset_all();
+        proxy.flow(Direction::ToServer);
+        (locked.join().unwrap(), extended.join().unwrap())
+    });
+    assert!(matches!(locked, Ok(Some(_))), "{locked:?}");
+    assert!(matches!(extended, Ok(ExtendOutcome::Extended)), "{extended:?}");
+}
+
+/// A node may run what it has received when its connection is gone.
+#[test]
+fn an_attempt_that_may_have_been_written_is_not_written_again() {
+    let fake = Fake::healthy_but("SET", vec![Act::Close]);
+    let client = Redlock::builder().node(fake.url()).node_timeout(SOON).build().unwrap();
+    assert_eq!(causes(&failure(&long_lock(&client, "k")))[0].2, Cause::Closed);
+    assert_eq!(fake.commands().iter().filter(|command| command[0] == "SET").count(), 1);
 }

@@ -15,9 +15,9 @@ use crate::protocol::lock_key;
 use crate::protocol::session::{SentOperation, SessionEvent, Ticket};
 
 impl Nodes {
-    /// Reads all that is there, and hands it out.
-    pub(super) fn read(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
-        self.read_while(|received| received == Received::Much, node, now, notify);
+    /// Reads all that is there, and hands it out. False when the connection has ended, and there may be another one.
+    pub(super) fn read(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) -> bool {
+        self.read_while(|received| received == Received::Much, node, now, notify)
     }
 
     pub(super) fn read_while(
@@ -26,13 +26,16 @@ impl Nodes {
         node: NodeId,
         now: Timestamp,
         notify: &mut WaitSlots,
-    ) {
+    ) -> bool {
         let mut is_answered = false;
         loop {
             let received = self.node_mut(node).read(now);
             match received.and_then(|_| self.dispatch(node, now, notify)) {
                 Ok(more) => is_answered |= more,
-                Err(fault) => return self.lose(node, fault, now, notify),
+                Err(fault) => {
+                    self.lose(node, fault, now, notify);
+                    return false;
+                }
             }
             if !received.is_ok_and(goes_on) {
                 break;
@@ -50,6 +53,7 @@ impl Nodes {
             // or has another flight. An error shows at the next read.
             let _ = self.flush_node(node, now);
         }
+        true
     }
 
     /// Hands out what the bytes of a connection mean. True when the node has answered whether a lock may be acquired or

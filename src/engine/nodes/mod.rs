@@ -176,7 +176,8 @@ impl Nodes {
     }
 
     /// Closes a connection that has failed: each round that expects a reply gets the fault as the node's vote, and
-    /// unanswered releases become pending.
+    /// unanswered releases become pending. Where the server has closed a connection that was in use, what was not
+    /// written is queued on another one (rule 2.11).
     fn lose(&mut self, node: NodeId, fault: Fault, now: Timestamp, notify: &mut WaitSlots) {
         if self.node_mut(node).asks_for_tls(fault, now) {
             return self.poll.note_change(true);
@@ -195,14 +196,21 @@ impl Nodes {
         let abandoned: Vec<_> = connection.session.abandon().collect();
         connection.close(fault, now);
         self.poll.forget_closed(node, &self.connections[node.index()]);
+        let mut unwritten = Vec::new();
         for (ticket, request) in abandoned {
             match request {
-                Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
+                Abandoned::Unwritten(sent) if is_closed_in_use && self.rounds.resend(ticket, node) => {
+                    unwritten.push(sent);
+                }
+                Abandoned::Unwritten(_) | Abandoned::Acquire | Abandoned::Check | Abandoned::Extend => {
                     self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
                     self.rounds.unrefer(ticket);
                 }
                 Abandoned::Release => self.defer_abandoned(node, ticket, (fault, is_closed_in_use), notify),
             }
+        }
+        if !unwritten.is_empty() {
+            self.queue_unwritten(node, &unwritten, (fault, now), notify);
         }
     }
 
@@ -210,8 +218,7 @@ impl Nodes {
     fn write(&mut self, node: NodeId, now: Timestamp, notify: &mut WaitSlots) {
         if let Err(fault) = self.flush_node(node, now) {
             // The server may have said why before it closed.
-            self.read(node, now, notify);
-            if self.node(node).is_open() {
+            if self.read(node, now, notify) {
                 self.lose(node, fault, now, notify);
             }
         }

@@ -19,7 +19,7 @@ use crate::engine::rounds::{Purpose, Straggler};
 use crate::protocol::lock_key;
 use crate::protocol::operation::Operation;
 use crate::protocol::publish::Hint;
-use crate::protocol::session::Ticket;
+use crate::protocol::session::{EncodedOperation, SentOperation, Ticket};
 
 impl Nodes {
     /// Begins an attempt or a release. True: an attempt depends on connections that are still being made.
@@ -247,6 +247,28 @@ impl Nodes {
 
     /// Does what was left for the next operation.
     fn tidy(&mut self, now: Timestamp, notify: &mut WaitSlots) {
+    /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
+    pub(super) fn queue_unwritten(
+        &mut self,
+        node: NodeId,
+        unwritten: &[SentOperation],
+        (fault, now): (Fault, Timestamp),
+        notify: &mut WaitSlots,
+    ) {
+        let opened = self.node(node).may_open(now).and_then(|()| self.open(node, now, notify));
+        for sent in unwritten {
+            let ticket = sent.ticket();
+            if let (Ok(()), Some(round)) = (opened, self.rounds.round(ticket)) {
+                let command = Command::new(ticket, round.key(), round.token(), *sent.operation());
+                command.queue(&mut self.connections[node.index()], now, &mut EncodedOperation::default());
+            } else {
+                self.rounds.vote(ticket, node, &Vote::Fault(opened.err().unwrap_or(fault)), notify);
+                self.rounds.unrefer(ticket);
+            }
+        }
+        self.commands.note_queued(NodeSet::from_iter([node]), now);
+    }
+
         self.expire_background(now, notify);
         self.subscribers.close_idle(&mut self.poll, now);
     }

@@ -70,7 +70,7 @@ pub(crate) struct Round {
     kind: LockKind,
     /// Of a release: what decides whether, and for how long, it is kept for a node.
     conditions: ReleaseConditions,
-    /// Of a release: the nodes that it is sent to once more, on another connection.
+    /// The nodes that it is sent to once more, on another connection.
     resent: NodeSet,
     /// What the nodes of a fenced attempt have answered.
     fences: Fences,
@@ -91,7 +91,7 @@ impl Round {
         &self.conditions
     }
 
-    /// Whether the node was sent the release on a connection that is lost, and once more on another one.
+    /// Whether the node was sent the request on a connection that is lost, and once more on another one.
     pub(crate) fn was_resent(&self, node: NodeId) -> bool {
         self.resent.contains(node)
     }
@@ -218,11 +218,12 @@ impl Rounds {
         ticket
     }
 
-    /// Whether a node's release is worth sending on another connection before the node votes: its owner waits for the
+    /// Whether a node's request is worth sending on another connection before the node votes: its owner waits for the
     /// verdict, and it was not done before.
     pub(crate) fn resend(&mut self, ticket: Ticket, node: NodeId) -> bool {
         self.round_mut(ticket).is_some_and(|round| {
-            let is_awaited = !round.decided && (round.owner != Owner::Absent || round.context.is_some());
+            let is_background = round.purpose == Purpose::Release && round.owner == Owner::Absent;
+            let is_awaited = !round.decided && (!is_background || round.context.is_some());
             is_awaited && round.resent.insert(node)
         })
     }

@@ -290,12 +290,12 @@ impl Session {
     /// Ends the conversation: every request that is still unanswered, oldest first, and what kind it was.
     pub fn abandon(&mut self) -> impl Iterator<Item = (Ticket, Abandoned)> + '_ {
         self.unanswered_releases = 0;
-        self.traffic.abandon();
-        self.expected.drain(..).filter_map(|request| match request {
+        let written = self.traffic.abandon();
+        self.expected.drain(..).enumerate().filter_map(move |(index, request)| match request {
             Request::Check(ticket) | Request::End(ticket, _) | Request::Slot(ticket, true) => {
                 Some((ticket, Abandoned::Check))
             }
-            Request::Operation(sent) => Some((sent.ticket(), sent.operation().into())),
+            Request::Operation(sent) => Some((sent.ticket(), Abandoned::of(&sent, index < written))),
             Request::Handshake(_)
             | Request::Part(_)
             | Request::Publish(..)
