@@ -170,14 +170,10 @@ impl Cause {
         }
     }
 
-    /// Whether an error reply of this cause to a release means that the node did not run it, and may run it later: the
-    /// condition that the error names passes.
+    /// Whether an error reply of this cause to a release means that the node did not run it. That holds for every error
+    /// but those that report another value under the key: such a release has nothing to delete.
     pub(crate) fn is_not_run(self) -> bool {
-        match self {
-            Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
-            Cause::Server(word) => matches!(word, "BUSY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS"),
-            _ => false,
-        }
+        !matches!(self, Cause::FenceAhead | Cause::Server("WRONGTYPE") | Cause::UnexpectedValue)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Releases that nodes have not run: what decides whether they are owed, and how far they are waited for.
 
+use super::fault::Cause;
 use super::time::Timestamp;
 
 /// What decides whether a node that has not run a release is sent it again.
@@ -9,6 +10,16 @@ pub struct ReleaseConditions {
     pub set_since: Option<Timestamp>,
     /// When the key has ended by itself.
     pub key_ends: Timestamp,
+}
+
+/// Whether an error that kept a node from running a release concerns all releases alike, until the condition passes
+/// that it names. Any other one may concern a single key.
+pub fn concerns_all_releases(cause: Cause) -> bool {
+    match cause {
+        Cause::Auth | Cause::Loading | Cause::OutOfMemory | Cause::ReadOnly => true,
+        Cause::Server(word) => matches!(word, "BUSY" | "MASTERDOWN" | "MISCONF" | "NOREPLICAS"),
+        _ => false,
+    }
 }
 
 /// How far releases are to have come that are waited for.

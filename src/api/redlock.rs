@@ -22,11 +22,12 @@ use std::time::Duration;
 /// One connection per node carries the commands of all threads. Cloning is cheap, and clones share everything; a
 /// program usually has one client and clones it into its threads. The connections are made when first needed, or by
 /// [`connect`](Redlock::connect), made again when lost, and closed with the last clone, guard and mutex. Dropping the
-/// last of these waits for the answers to releases, for the node timeout at most, and as long again for a callback that
-/// runs on the watchdog's thread; what is left then ends with the callback. There is no background thread, unless
-/// a lock has a [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name, and
-/// another one sends the releases that are left when no thread is in a call: what a connection did not take at once,
-/// and what a node could not run.
+/// last of these waits for the answers to releases: until none has arrived for a node timeout, and for 5 s at most, or
+/// one node timeout if that is longer; and a node timeout at most for a callback that runs on the watchdog's thread:
+/// what is left then ends with the callback. There is no background thread, unless a lock has a
+/// [`Watchdog`](crate::Watchdog); that one ends with them. A short-lived thread looks up a host name. Another one
+/// exists while releases are unanswered and no thread is in a call: it sends what a connection did not take at once,
+/// what a node could not run, and what was lost with a connection.
 #[derive(Clone)]
 pub struct Redlock {
     pub(crate) client: Client,
@@ -184,11 +185,11 @@ impl Redlock {
 
     /// Waits until every node has run the releases that this client owes it, for `timeout` at most: those of dropped
     /// guards and lost attempts that are not sent or not answered yet, and those that are sent again because a node was
-    /// down or could not run them. Closes nothing: the client can be used on.
+    /// down or answered with an error. Closes nothing: the client can be used on.
     ///
     /// Call it before a program ends by `exit`, which runs no destructors: what is not sent by then is lost, and those
-    /// locks stay held for their time to live. Dropping the last handle waits by itself, but for the node timeout at
-    /// most, and not for nodes that are down.
+    /// locks stay held for their time to live. Dropping the last handle waits by itself, but only while answers arrive,
+    /// for 5 s at most, and not for nodes that are down.
     ///
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;

@@ -42,6 +42,9 @@ const DEADLINE_CHECK: Duration = Duration::from_millis(10);
 /// Shortest wait for stragglers.
 const STRAGGLER_LIMIT: Duration = Duration::from_millis(50);
 
+/// Longest wait for the answers to releases when the last handle is dropped, while answers keep coming.
+const DROP_LIMIT: Duration = Duration::from_secs(5);
+
 /// Longest wait for nodes that may refuse an attempt that is lost. They have as long again as the others took.
 const REFUSAL_LIMIT: Duration = Duration::from_millis(2);
 
@@ -396,17 +399,26 @@ impl Engine {
     pub(crate) fn close_inherited(&self) {
         self.driver.try_enter(Nodes::close_inherited);
     }
-}
 
-impl Engine {
-    /// Waits for the answers to releases, for the node timeout at most. To close a connection before would answer the
-    /// replies that are still to come with a reset, and that throws away what is not sent yet.
+    /// Waits for the answers to releases: until none has come for a node timeout, and for [`DROP_LIMIT`] at most. To
+    /// close a connection before would answer the replies that are still to come with a reset, and that throws away
+    /// what is not sent yet.
     pub(crate) fn end(&self) {
         self.driver.close();
-        self.driver.run(
-            |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), now.after(self.node_timeout)),
-            |nodes, ticket| nodes.leave_settled(ticket),
-        );
+        let begun = self.now();
+        let limit = begun.after(DROP_LIMIT.max(self.node_timeout));
+        let mut until = begun.after(self.node_timeout);
+        while self.now() < until {
+            until = self.driver.run(
+                |nodes, now, notify| (nodes.await_settled(Settled::Answered, now, notify), until),
+                |nodes, ticket| {
+                    let is_settled = nodes.rounds().is_decided(ticket);
+                    nodes.leave_settled(ticket);
+                    let last = nodes.last_release_answered_at().max(begun);
+                    if is_settled { begun } else { last.after(self.node_timeout).min(limit) }
+                },
+            );
+        }
         self.driver.enter(Nodes::end_background);
     }
 }

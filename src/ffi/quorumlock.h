@@ -490,8 +490,10 @@ quorumlock_result quorumlock_client_close(
     const quorumlock_client *client, uint64_t timeout_ms, quorumlock_error **error);
 
 /* Frees a client. Its connections are closed, and its threads end, when its mutexes and guards are freed too. The last
- * of these calls waits for the answers to releases, and for the threads, for a node timeout each at most, unless it is
- * made on such a thread, by a callback. A thread that is in a callback for longer ends when that returns. In a child of fork: only closes the child's copies of the connections. */
+ * of these calls waits for the answers to releases, until none has arrived for a node timeout, and for 5 s at most (a
+ * node timeout, if that is longer). It also waits for the threads, a node timeout at most, unless it is made on such a
+ * thread, by a callback. A thread that is in a callback for longer ends when that returns. In a child of fork: only
+ * closes the child's copies of the connections. */
 void quorumlock_client_free(quorumlock_client *client);
 
 /* ---- Mutex ------------------------------------------------------------------------------------------------------ */

@@ -5,11 +5,12 @@
 
 use crate::clients::{SOON, builder, client_of, long_lock, take};
 use crate::support::child::{Child, End};
-use crate::support::fake::Fake;
+use crate::support::fake::{Act, Fake, healthy, say};
 use crate::support::process::{alone, eventually, threads_named};
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Answer, Server};
 use quorumlock::{Cause, ErrorKind, MutexGuard, Redlock, ReleaseOutcome};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -59,16 +60,23 @@ fn many_guards_that_are_dropped_in_a_row_are_released_while_the_process_is_idle(
     });
 }
 
+/// The helper sleeps, and looks later whether answers are missing.
 #[test]
-fn a_guard_that_is_dropped_and_released_at_once_starts_no_thread() {
-    alone("client_exit::a_guard_that_is_dropped_and_released_at_once_starts_no_thread", || {
+fn guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then() {
+    alone("client_exit::guards_that_are_dropped_and_released_at_once_start_a_thread_now_and_then", || {
         let servers = Server::several(3).unwrap();
         let client = builder(&servers).build().unwrap();
+        let (begun, mut seen) = (Instant::now(), HashSet::new());
         for _ in 0..200 {
             drop(take(&long_lock(&client, "k")));
-            assert!(threads_named(HELPER).is_empty());
+            let threads = threads_named(HELPER);
+            assert!(threads.len() <= 2, "one, and one that has just ended: {threads:?}");
+            seen.extend(threads.into_iter().map(|thread| thread.id));
             while keys(&servers) != [0; 3] {}
         }
+        let most = 2 + begun.elapsed().as_millis() / 100;
+        assert!(seen.len() as u128 <= most, "{} threads in {:?}", seen.len(), begun.elapsed());
+        assert!(eventually(SOON, || threads_named(HELPER).is_empty()));
     });
 }
 
@@ -127,6 +135,46 @@ fn a_program_that_ends_with_releases_on_their_way_leaves_no_key() {
     });
 }
 
+/// A drop goes on waiting for as long as answers come, though all of them take several times the node timeout.
+#[test]
+fn the_last_handle_waits_for_answers_that_still_come() {
+    let servers = Server::several(3).unwrap();
+    let proxies = far(&servers);
+    let client = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).build().unwrap();
+    let guards = many(&client, 1500);
+    drop(client);
+    drop(guards);
+    thread::sleep(FAR);
+    assert_eq!(keys(&servers), [0; 3]);
+}
+
+/// A node that answers nothing any more costs one node timeout, and one that answers on and on a limit.
+#[test]
+fn the_drop_of_the_last_handle_has_limits() {
+    const DROP_LIMIT: Duration = Duration::from_secs(5);
+    let server = Server::start().unwrap();
+    let proxy = Proxy::before(server.port());
+    let dropped = |direction: Option<Direction>| {
+        let timeout = Duration::from_millis(500);
+        let client = Redlock::builder().node(proxy.url()).node_timeout(timeout).build().unwrap();
+        let guards: Vec<_> = (0..100).map(|number| take(&long_lock(&client, &format!("d{number}")))).collect();
+        direction.map(|direction| proxy.trickle(direction, Duration::from_millis(50)));
+        if direction.is_none() {
+            server.pause().unwrap();
+        }
+        drop(guards);
+        let begun = Instant::now();
+        drop(client);
+        begun.elapsed()
+    };
+    let hung = dropped(None);
+    server.resume().unwrap();
+    assert!(hung >= Duration::from_millis(400) && hung < Duration::from_millis(950), "{hung:?}");
+    // The answers take 20 s.
+    let slow = dropped(Some(Direction::ToClient));
+    assert!(slow >= DROP_LIMIT - FAR && slow < DROP_LIMIT + Duration::from_secs(2), "{slow:?}");
+}
+
 #[test]
 fn a_program_that_exits_without_a_drop_can_wait_for_its_releases() {
     alone("client_exit::a_program_that_exits_without_a_drop_can_wait_for_its_releases", || {
@@ -160,6 +208,26 @@ fn a_client_that_is_closed_says_which_node_has_not_run_its_releases() {
     client.close(SOON).unwrap();
     assert_eq!(keys(&servers), [0; 3]);
     assert_eq!(take(&long_lock(&client, "k")).unlock().unwrap(), ReleaseOutcome::Released, "it can be used on");
+}
+
+#[test]
+fn a_client_that_is_closed_says_why_a_node_does_not_run_a_release() {
+    for (error, cause) in [
+        ("NOPERM this user has no permissions to run the 'eval' command", Cause::NoPermission),
+        ("MOVED 1 127.0.0.1:1", Cause::ClusterMode),
+        ("ERR something went wrong", Cause::Server("ERR")),
+        ("WHAT is that", Cause::Server("unrecognised")),
+    ] {
+        let fake = Fake::on_command(move |command| match command[0].as_str() {
+            "EVAL" | "EVALSHA" | "DELEX" | "DELIFEQ" => vec![say(&format!("-{error}\r\n"))],
+            _ => vec![Act::Say(healthy(command))],
+        });
+        let client = Redlock::builder().node(fake.url()).release_notifications(false).build().unwrap();
+        drop(take(&long_lock(&client, "k")));
+        let failed = client.close(Duration::from_millis(300)).expect_err(error);
+        let causes: Vec<_> = failed.causes().iter().map(quorumlock::NodeFault::cause).collect();
+        assert_eq!((failed.kind(), causes), (ErrorKind::Unavailable, vec![cause]), "{error}");
+    }
 }
 
 /// It is decided by a quorum.

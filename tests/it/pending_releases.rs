@@ -1,6 +1,8 @@
 //! Releases that a node has not run: they are sent again, while their keys can live, and only to nodes that can run
 //! them.
 
+mod outages;
+
 use crate::clients::{SOON, builder, calls, causes, client, client_of, hang_and_fill, long_lock, take, value};
 use crate::support::fake::{Act, Command, Event, Fake, healthy, say};
 use crate::support::process::eventually;
@@ -12,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What servers say when they cannot run a release now, and can later.
-const PASSING: [&str; 7] = [
+/// What servers say when they cannot run a release now, and may later.
+const REFUSALS_OF_RELEASES: [&str; 12] = [
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
     "LOADING Redis is loading the dataset in memory",
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -21,14 +23,21 @@ const PASSING: [&str; 7] = [
     "NOREPLICAS Not enough good replicas to write.",
     "OOM command not allowed when used memory > 'maxmemory'.",
     "NOAUTH Authentication required.",
+    "NOPERM this user has no permissions to run the 'del' command",
+    "MOVED 3999 127.0.0.1:6381",
+    "CLUSTERDOWN The cluster is down",
+    "ERR something went wrong",
+    "WHAT no client knows",
 ];
 
 #[test]
 fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
     const REFUSALS: usize = 3;
-    for error in PASSING {
+    for error in REFUSALS_OF_RELEASES {
         let mut refused = 0;
         let fake = Fake::on_command(move |command| match is_release_of(command, "k") {
+            // No other way to release.
+            _ if command[0].starts_with("DEL") => vec![say("-ERR unknown command\r\n")],
             true if refused < REFUSALS => {
                 refused += 1;
                 vec![say(&format!("-{error}\r\n"))]
@@ -50,6 +59,44 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
         }
         assert_eq!(releases(&fake, "k"), REFUSALS + 1, "{error}");
     }
+}
+
+/// A node that refuses one release for good, and runs others: that one is tried again once a second, the others at once.
+#[test]
+fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let script = Arc::clone(&is_down);
+    let fake = Fake::scripted(move |_, event| match event {
+        Event::Received(command) if is_release_of(command, "denied") => vec![say("-ERR not for you\r\n")],
+        _ if script.load(Ordering::SeqCst) => vec![Act::Close],
+        Event::Connected => Vec::new(),
+        Event::Received(command) => vec![Act::Say(healthy(command))],
+    });
+    let client = client_of([fake.url()]);
+    let short = client.mutex("denied").ttl(Duration::from_secs(4));
+    drop(take(&short));
+    let begun = Instant::now();
+    let (mut pairs, mut others) = (0, 0);
+    while begun.elapsed() < Duration::from_secs(2) {
+        // Each release that is run says nothing of the one that is not.
+        if let Ok(Some(guard)) = long_lock(&client, "other").try_lock() {
+            pairs += u32::from(guard.unlock().is_ok());
+        }
+        thread::sleep(Duration::from_millis(5));
+        others += 1;
+    }
+    let sent = releases(&fake, "denied");
+    assert!((2..=8).contains(&sent), "sent {sent} times in {:?}, beside {pairs} pairs of {others}", begun.elapsed());
+    let guards: Vec<_> = (0..20).map(|number| take(&long_lock(&client, &format!("k{number}")))).collect();
+    is_down.store(true, Ordering::SeqCst);
+    drop(guards);
+    thread::sleep(Duration::from_millis(100));
+    is_down.store(false, Ordering::SeqCst);
+    let all = || (0..20).all(|number| releases(&fake, &format!("k{number}")) > 0);
+    assert!(eventually(SOON, all), "those that are pending as well are held up");
+    client.close(SOON).unwrap();
+    let sent = releases(&fake, "denied");
+    assert!(sent <= 12, "sent {sent} times in {:?}", begun.elapsed());
 }
 
 #[test]

@@ -415,6 +415,19 @@ const MUTANTS: &[Mutant] = &[
         edits: &[("if !is_last || state.is_closing ||", "if is_last || !is_last || state.is_closing ||")],
     },
     Mutant {
+        name: "no thread looks for the answers to releases",
+        file: "engine/node_connection/interest.rs",
+        edits: &[("self.checked_at.after(UNREAD_LIMIT)", "Timestamp::NEVER.max(now.after(UNREAD_LIMIT))")],
+    },
+    Mutant {
+        name: "what may have been written is written again",
+        file: "protocol/sent_operation.rs",
+        edits: &[(
+            "Abandoned::Acquire | Abandoned::Extend if !is_written =>",
+            "Abandoned::Acquire | Abandoned::Extend if !is_written || sent.part < 200 =>",
+        )],
+    },
+    Mutant {
         name: "the last handle does not wait for answers",
         file: "engine/calls.rs",
         edits: &[(
@@ -426,8 +439,8 @@ const MUTANTS: &[Mutant] = &[
         name: "a release that did not run is forgotten",
         file: "engine/nodes/pending.rs",
         edits: &[(
-            "        self.node_mut(node).pending.refused(now);\n        self.defer_release(node, ticket);\n",
-            "        self.node_mut(node).pending.refused(now);\n        self.rounds.unrefer(ticket);\n",
+            "        self.defer_release(node, ticket, Some((fault, now)));\n",
+            "        self.rounds.unrefer(ticket);\n",
         )],
     },
     Mutant {

@@ -3,14 +3,16 @@
 //! ```text
 //!   Absent ── a thread leaves, releases are left ──► Awake ── nothing is left, or closed ──► Absent
 //!                                                    │  ▲
-//!              nothing to do before a back-off ends ─┘  └── that time, or a release left unsent
+//!                          nothing to do for a while ─┘  └── that time, or a release left unsent
 //!                                                  Asleep
 //! ```
 //!
 //! A dropped guard waits for nothing. What the socket did not take, or a node could not run, would stay here until the
-//! next call of the client. So the last thread that leaves starts one that goes on: it drives like any other thread
-//! while bytes are to be sent, and sleeps apart from the others while it only waits for a back-off to end, so that it
-//! does not keep them from the sockets. There is never more than one, and none once nothing is left.
+//! next call of the client; and that a connection has ended which releases were written to would not be noticed. So the
+//! last thread that leaves starts one that goes on: it drives like any other thread while bytes are to be sent, and
+//! while no other thread has looked for answers that are missing. It sleeps apart from the others until a back-off
+//! ends, or answers may be missing, so that it does not keep them from the sockets. There is never more than one, and
+//! none once each release is answered or its key has ended.
 
 use super::Driver;
 use super::reactor::Reactor;
@@ -19,9 +21,8 @@ use crate::os::sync::{MutexGuard, is_current, lock, spawn};
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// How long it drives before it checks whether it is still needed.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest sleep. The time that a machine is suspended does not count for a sleeping thread.
+/// Longest sleep, and longest poll, before it checks whether it is still needed, and which nodes are silent. The time
+/// that a machine is suspended does not count for a sleeping thread.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl<R: Reactor + Send + 'static> Driver<R> {
@@ -29,20 +30,18 @@ impl<R: Reactor + Send + 'static> Driver<R> {
     /// they leave.
     pub(super) fn needs_helper(&self, state: &mut State<R>) -> bool {
         let is_last = state.driver.is_absent() && !state.has_sleepers();
-        if !is_last || state.is_closing || !state.reactor.has_releases_left() {
+        if !is_last || state.is_closing || state.helper == Helper::Awake || !state.reactor.has_releases_left() {
             return false;
         }
-        match state.helper {
-            Helper::Absent => state.helper = Helper::Awake,
-            Helper::Asleep => {
-                let now = state.reactor.now();
-                if state.reactor.releases_due(now).is_some_and(|due| due <= now) {
-                    self.helper_signal.notify_one();
-                }
-                return false;
+        let now = state.reactor.now();
+        let Some(due) = state.reactor.releases_due(now) else { return false };
+        if state.helper == Helper::Asleep {
+            if due <= now {
+                self.helper_signal.notify_one();
             }
-            Helper::Awake => return false,
+            return false;
         }
+        state.helper = Helper::Awake;
         true
     }
 
@@ -84,7 +83,7 @@ impl<R: Reactor + Send + 'static> Driver<R> {
                 Some(_) => {
                     drop(state);
                     self.run(
-                        |reactor, now, notify| (reactor.await_releases(now, notify), now.after(CHECK_INTERVAL)),
+                        |reactor, now, notify| (reactor.await_releases(now, notify), now.after(LONGEST_SLEEP)),
                         |reactor, ticket| reactor.leave_releases(ticket),
                     );
                     state = self.enter_state(false);

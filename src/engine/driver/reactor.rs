@@ -45,7 +45,7 @@ pub(crate) trait Reactor {
     fn end_polls(&mut self);
     /// A thread has driven for its own ticket alone, for so long.
     fn note_solitary_wait(&mut self, time: Duration);
-    /// Whether there are releases to send, now or later.
+    /// Whether there are releases to send, now or later, or to be answered.
     fn has_releases_left(&self) -> bool;
     /// When to drive for them next: now, while they are on their way out. None when nothing is left to do.
     fn releases_due(&self, now: Timestamp) -> Option<Timestamp>;

@@ -13,6 +13,11 @@ use crate::protocol::endpoint::Address;
 use crate::protocol::handshake::Handshake;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the answer to a release may stay unread. Long against the time that nodes take, so that the next call of a
+/// program that does many reads it; short against a time to live.
+const UNREAD_LIMIT: Duration = Duration::from_millis(100);
 
 impl NodeConnection {
     /// What to poll for, if anything.
@@ -80,17 +85,25 @@ impl NodeConnection {
 
     /// Whether a release is unanswered whose key may be on the node.
     pub(in crate::engine) fn awaits_release(&self) -> bool {
-        self.session.unanswered_releases() > 0 && (self.is_open() || self.pending.is_carried && !self.is_closed())
-    }
-
-    /// Whether such a release is on its way out, or its answer may come in time.
-    pub(in crate::engine) fn has_release_on_its_way(&self, now: Timestamp) -> bool {
-        let is_recent = || self.wrote_at.is_some_and(|wrote_at| now.since(wrote_at) <= self.node_timeout);
-        self.awaits_release() && (self.has_unsent() || is_recent())
+        self.session.unanswered_releases() > 0 && (self.is_open() || self.pending.is_carried() && !self.is_closed())
     }
 
     /// Whether such a release is unsent.
     pub(in crate::engine) fn has_unsent_release(&self) -> bool {
         self.awaits_release() && self.has_unsent()
+    }
+
+    /// When a thread has to drive for what was queued of releases: now, while something is unsent, or is sent when what
+    /// was asked is answered; or when no thread has looked for answers for a while. Never for keys that have ended.
+    pub(in crate::engine) fn release_due(&self, now: Timestamp) -> Timestamp {
+        let is_sendable = !self.pending.is_empty() && !self.is_closed() && now >= self.pending.paused_until();
+        let is_held_up = is_sendable && self.session.traffic.backlog() > 0;
+        if is_held_up || self.has_unsent_release() {
+            now
+        } else if self.awaits_release() && now < self.pending.carried_until() {
+            self.checked_at.after(UNREAD_LIMIT)
+        } else {
+            Timestamp::NEVER
+        }
     }
 }

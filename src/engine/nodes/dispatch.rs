@@ -171,7 +171,7 @@ impl Nodes {
         now: Timestamp,
         notify: &mut WaitSlots,
     ) -> bool {
-        let Nodes { rounds, connections, states, clock, .. } = self;
+        let Nodes { rounds, connections, states, clock, releases, .. } = self;
         let connection = &mut connections[node.index()];
         let mut filter = VoteFilter { node, connection, states, clock: &**clock };
         let purpose = rounds.purpose(ticket);
@@ -182,6 +182,7 @@ impl Nodes {
         }
         if purpose == Some(Purpose::Release) {
             filter.note_released(ticket, vote, rounds);
+            releases.note_answer(now);
         }
         rounds.vote(ticket, node, vote, notify);
         if matches!(purpose, Some(Purpose::Inspect | Purpose::Survey)) {

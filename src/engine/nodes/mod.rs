@@ -90,7 +90,7 @@ impl Nodes {
             clock,
             commands: Commands::new(retention, place_lease, release_notifications),
             poll: PollList::new(waker, size, spin),
-            releases: UnsettledReleases::default(),
+            releases: UnsettledReleases::new(),
             background: BackgroundReleases::default(),
             subscribers: Subscribers::new(size, release_notifications, events),
         }
@@ -363,6 +363,11 @@ impl Reactor for Nodes {
         self.poll.interrupt();
     }
 
+    fn end_polls(&mut self) {
+        self.poll.note_change(true);
+        self.poll.interrupt();
+    }
+
     fn note_solitary_wait(&mut self, time: Duration) {
         self.poll.learn(time);
     }
@@ -370,11 +375,6 @@ impl Reactor for Nodes {
     fn has_releases_left(&self) -> bool {
         self.releases.has_any(&self.connections)
     }
-    fn end_polls(&mut self) {
-        self.poll.note_change(true);
-        self.poll.interrupt();
-    }
-
 
     fn releases_due(&self, now: Timestamp) -> Option<Timestamp> {
         self.releases.next(&self.connections, now)

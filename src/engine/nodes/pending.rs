@@ -8,7 +8,7 @@
 //!   sent      the node has run it                                       done
 //!   sent      the connection is lost, and the key may be on the node    pending
 //!   sent      the connection is lost, and the key cannot be there       done
-//!   sent      the node answers with an error that means "not run"       pending, and the node gets none for a pause
+//!   sent      the node answers with an error that means "not run"       pending, and after a pause
 //!   pending   there is a connection, and the pause is over              sent
 //!   pending   the key has ended                                         dropped
 //!   pending   too many are kept for the node, and its key ends first    dropped
@@ -34,10 +34,10 @@ const FLUSH_LIMIT: usize = 512;
 const FLUSH_BYTES: usize = 1024 * 1024;
 
 impl Nodes {
-    /// Keeps a release for later. The round must be referred to for it.
-    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket) {
+    /// Keeps a release for later. `refusal`: why the node has not run it, and when. The round must be referred to for it.
+    pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<(Fault, Timestamp)>) {
         let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.conditions().key_ends);
-        if let Some(dropped) = self.node_mut(node).pending.insert(ticket, end) {
+        if let Some(dropped) = self.node_mut(node).pending.insert(ticket, end, refusal) {
             self.rounds.unrefer(dropped);
         }
         self.releases.insert_pending(node);
@@ -61,7 +61,7 @@ impl Nodes {
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
         match is_needed {
-            true => self.defer_release(node, ticket),
+            true => self.defer_release(node, ticket, None),
             false => self.rounds.unrefer(ticket),
         }
     }
@@ -80,8 +80,7 @@ impl Nodes {
         self.filter(node).filter_vote(purpose, &mut vote, now);
         self.rounds.vote(ticket, node, &vote, notify);
         self.filter(node).note_vote(Some(Purpose::Release), &vote, now);
-        self.node_mut(node).pending.refused(now);
-        self.defer_release(node, ticket);
+        self.defer_release(node, ticket, Some((fault, now)));
     }
 
     /// Queues pending releases of a node, as many as it can take at once.
@@ -96,9 +95,9 @@ impl Nodes {
             && let Some(ticket) = connection.pending.take(now)
         {
             if let Some(round) = self.rounds.round(ticket) {
+                connection.pending.carry(round.conditions().key_ends);
                 self.commands.resend_release(connection, ticket, round, now);
             }
-            connection.pending.is_carried = true;
         }
         if connection.pending.is_empty() {
             self.releases.remove_pending(node);
@@ -107,7 +106,7 @@ impl Nodes {
 
     /// Does what is due for pending releases: drops those whose keys have ended, makes connections again, sends.
     pub(super) fn serve_pending(&mut self, now: Timestamp, notify: &mut WaitSlots) {
-        for node in self.releases.nodes().iter() {
+        for node in self.releases.nodes(&self.connections).iter() {
             if let Some(fault) = self.node(node).exceeded_limit(now) {
                 self.lose(node, fault, now, notify);
             }
@@ -154,13 +153,19 @@ impl Nodes {
         self.releases.leave(ticket, &mut self.rounds);
     }
 
+    /// When a node last answered a release.
+    pub(in crate::engine) fn last_release_answered_at(&self) -> Timestamp {
+        self.releases.answered_at()
+    }
+
     /// The nodes that have not run all releases, each with what keeps it from that.
     pub(in crate::engine) fn unsettled(&self) -> Vec<(NodeId, Fault)> {
         let fault = |node: NodeId| {
             let connection = self.node(node);
             let is_left = !connection.pending.is_empty() || connection.awaits_release();
             let cannot_run = connection.is_closed() || !connection.runs_releases();
-            let fault = if cannot_run { connection.fault() } else { Fault::new(connection.phase(), Cause::TimedOut) };
+            let late = Fault::new(connection.phase(), Cause::TimedOut);
+            let fault = if cannot_run { connection.fault() } else { connection.pending.refusal().unwrap_or(late) };
             is_left.then_some((node, fault))
         };
         self.nodes().filter_map(fault).collect()

@@ -178,14 +178,16 @@ impl Nodes {
             };
             let may_hold = is_wanted && !stands && connection.may_hold(&conditions);
             if is_wanted && !connection.is_closed() {
-                connection.pending.is_carried |= may_hold;
+                if may_hold {
+                    connection.pending.carry(conditions.key_ends);
+                }
                 ready.insert(node);
                 continue;
             }
             let fault = connection.fault();
             if may_hold {
                 self.rounds.refer(ticket, NodeSet::from_iter([node]));
-                self.defer_release(node, ticket);
+                self.defer_release(node, ticket, None);
             }
             self.rounds.vote(ticket, node, &Vote::Fault(fault), notify);
         }
@@ -245,8 +247,6 @@ impl Nodes {
         self.rounds.refer(command.sent.ticket(), nodes);
     }
 
-    /// Does what was left for the next operation.
-    fn tidy(&mut self, now: Timestamp, notify: &mut WaitSlots) {
     /// Queues requests on another connection of which no byte was written on the one that has ended with this fault.
     pub(super) fn queue_unwritten(
         &mut self,
@@ -269,6 +269,8 @@ impl Nodes {
         self.commands.note_queued(NodeSet::from_iter([node]), now);
     }
 
+    /// Does what was left for the next operation.
+    fn tidy(&mut self, now: Timestamp, notify: &mut WaitSlots) {
         self.expire_background(now, notify);
         self.subscribers.close_idle(&mut self.poll, now);
     }

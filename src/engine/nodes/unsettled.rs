@@ -9,7 +9,6 @@ use crate::engine::rounds::Rounds;
 use crate::protocol::session::Ticket;
 
 /// The nodes that have releases to send, and the threads that wait until none is left.
-#[derive(Default)]
 pub(super) struct UnsettledReleases {
     /// The nodes that have pending releases.
     pending: NodeSet,
@@ -17,9 +16,16 @@ pub(super) struct UnsettledReleases {
     blocked: NodeSet,
     /// The waits for releases, and what each of them waits for.
     waits: Vec<(Ticket, Settled)>,
+    /// When a node last answered a release.
+    answered_at: Timestamp,
 }
 
 impl UnsettledReleases {
+    pub(super) fn new() -> UnsettledReleases {
+        let (pending, blocked) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        UnsettledReleases { pending, blocked, waits: Vec::new(), answered_at: Timestamp::ORIGIN }
+    }
+
     /// Notes that a node has pending releases.
     pub(super) fn insert_pending(&mut self, node: NodeId) {
         self.pending.insert(node);
@@ -30,9 +36,25 @@ impl UnsettledReleases {
         self.pending = self.pending.without(NodeSet::from_iter([node]));
     }
 
-    /// The nodes that may need to be served.
-    pub(super) fn nodes(&self) -> NodeSet {
-        self.pending.union(self.blocked)
+    /// Notes that a node has answered a release.
+    pub(super) fn note_answer(&mut self, now: Timestamp) {
+        self.answered_at = now;
+    }
+
+    /// When a node last answered a release.
+    pub(super) fn answered_at(&self) -> Timestamp {
+        self.answered_at
+    }
+
+    /// The nodes that may need to be served. While a thread waits for releases, it also finds out which nodes are
+    /// silent.
+    pub(super) fn nodes(&self, connections: &[NodeConnection]) -> NodeSet {
+        let left = self.pending.union(self.blocked);
+        if self.waits.is_empty() {
+            return left;
+        }
+        let silent = connections.iter().enumerate().filter(|(_, connection)| connection.awaits_release());
+        left.union(silent.map(|(index, _)| NodeId::new(index)).collect())
     }
 
     /// Whether a poll is bounded by something to do for releases.
@@ -50,9 +72,9 @@ impl UnsettledReleases {
         self.pending.contains(node)
     }
 
-    /// Whether a release is left that this client could send, now or later.
+    /// Whether a release is left that no node has answered, or that is to be sent again.
     pub(super) fn has_any(&self, connections: &[NodeConnection]) -> bool {
-        !self.pending.is_empty() || self.blocked.iter().any(|node| connections[node.index()].has_unsent_release())
+        !self.pending.is_empty() || connections.iter().any(NodeConnection::awaits_release)
     }
 
     /// Notes whether the node's socket took all bytes of a write.
@@ -72,16 +94,12 @@ impl UnsettledReleases {
         self.pending.iter().chain(blocked).map(due).min().unwrap_or(Timestamp::NEVER)
     }
 
-    /// When there is something to do for releases next, if any is left: now, while one is on its way, or its answer.
+    /// When there is something to do for releases next, if any is left: now, while one is on its way; when the answers
+    /// were not looked for, after a while.
     pub(super) fn next(&self, connections: &[NodeConnection], now: Timestamp) -> Option<Timestamp> {
-        let is_moving = |connection: &NodeConnection| {
-            connection.has_release_on_its_way(now)
-                || !connection.pending.is_empty() && !connection.is_closed() && connection.session.traffic.backlog() > 0
-        };
-        if connections.iter().any(is_moving) {
-            return Some(now);
-        }
-        (!self.pending.is_empty()).then(|| self.due(connections))
+        let pending = if self.pending.is_empty() { Timestamp::NEVER } else { self.due(connections) };
+        let dues = connections.iter().map(|connection| connection.release_due(now));
+        Some(dues.fold(pending, Timestamp::min)).filter(|&due| due < Timestamp::NEVER)
     }
 
     /// Registers a wait.

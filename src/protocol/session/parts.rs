@@ -86,7 +86,7 @@ mod tests {
             'r' => Answer::Vote(Vote::Refused),
             'a' => Answer::Vote(Vote::Absent),
             'n' => fault(Cause::Loading),
-            'f' => fault(Cause::Server("OTHER")),
+            'f' => fault(Cause::UnexpectedValue),
             _ => Answer::WrongDialect(Cause::NoPermission),
         };
         let mut parts = PartAnswers::default();

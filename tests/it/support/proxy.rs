@@ -126,6 +126,11 @@ impl Proxy {
         self.shared.end(connections, Ending::Reset);
     }
 
+    /// Resets each connection that is made from now on, or none any more.
+    pub(crate) fn refuse(&self, refuses: bool) {
+        self.shared.state().refuses = refuses;
+    }
+
     /// How many connections were ever accepted.
     pub(crate) fn connections(&self) -> usize {
         self.shared.state().accepted
@@ -168,6 +173,7 @@ struct State {
     delay: Duration,
     disturbance: Option<Disturbance>,
     disturbed: usize,
+    refuses: bool,
     stopping: bool,
     to_client: Gate,
     to_server: Gate,
@@ -306,6 +312,11 @@ fn accept(listener: &TcpListener, server: u16, shared: &Arc<Shared>) {
         }
         let Ok(client) = client else { continue };
         shared.state().accepted += 1;
+        if shared.state().refuses {
+            // Closed here, with RST.
+            let _ = SockRef::from(&client).set_linger(Some(Duration::ZERO));
+            continue;
+        }
         // Without a server the client sees its connection closed.
         let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
         for stream in [&client, &server] {
