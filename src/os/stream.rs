@@ -19,10 +19,11 @@ use std::time::Duration;
 /// that is merely stopped still has a kernel that acknowledges.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(10);
-/// Longest time between two retransmissions. It doubles with each, and without a limit a connection through a network
-/// that was away for some seconds stays silent for as long again. A second is the least that the kernel takes for the
-/// option (`TCP_RTO_MAX_MS`, since Linux 6.15), so the first answer after the network is back may come up to a second
-/// later.
+/// Longest time between two retransmissions of a request. It doubles with each, and without a limit a connection
+/// through a network that was away for some seconds stays silent for as long again. A second is the least that the
+/// kernel takes for the option (`TCP_RTO_MAX_MS`, since Linux 6.15), so a request arrives up to a second after the
+/// network is back. A reply that was lost is repeated by the server's kernel, whose limit is its own: it may come some
+/// seconds later.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const RETRANSMISSION_DELAY_LIMIT: Duration = Duration::from_secs(1);
 /// Silence after which the kernel asks the other one whether the connection is still there.
