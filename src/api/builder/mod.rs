@@ -164,7 +164,7 @@ impl Builder {
     }
 
     /// What is put before a resource's name to make its key. Default: nothing, so that every other Redlock client that
-    /// uses the same key excludes this one and is excluded by it.
+    /// names the same nodes and uses the same key excludes this one and is excluded by it.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Builder {
         self.prefix = prefix.into();
@@ -248,13 +248,13 @@ impl Builder {
     /// let (ttl, max_ttl) = (Duration::from_millis(200), Duration::from_millis(300));
     /// let redlock = Redlock::builder().node(node.url()).ttl(ttl).max_ttl(max_ttl).build()?;
     /// let mutex = redlock.mutex("orders/42");
-    /// mutex.lock()?.unlock()?;
+    /// let _ = mutex.lock()?.unlock()?;
     ///
     /// // It comes back without its keys. Whatever it has forgotten ends within 300 ms, and then it counts.
     /// node.kill();
     /// node.revive()?;
     /// let revived = Instant::now();
-    /// mutex.lock()?.unlock()?;
+    /// let _ = mutex.lock()?.unlock()?;
     /// assert!(revived.elapsed() >= Duration::from_millis(300));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
