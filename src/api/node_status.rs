@@ -115,7 +115,7 @@ impl NodeStatus {
     /// ```
     /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
-    /// redlock.mutex("orders/42").lock()?.unlock()?;
+    /// let _ = redlock.mutex("orders/42").lock()?.unlock()?;
     /// let latency = redlock.nodes()?[0].latency();
     /// assert_eq!(latency.count(), 2);
     /// assert!(latency.p50() <= latency.p99() && latency.p99() <= latency.max());

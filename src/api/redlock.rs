@@ -160,7 +160,7 @@ impl Redlock {
     ///
     /// let redlock = Redlock::builder().node(node.url()).build()?;
     /// assert_eq!(redlock.nodes()?[0].state(), NodeState::Unknown);
-    /// redlock.mutex("orders/42").lock()?.unlock()?;
+    /// let _ = redlock.mutex("orders/42").lock()?.unlock()?;
     ///
     /// for node in redlock.nodes()? {
     ///     println!("{node}");

@@ -12,6 +12,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a lock that was not extended must not be relied on for longer"]
+#[non_exhaustive]
 pub enum ExtendOutcome {
     /// The lock lasts for the new time, less the allowance for clock drift. [`remaining`](crate::MutexGuard::remaining)
     /// says how long that is.

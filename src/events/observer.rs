@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// # let node = quorumlock::embedded::EmbeddedNode::start()?;
 /// let metrics = Arc::new(Metrics::default());
 /// let redlock = Redlock::builder().node(node.url()).observer(Arc::clone(&metrics)).build()?;
-/// redlock.mutex("orders/42").lock()?.unlock()?;
+/// let _ = redlock.mutex("orders/42").lock()?.unlock()?;
 /// assert_eq!(metrics.acquired.load(Ordering::Relaxed), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -9,6 +9,8 @@ use std::fmt;
 /// assert_eq!(quorumlock::ReleaseOutcome::Released.to_string(), "released");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "another client may have held a lock that was released too late"]
+#[non_exhaustive]
 pub enum ReleaseOutcome {
     /// The lease had ended before the release, or so many nodes refused it that no quorum can have held the key any
     /// more: another client may have held the lock since. A program that relies on mutual exclusion must check its work

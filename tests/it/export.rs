@@ -35,7 +35,7 @@ fn each_event_is_a_line_of_its_level_and_target() {
         log::set_max_level(LevelFilter::Trace);
         let mut servers = Server::several(3).unwrap();
         let client = builder(&servers).observer(LogObserver).build().unwrap();
-        take(&long_lock(&client, "k")).unlock().unwrap();
+        let _ = take(&long_lock(&client, "k")).unlock().unwrap();
         servers[1].kill();
         servers[2].kill();
         assert!(client.mutex("k").try_lock().is_err());
@@ -141,7 +141,7 @@ fn the_recorder_gets_what_the_counters_count() {
         let client = builder(&servers).counters(&counters).observer(Arc::clone(&recorder)).build().unwrap();
         let guard = take(&long_lock(&client, "orders/1"));
         assert!(client.mutex("orders/1").try_lock().unwrap().is_none());
-        guard.unlock().unwrap();
+        let _ = guard.unlock().unwrap();
         drop(take(&long_lock(&client, "orders/2")));
         client.close(SOON).unwrap();
         servers[2].kill();

@@ -193,7 +193,7 @@ fn nodes_that_did_not_fail_are_named_as_such() {
 fn a_restarted_node_says_how_long_it_does_not_vote() {
     let mut server = [Server::start().unwrap()];
     let client = Redlock::builder().node(server[0].url()).node_timeout(Duration::from_secs(1)).build().unwrap();
-    take(&client.mutex("k")).unlock().unwrap();
+    let _ = take(&client.mutex("k")).unlock().unwrap();
     server[0].restart().unwrap();
     let expected = format!("[{}: restarted or was a replica, does not vote for another ", server[0].address());
     let message = || failure(&client.mutex("k")).to_string();

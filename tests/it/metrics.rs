@@ -42,7 +42,7 @@ fn each_operation_counts_once() {
     is(&counters, "quorumlock_held", &[class], 0.0);
     let guard = client.attach(lease).unwrap();
     is(&counters, "quorumlock_held", &[class], 1.0);
-    guard.unlock().unwrap();
+    let _ = guard.unlock().unwrap();
     gone_for_good(&servers, "app:orders/1");
     client.close(SOON).unwrap();
     for (name, labels, expected) in [
@@ -88,7 +88,7 @@ fn calls_within_a_callback_are_counted() {
     let built = builder(&servers).counters(&counters).observer(Calls(Arc::downgrade(&client))).build().unwrap();
     let _ = client.set(built);
     let redlock = client.get().unwrap();
-    take(&long_lock(redlock, "outer")).unlock().unwrap();
+    let _ = take(&long_lock(redlock, "outer")).unlock().unwrap();
     redlock.close(SOON).unwrap();
     is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "acquired")], 2.0);
     is(&counters, "quorumlock_wait_seconds_count", &[("outcome", "held")], 1.0);

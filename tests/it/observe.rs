@@ -43,7 +43,7 @@ fn served() -> Exposition {
     let client = builder(&servers).node("redis://127.0.0.1:1").counters(&counters).build().unwrap();
     client.connect(SOON).unwrap();
     assert!(eventually(SOON, || {
-        take(&long_lock(&client, "orders/1")).unlock().unwrap();
+        let _ = take(&long_lock(&client, "orders/1")).unlock().unwrap();
         client.nodes().unwrap().iter().any(|node| !node.faults().is_empty())
     }));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -63,7 +63,7 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let wrong = format!("redis://:hunter3@{}", locked.address());
     let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).build().unwrap();
-    client.mutex("k").lock().unwrap().unlock().unwrap();
+    let _ = client.mutex("k").lock().unwrap().unlock().unwrap();
 
     let unused = || format!("redis://127.0.0.1:{}", free_port().unwrap());
     let client = impatient().nodes([unused(), unused(), wrong]).build().unwrap();
@@ -92,7 +92,7 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     let client = builder(&servers).prefix("jobs:").observer(Arc::clone(&journal)).build().unwrap();
     let mutex = client.mutex("k");
     servers[0].command(&["SET", "jobs:k", "data"]).unwrap();
-    mutex.lock().unwrap().unlock().unwrap();
+    let _ = mutex.lock().unwrap().unlock().unwrap();
 
     servers[2].command(&["SET", "jobs:k", "data"]).unwrap();
     assert!(mutex.try_lock().unwrap().is_none(), "it is held");
@@ -113,7 +113,7 @@ fn a_key_without_expiry_on_a_majority_ends_waits_and_is_reported() {
     assert_eq!(value(&servers[0], "jobs:k").as_deref(), Some("data"), "it is left as it is");
 
     servers[2].command(&["DEL", "jobs:k"]).unwrap();
-    mutex.lock().unwrap().unlock().unwrap();
+    let _ = mutex.lock().unwrap().unlock().unwrap();
 }
 
 /// The others are waited for, so the call does not end for it.

@@ -167,7 +167,7 @@ fn the_printed_configuration_makes_durable_nodes_that_evict_nothing() {
     let urls = servers.iter().map(|server| format!("redis://:{password}@{}", server.address()));
     let client = Redlock::builder().nodes(urls).durable(true).build().unwrap();
     client.connect(SOON).unwrap();
-    take(&client.mutex("orders/42")).unlock().unwrap();
+    let _ = take(&client.mutex("orders/42")).unlock().unwrap();
     for node in client.nodes().unwrap() {
         assert!(node.is_durable() && node.eviction().is_none() && node.last_fault().is_none(), "{node:?}");
     }

@@ -38,7 +38,7 @@ fn state(client: &Redlock) -> NodeState {
 /// Takes and releases locks until the first node, which a quorum does not wait for, looks like this.
 fn becomes(client: &Redlock, expected: NodeState) {
     let looks = || {
-        take(&long_lock(client, "k")).unlock().unwrap();
+        let _ = take(&long_lock(client, "k")).unlock().unwrap();
         state(client) == expected
     };
     assert!(eventually(SOON, looks), "{:?}", client.nodes());
@@ -92,7 +92,7 @@ fn a_place_that_is_left_does_not_make_a_node_one_that_votes() {
         client.connect(SOON).unwrap();
         assert_eq!(state(&client), NodeState::Rejected(Cause::OutOfMemory));
     }
-    held.unlock().unwrap();
+    let _ = held.unlock().unwrap();
     assert_eq!(journal.about(&servers[0].address()), ["is up", &format!("is down, {}", Cause::OutOfMemory)]);
 }
 

@@ -261,13 +261,13 @@ fn in_strict_mode_a_new_node_does_not_count_while_its_uptime_is_low() {
     let error = failure(&mutex);
     assert!(causes(&error).iter().all(|(_, _, cause)| *cause == Cause::Quarantined), "{error}");
     // To any other client they are good enough.
-    take(&longest(&brief(&servers).build().unwrap())).unlock().unwrap();
+    let _ = take(&longest(&brief(&servers).build().unwrap())).unlock().unwrap();
     assert!(eventually(SOON, || mutex.try_lock().is_ok_and(|guard| guard.is_some())));
     assert!(started.elapsed() + Duration::from_millis(100) >= MAX_TTL, "too soon: {:?}", started.elapsed());
     // When they are old enough, and a second or two older, they count at once.
     let grown = || servers.iter().all(|server| server.info("uptime_in_seconds").unwrap().parse::<u64>().unwrap() > 5);
     assert!(eventually(SOON, grown));
-    take(&longest(&strict())).unlock().unwrap();
+    let _ = take(&longest(&strict())).unlock().unwrap();
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn what_was_asked_in_one_flight_with_the_handshake_is_judged_by_it() {
         Event::Connected => Vec::new(),
     });
     let client = Redlock::builder().node(fake.url()).node_timeout(Duration::from_secs(1)).build().unwrap();
-    take(&client.mutex(KEY)).unlock().unwrap();
+    let _ = take(&client.mutex(KEY)).unlock().unwrap();
     assert!(fake.wait_for_open(0, SOON));
     std::thread::sleep(Duration::from_millis(50));
     let first_flight = failure(&client.mutex(KEY));

@@ -3,9 +3,10 @@
 //!
 //! Each rule is a function from text to findings, sentences that name the file. Each is tried on made-up text that
 //! breaks it before it is trusted with the tree. [`source`] tells code from comments and strings; [`layers`] knows the
-//! layers, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, and
-//! [`rules`] which tests show which rule of the manual.
+//! layers, [`prose`] the words, [`links`] where pages point to, [`path`] the functions that an attempt passes, [`api`]
+//! the public enums, and [`rules`] which tests show which rule of the manual.
 
+mod api;
 mod commands;
 mod layers;
 mod links;
@@ -97,6 +98,11 @@ fn every_dependency_has_its_reason() {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(package).join("Cargo.toml");
         none(unexplained_dependencies(&fs::read_to_string(manifest).unwrap()));
     }
+}
+
+#[test]
+fn public_enums_may_grow_and_outcomes_are_looked_at() {
+    none(api::findings(&fs::read_to_string("src/lib.rs").unwrap(), &files("src", "rs")));
 }
 
 /// Not a rule: shows the median, with `--nocapture`.

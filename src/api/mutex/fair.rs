@@ -14,7 +14,7 @@ impl Mutex {
     /// let mutex = redlock.mutex("orders/42").fair();
     /// let guard = mutex.lock()?;
     /// // Others that lock the same mutex now are served in their order.
-    /// guard.unlock()?;
+    /// let _ = guard.unlock()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -138,7 +138,7 @@ impl Mutex {
     /// // Each machine of several runs this at midnight by its own clock.
     /// let nightly = redlock.mutex("nightly/2024-02-29").at_least(Duration::from_secs(30));
     /// let guard = nightly.try_lock()?.expect("this machine is the first");
-    /// guard.unlock()?;
+    /// let _ = guard.unlock()?;
     /// assert!(nightly.try_lock()?.is_none(), "the job is done, and no other machine does it again");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -165,7 +165,7 @@ impl Mutex {
     /// # let redlock = quorumlock::Redlock::builder().node(node.url()).build()?;
     /// let guard = redlock.mutex("orders/42").lock()?;
     /// assert!(!guard.remaining().is_zero());
-    /// guard.unlock()?;
+    /// let _ = guard.unlock()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -114,6 +114,8 @@ impl<O> fmt::Debug for ReentrantGuard<O> {
 
 /// How a level of a reentrant lock ended. `Display` gives one phrase for a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "another client may have held a lock that was released too late"]
+#[non_exhaustive]
 pub enum ReentrantOutcome {
     /// It was the last level, and the lock was released.
     Ended(ReleaseOutcome),

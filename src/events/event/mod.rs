@@ -22,7 +22,7 @@
 //! # let node = quorumlock::embedded::EmbeddedNode::start()?;
 //! let log = Arc::new(Log::default());
 //! let redlock = Redlock::builder().node(node.url()).observer(Arc::clone(&log)).build()?;
-//! redlock.mutex("orders/42").lock()?.unlock()?;
+//! let _ = redlock.mutex("orders/42").lock()?.unlock()?;
 //!
 //! let lines = log.0.lock().unwrap();
 //! assert!(lines.iter().any(|line| line.starts_with("acquired \"orders/42\" in ")));

@@ -7,7 +7,7 @@
 //! # let node = quorumlock::embedded::EmbeddedNode::start()?;
 //! let counters = Counters::by_class(by_first_segment('/'));
 //! let redlock = Redlock::builder().node(node.url()).counters(&counters).build()?;
-//! redlock.mutex("orders/42").lock()?.unlock()?;
+//! let _ = redlock.mutex("orders/42").lock()?.unlock()?;
 //!
 //! // What the program answers to GET /metrics.
 //! let mut text = String::new();

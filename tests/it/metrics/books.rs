@@ -116,6 +116,7 @@ fn hold(client: &Redlock, mut guard: MutexGuard, class: &str, random: &mut Rando
             ExtendOutcome::Extended => "extended",
             ExtendOutcome::Failed(_) => "failed",
             ExtendOutcome::Lost => "lost",
+            other => panic!("{other}"),
         };
         books.note(format!("extension {result} {class}"));
     }
@@ -133,6 +134,7 @@ fn hold(client: &Redlock, mut guard: MutexGuard, class: &str, random: &mut Rando
     let outcome = match guard.unlock() {
         Ok(ReleaseOutcome::Released) => "released",
         Ok(ReleaseOutcome::Expired) => "expired",
+        Ok(other) => panic!("{other}"),
         Err(_) => "unconfirmed",
     };
     books.note(format!("{outcome} {class}"));

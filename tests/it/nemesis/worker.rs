@@ -176,6 +176,7 @@ impl Thread<'_> {
         self.log.say(match guard.unlock() {
             Ok(ReleaseOutcome::Released) => "unlocked: released",
             Ok(ReleaseOutcome::Expired) => "unlocked: expired",
+            Ok(other) => panic!("{other}"),
             Err(_) => "unlocked: unconfirmed",
         });
     }

@@ -78,7 +78,7 @@ fn a_call_that_gives_up_says_why() {
     cancelled.cancel();
     assert!(mutex.lock_with(&Wait::forever().cancelled_by(&cancelled)).is_err());
     assert_eq!(mutex.clone().ttl(Duration::ZERO).lock().unwrap_err().kind(), ErrorKind::Config);
-    guard.unlock().unwrap();
+    let _ = guard.unlock().unwrap();
     servers[1].kill();
     servers[2].kill();
     let error = mutex.try_lock().unwrap_err();
@@ -108,7 +108,7 @@ fn the_end_of_a_lock_says_for_how_long_it_was_held() {
     let begun = std::time::Instant::now();
     let guard = take(&long_lock(&client, KEY));
     thread::sleep(PATIENCE);
-    guard.unlock().unwrap();
+    let _ = guard.unlock().unwrap();
     let first = begun.elapsed();
     let begun = std::time::Instant::now();
     let mut guard = take(&client.mutex("lost").ttl(TTL / 5));

@@ -113,7 +113,7 @@ fn with_a_backlog(servers: &[Server], recorder: &Arc<Recorder>, is_stopped: &Ato
             drop(take(&long_lock(&client, KEY)));
         }
         // With an answer to this one, all of them are answered.
-        take(&long_lock(&client, KEY)).unlock().unwrap();
+        let _ = take(&long_lock(&client, KEY)).unlock().unwrap();
         is_stopped.store(false, Ordering::SeqCst);
     });
     let delivered = recorder.count("released k Released dropped");

@@ -155,7 +155,7 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     drop(guard);
     let guard = long_lock(&another, "k").lock().unwrap();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
-    guard.unlock().unwrap();
+    let _ = guard.unlock().unwrap();
 
     // What the thread has let go of: it was dropped elsewhere, detached, has ended.
     let guard = mutex.lock().unwrap();
@@ -168,12 +168,12 @@ fn a_wait_for_another_holder_is_not_reported_as_one_for_the_same_thread() {
     drop(theirs);
     let lease = mutex.lock().unwrap().detach();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
-    mutex.attach(lease).unwrap().unlock().unwrap();
+    let _ = mutex.attach(lease).unwrap().unlock().unwrap();
     let ended = client.mutex("k").ttl(SHORT).lock().unwrap();
     thread::sleep(SHORT);
     let guard = long_lock(&another, "k").lock().unwrap();
     assert_eq!(setting.own(|wait| mutex.lock_with(wait)), NOTHING);
-    guard.unlock().unwrap();
+    let _ = guard.unlock().unwrap();
     drop(ended);
 
     // Owners that one thread serves in turn, and a re-entry, which does not wait.

@@ -67,7 +67,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
     let warnings = || journal.words().iter().filter(|words| words.starts_with("allkeys-lru ")).count();
     for connections in 1..4 {
         for _ in 0..3 {
-            take(&client.mutex(KEY)).unlock().unwrap();
+            let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
         assert_eq!(warnings(), connections, "{:?}", journal.words());
         let status = client.nodes().unwrap().remove(0);
@@ -81,7 +81,7 @@ fn a_node_that_evicts_keys_is_reported_once_for_each_connection_and_goes_on_voti
     for arguments in [&no_limit[..], &["--maxmemory", "100mb"]] {
         let harmless = [Server::with(arguments).unwrap()];
         let client = builder(&harmless).build().unwrap();
-        take(&client.mutex(KEY)).unlock().unwrap();
+        let _ = take(&client.mutex(KEY)).unlock().unwrap();
         assert_eq!(client.nodes().unwrap()[0].eviction(), None);
     }
 }
@@ -95,7 +95,7 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
     let warnings = || journal.words().iter().filter(|words| words.starts_with("not durable ")).count();
     for connections in 1..3 {
         for _ in 0..3 {
-            take(&client.mutex(KEY)).unlock().unwrap();
+            let _ = take(&client.mutex(KEY)).unlock().unwrap();
         }
         assert_eq!(warnings(), connections, "{:?}", journal.words());
         let status = client.nodes().unwrap().remove(0);
@@ -111,7 +111,7 @@ fn a_node_that_contradicts_its_declaration_is_reported_once_for_each_connection_
     let durable = [Server::with(&["--appendonly", "yes"]).unwrap()];
     for builder in [builder(&durable).durable(true), builder(&server)] {
         let journal = Arc::new(Journal::default());
-        take(&builder.observer(Arc::clone(&journal)).build().unwrap().mutex(KEY)).unlock().unwrap();
+        let _ = take(&builder.observer(Arc::clone(&journal)).build().unwrap().mutex(KEY)).unlock().unwrap();
         assert!(!journal.words().iter().any(|words| words.starts_with("not durable ")), "{:?}", journal.words());
     }
 }

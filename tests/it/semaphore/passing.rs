@@ -24,7 +24,7 @@ fn shared(servers: &[Server]) -> ([u64; 2], f64) {
             threads.spawn(move || {
                 let semaphore = semaphore(client, PERMITS);
                 while Instant::now() < end {
-                    semaphore.acquire().unwrap().release().unwrap();
+                    let _ = semaphore.acquire().unwrap().release().unwrap();
                     acquired.fetch_add(1, Ordering::Relaxed);
                 }
             });

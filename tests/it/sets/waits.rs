@@ -116,7 +116,7 @@ fn sets_and_locks_of_one_client_wait_for_each_other_and_ask_no_node() {
         let first = single.join().unwrap();
         assert!(!other.is_finished(), "it queued up behind the lock");
         drop(first);
-        other.join().unwrap().unlock().unwrap();
+        let _ = other.join().unwrap().unlock().unwrap();
     });
     ["a", "b", "c", "d"].iter().for_each(|key| gone_for_good([&server], key));
 }

@@ -59,15 +59,15 @@ fn a_node_hangs_and_dies_and_comes_back() {
     let client = builder(&nodes).restart_policy(RestartPolicy::Off).node_timeout(SECOND / 5).build().unwrap();
     let mutex = client.mutex("orders/42");
     let cause = || mutex.try_lock().unwrap_err().causes()[0].cause();
-    mutex.lock().unwrap().unlock().unwrap();
+    let _ = mutex.lock().unwrap().unlock().unwrap();
     nodes[0].hang();
     assert_eq!(cause(), Cause::TimedOut);
     nodes[0].resume();
-    mutex.lock_timeout(SOON).unwrap().expect("it goes on").unlock().unwrap();
+    let _ = mutex.lock_timeout(SOON).unwrap().expect("it goes on").unlock().unwrap();
     nodes[0].kill();
     assert!(eventually(SOON, || cause() == Cause::Refused));
     nodes[0].revive().unwrap();
-    mutex.lock_timeout(SOON).unwrap().expect("it is back").unlock().unwrap();
+    let _ = mutex.lock_timeout(SOON).unwrap().expect("it is back").unlock().unwrap();
 }
 
 #[test]
@@ -77,6 +77,6 @@ fn each_is_trusted_by_its_own_root() {
     let tls = |pem: &str| Tls::new().roots_pem(pem);
     let error = client(tls(other.root_pem().unwrap())).mutex("a").try_lock().unwrap_err();
     assert_eq!(error.causes()[0].cause(), Cause::Certificate(CertificateError::UnknownIssuer));
-    client(tls(node.root_pem().unwrap())).mutex("a").lock().unwrap().unlock().unwrap();
+    let _ = client(tls(node.root_pem().unwrap())).mutex("a").lock().unwrap().unlock().unwrap();
     assert_eq!(EmbeddedNode::start().unwrap().root_pem(), None);
 }

@@ -156,7 +156,7 @@ fn a_server_that_is_late_in_the_handshake_is_not_said_to_have_no_tls() {
     let error = redlock.mutex("a").try_lock().unwrap_err();
     assert_eq!((error.causes()[0].cause(), error.causes()[0].phase()), (Cause::TimedOut, Phase::Handshake));
     server.resume().unwrap();
-    redlock.mutex("a").lock_timeout(5 * SECOND).unwrap().expect("it grants").unlock().unwrap();
+    let _ = redlock.mutex("a").lock_timeout(5 * SECOND).unwrap().expect("it grants").unlock().unwrap();
 }
 
 #[test]

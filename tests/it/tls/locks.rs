@@ -51,7 +51,7 @@ fn fenced_locks_and_extensions_work() {
     let mut first = mutex.lock().unwrap();
     let fence = first.fence();
     assert_eq!(first.extend(5 * SECOND).unwrap(), ExtendOutcome::Extended);
-    first.unlock().unwrap();
+    let _ = first.unlock().unwrap();
     assert!(mutex.lock().unwrap().fence() > fence);
 }
 
@@ -108,7 +108,7 @@ fn commands_and_subscriptions_share_sessions() {
         assert!(mutex.lock_timeout(SECOND).unwrap().is_none(), "subscribes meanwhile");
         drop(held);
         server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).unwrap();
-        mutex.lock_timeout(5 * SECOND).unwrap().expect("it connects again").unlock().unwrap();
+        let _ = mutex.lock_timeout(5 * SECOND).unwrap().expect("it connects again").unlock().unwrap();
         let resumed = wire.resumed();
         assert!(
             !resumed[0] && resumed.len() >= 3 && resumed[1..].iter().all(|&resumed| resumed),
@@ -125,7 +125,7 @@ fn a_client_certificate_lets_in() {
         let servers = [authority.plan("node").arguments(&["--tls-protocols", protocol]).start().unwrap()];
         let tls = authority.roots().identity_pem(authority.read("client.crt"), authority.read("client.key"));
         let redlock = client(&servers, tls);
-        redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
+        let _ = redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
     }
 }
 
@@ -141,7 +141,7 @@ fn variables_name_files_of_certificates() {
     };
     let redlock = built("ca.crt", "client.crt", "client.key").unwrap();
     assert!(redlock.connect(5 * SECOND).is_ok());
-    redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
+    let _ = redlock.mutex("orders/42").lock().unwrap().unlock().unwrap();
     for (files, words) in [
         (("absent.crt", "client.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
         (("ca.crt", "absent.crt", "client.key"), format!("tls: {}: No such file", file("absent.crt"))),
@@ -162,6 +162,6 @@ fn a_name_counts_in_place_of_the_host() {
     for name in ["redis-1.internal", "10.0.0.1"] {
         let node = Node::new(server.url()).server_name(name);
         let builder = Redlock::builder().node(node).tls(Tls::new().roots_pem(authority.read("ca.crt")));
-        builder.node_timeout(SECOND).build().unwrap().mutex("a").lock().unwrap().unlock().unwrap();
+        let _ = builder.node_timeout(SECOND).build().unwrap().mutex("a").lock().unwrap().unlock().unwrap();
     }
 }

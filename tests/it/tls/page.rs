@@ -37,6 +37,6 @@ fn the_commands_and_settings_of_the_page_work() {
         let tls = tls.identity_pem(authority.read("client.crt"), authority.read("client.key"));
         let builder = Redlock::builder().node(Node::new(server.url()).server_name(name)).tls(tls);
         let redlock = builder.node_timeout(Duration::from_secs(1)).build().unwrap();
-        redlock.mutex("a").lock().unwrap().unlock().unwrap();
+        let _ = redlock.mutex("a").lock().unwrap().unlock().unwrap();
     }
 }
