@@ -38,6 +38,7 @@ class Result(enum.IntEnum):
     ENTROPY = 104
     FORKED = 105
     EXTENSION_FAILED = 106
+    LEASE_TOO_SHORT = 107
     NULL_POINTER = 200
     NOT_UTF8 = 201
     TOO_LONG = 202

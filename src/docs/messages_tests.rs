@@ -253,8 +253,8 @@ fn errors() -> Vec<Error> {
         lease(&text(key, far).replacen(":1:", &format!(":{version}:"), 1)).and_then(|lease| client.attach(lease))
     };
     errors.extend([of_kind(5, "a,b"), of_kind(7, "quorumlock-rw%3Aprices")].map(|attached| attached.unwrap_err()));
-    errors.push(Error::lease_lost("orders/42", None));
-    errors.push(Error::lease_lost("orders/42", Some((Duration::from_millis(1200), Duration::from_secs(2)))));
+    errors.push(Error::lease_lost("orders/42"));
+    errors.push(Error::lease_too_short("orders/42", Duration::from_millis(1200), Duration::from_secs(2)));
     errors.push(Error::too_late("orders/42", Duration::from_millis(20)));
     errors.push(Error::ended_meanwhile("orders/42", Duration::from_millis(20)));
     errors.push(Error::entropy());

@@ -52,10 +52,12 @@ pub enum ErrorKind {
     /// The client, guard or cancel handle was made before a `fork`, and this process is the child. They belong to the
     /// parent, and nothing was changed. Build a client in the child; the parent still holds its locks.
     Forked,
-    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock ends before the time that
-    /// [`ensure`](crate::MutexGuard::ensure) requires. Nothing was sent. If the lease has ended, another client may
-    /// hold the lock: stop the protected work and acquire the lock again.
+    /// The [`Lease`](crate::Lease) to be attached has ended, or the lock of a guard is lost. Nothing was sent. Another
+    /// client may hold the lock: stop the protected work and acquire the lock again.
     LeaseLost,
+    /// The lock is held, and ends before the time that [`ensure`](crate::MutexGuard::ensure) requires. Nothing was
+    /// sent. [Extend](crate::MutexGuard::extend) it, or do the step that takes so long under a new lock.
+    LeaseTooShort,
     /// Fewer than a quorum of nodes could answer, or answered too late for so short a time to live. Whether the lock is
     /// held is unknown; a later attempt may succeed, unless the error [is permanent](Error::is_permanent).
     /// [`Error::causes`] lists what failed at each node. A wait also fails with this kind when the lock is held by a
@@ -163,17 +165,17 @@ impl Error {
         Error::new(ErrorKind::Unavailable, message)
     }
 
-    /// The lock is lost, or ends too early. `times`: how long it still lasts, and how long it must last.
-    pub(crate) fn lease_lost(resource: &str, times: Option<(Duration, Duration)>) -> Error {
-        let message = match times {
-            None => format!("the lock of {resource:?} is lost"),
-            Some((left, needed)) => {
-                // Rounded to fewer digits, the two could look alike.
-                let [left, needed] = [left, needed].map(|time| time.as_millis());
-                format!("the lock of {resource:?} lasts for {left} ms, and {needed} ms are needed")
-            }
-        };
-        Error::new(ErrorKind::LeaseLost, message)
+    /// The lock is lost.
+    pub(crate) fn lease_lost(resource: &str) -> Error {
+        Error::new(ErrorKind::LeaseLost, format!("the lock of {resource:?} is lost"))
+    }
+
+    /// The lock ends too early.
+    pub(crate) fn lease_too_short(resource: &str, left: Duration, needed: Duration) -> Error {
+        // Rounded to fewer digits, the two could look alike.
+        let [left, needed] = [left, needed].map(|time| time.as_millis());
+        let message = format!("the lock of {resource:?} lasts for {left} ms, and {needed} ms are needed");
+        Error::new(ErrorKind::LeaseTooShort, message)
     }
 
     /// With these causes, of this many nodes in all. The causes decide whether the error is permanent.
@@ -209,6 +211,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Entropy => "no entropy from the operating system",
             ErrorKind::Forked => "handle belongs to the parent process",
             ErrorKind::LeaseLost => "lease ended",
+            ErrorKind::LeaseTooShort => "lease too short",
             ErrorKind::Unavailable => "too few nodes available",
         })
     }
@@ -343,6 +346,7 @@ mod tests {
             ErrorKind::Entropy,
             ErrorKind::Forked,
             ErrorKind::LeaseLost,
+            ErrorKind::LeaseTooShort,
             ErrorKind::Unavailable,
         ];
         let phrases: std::collections::BTreeSet<String> = kinds.iter().map(ErrorKind::to_string).collect();

@@ -21,6 +21,7 @@ pub(super) enum Code {
     Entropy = 104,
     Forked = 105,
     ExtensionFailed = 106,
+    LeaseTooShort = 107,
     NullPointer = 200,
     NotUtf8 = 201,
     TooLong = 202,
@@ -32,7 +33,7 @@ pub(super) enum Code {
 }
 
 impl Code {
-    pub(super) const ALL: [Code; 21] = [
+    pub(super) const ALL: [Code; 22] = [
         Code::Ok,
         Code::Held,
         Code::Expired,
@@ -46,6 +47,7 @@ impl Code {
         Code::Entropy,
         Code::Forked,
         Code::ExtensionFailed,
+        Code::LeaseTooShort,
         Code::NullPointer,
         Code::NotUtf8,
         Code::TooLong,
@@ -80,6 +82,7 @@ impl Code {
             Code::Entropy => "no random bytes",
             Code::Forked => "created before a fork, belongs to the parent process",
             Code::ExtensionFailed => "not extended, and still held",
+            Code::LeaseTooShort => "the lease is too short",
             Code::NullPointer => "NULL where something must stand",
             Code::NotUtf8 => "a text that is not UTF-8",
             Code::TooLong => "a text of more than 1 MiB",

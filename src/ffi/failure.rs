@@ -40,6 +40,7 @@ impl From<Error> for Failure {
             ErrorKind::Entropy => Code::Entropy,
             ErrorKind::Forked => Code::Forked,
             ErrorKind::LeaseLost => Code::LeaseLost,
+            ErrorKind::LeaseTooShort => Code::LeaseTooShort,
             ErrorKind::Unavailable => Code::Unavailable,
         };
         let (causes, is_permanent) = (error.causes().to_vec(), error.is_permanent());

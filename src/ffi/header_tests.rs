@@ -25,6 +25,7 @@ const PUBLISHED: &[(&str, i32, i32)] = &[
     ("QUORUMLOCK_ENTROPY", Code::Entropy as i32, 104),
     ("QUORUMLOCK_FORKED", Code::Forked as i32, 105),
     ("QUORUMLOCK_EXTENSION_FAILED", Code::ExtensionFailed as i32, 106),
+    ("QUORUMLOCK_LEASE_TOO_SHORT", Code::LeaseTooShort as i32, 107),
     ("QUORUMLOCK_NULL_POINTER", Code::NullPointer as i32, 200),
     ("QUORUMLOCK_NOT_UTF8", Code::NotUtf8 as i32, 201),
     ("QUORUMLOCK_TOO_LONG", Code::TooLong as i32, 202),

@@ -98,8 +98,7 @@ typedef enum quorumlock_result {
     QUORUMLOCK_CONFIG = 100,
     /* Fewer than a majority of nodes could answer, or answered too late. Whether the lock is held is not known. */
     QUORUMLOCK_UNAVAILABLE = 101,
-    /* The lease that was to be attached has ended, or the lock does not last as long as quorumlock_guard_ensure
-     * requires. */
+    /* The lease that was to be attached has ended, or the lock of the guard is lost. */
     QUORUMLOCK_LEASE_LOST = 102,
     /* The wait was cancelled. Nothing is held. */
     QUORUMLOCK_CANCELLED = 103,
@@ -109,6 +108,8 @@ typedef enum quorumlock_result {
     QUORUMLOCK_FORKED = 105,
     /* Too few nodes answered an extension. The lock is still held for what is left of its old lease. */
     QUORUMLOCK_EXTENSION_FAILED = 106,
+    /* The lock is held, and ends before the time that quorumlock_guard_ensure requires. */
+    QUORUMLOCK_LEASE_TOO_SHORT = 107,
 
     /* From 200: the arguments are invalid. Nothing was done. */
 
@@ -703,7 +704,7 @@ uint64_t quorumlock_guard_remaining_ms(const quorumlock_guard *guard);
 /* The check before every step that must not be done twice: whether the lock may be relied on for at least at_least_ms.
  * Pass the longest time that the step may take. Waits for nothing.
  * Gives QUORUMLOCK_OK, or QUORUMLOCK_NOT_HELD when quorumlock_guard_remaining_ms gives 0 because the guard holds no
- * lock; or QUORUMLOCK_LEASE_LOST when less is left or the lock is lost. */
+ * lock; or QUORUMLOCK_LEASE_TOO_SHORT when less is left, _LEASE_LOST when the lock is lost. */
 quorumlock_result quorumlock_guard_ensure(
     const quorumlock_guard *guard, uint64_t at_least_ms, quorumlock_error **error);
 

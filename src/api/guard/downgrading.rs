@@ -22,14 +22,14 @@ impl MutexGuard {
         let lease = if loss_reported { Validity::LOST } else { lease };
         self.held.change(|held| (held.lease, held.reached) = (lease, reached));
         if loss_reported {
-            return Err(Error::lease_lost(self.resource(), None));
+            return Err(Error::lease_lost(self.resource()));
         }
         self.claim.kind = LockKind::ReadWrite { access: Access::Read, fence: None };
         // A lease that was extended for longer is not cut short.
         let longest = Duration::from_millis(self.held.get().longest.get());
         let duration = if self.remaining() > ttl.validity() { longest } else { ttl.duration() };
         if self.extend(duration)? == ExtendOutcome::Lost {
-            return Err(Error::lease_lost(self.resource(), None));
+            return Err(Error::lease_lost(self.resource()));
         }
         if let Some(watchdog) = watchdog {
             self.extend_automatically(watchdog, ttl)?;

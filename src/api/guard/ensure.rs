@@ -20,17 +20,18 @@ impl MutexGuard {
     /// ```
     ///
     /// # Errors
-    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when [`remaining`](MutexGuard::remaining) is less or zero, or the
-    /// loss of the lock has been [signalled](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as
-    /// before.
+    /// [`LeaseTooShort`](crate::ErrorKind::LeaseTooShort) when [`remaining`](MutexGuard::remaining) is less;
+    /// [`LeaseLost`](crate::ErrorKind::LeaseLost) when it is zero, or the loss of the lock has been
+    /// [signalled](MutexGuard::lost); [`Forked`](crate::ErrorKind::Forked). The guard is as before.
     pub fn ensure(&self, at_least: Duration) -> Result<()> {
         self.client.check_process()?;
         let remaining = self.remaining();
         let is_lost = remaining.is_zero() || self.is_lost();
-        if !is_lost && remaining >= at_least {
-            return Ok(());
+        match remaining >= at_least {
+            _ if is_lost => Err(Error::lease_lost(self.resource())),
+            true => Ok(()),
+            false => Err(Error::lease_too_short(self.resource(), remaining, at_least)),
         }
-        Err(Error::lease_lost(self.resource(), (!is_lost).then_some((remaining, at_least))))
     }
 
     /// Whether the lease has ended, or the loss of the lock was signalled.

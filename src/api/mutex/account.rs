@@ -79,7 +79,11 @@ impl<'m> CallAccount<'m> {
             ErrorKind::Cancelled => GaveUpReason::Cancelled,
             ErrorKind::Unavailable if self.is_too_late => GaveUpReason::TooLate,
             ErrorKind::Unavailable => GaveUpReason::Unavailable,
-            ErrorKind::Config | ErrorKind::Entropy | ErrorKind::Forked | ErrorKind::LeaseLost => GaveUpReason::Failed,
+            ErrorKind::Config
+            | ErrorKind::Entropy
+            | ErrorKind::Forked
+            | ErrorKind::LeaseLost
+            | ErrorKind::LeaseTooShort => GaveUpReason::Failed,
         }
     }
 }

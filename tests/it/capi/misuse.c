@@ -87,7 +87,7 @@ static void handles_go_in_any_order(void)
     quorumlock_mutex_free(mutex);
     MUST(quorumlock_guard_extend(guard, 30000, &error));
     MUST(quorumlock_guard_ensure(guard, 20000, &error));
-    CHECK(quorumlock_guard_ensure(guard, 30000, NULL) == QUORUMLOCK_LEASE_LOST);
+    CHECK(quorumlock_guard_ensure(guard, 30000, NULL) == QUORUMLOCK_LEASE_TOO_SHORT);
     CHECK(is(quorumlock_guard_name(guard), "order"));
     MUST(quorumlock_guard_unlock(guard, &error));
 

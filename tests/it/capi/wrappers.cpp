@@ -219,7 +219,7 @@ static void holding(const quorumlock::client &client)
     auto number = first.fencing_token();
     CHECK(number > 0 && first.remaining() > 20s);
     first.ensure(20s);
-    CHECK(result_of([&] { first.ensure(40s); }) == QUORUMLOCK_LEASE_LOST);
+    CHECK(result_of([&] { first.ensure(40s); }) == QUORUMLOCK_LEASE_TOO_SHORT);
     CHECK(first.extend(50s) && first.remaining() > 40s && first.unlock());
     mutex.ttl(300ms);
     std::atomic<int> losses {0};

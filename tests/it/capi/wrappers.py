@@ -112,7 +112,7 @@ def holding(client):
     first = mutex.lock()
     assert first.fencing_token > 0 and first.remaining > 20
     first.ensure(20)
-    assert result_of(first.ensure, 40) == Result.LEASE_LOST
+    assert result_of(first.ensure, 40) == Result.LEASE_TOO_SHORT
     assert first.extend(50) and first.remaining > 40 and first.unlock()
     losses = []
 

@@ -116,7 +116,7 @@ impl SharedGuard {
                 let found = Unavailability { causes, ..Unavailability::default() };
                 Err(self.guard.client.unavailable("extend", self.guard.resource(), found))
             }
-            ExtendOutcome::Lost => Err(Error::lease_lost(self.guard.resource(), None)),
+            ExtendOutcome::Lost => Err(Error::lease_lost(self.guard.resource())),
         }
     }
 
