@@ -74,6 +74,12 @@ impl FencingToken {
         self.0
     }
 
+    /// The token of this number, or the greatest if it is beyond that.
+    #[doc(hidden)]
+    pub fn saturating(number: u64) -> FencingToken {
+        FencingToken(number).min(FencingToken::GREATEST)
+    }
+
     /// Whether this is further beyond an attempt's floor than a clock explains.
     pub(crate) fn is_ahead_of(self, floor: FencingToken) -> bool {
         self.0 > floor.0.saturating_add(LEAD_LIMIT)
@@ -82,14 +88,27 @@ impl FencingToken {
     /// The token that a node answers with these digits: a number from 1 on, written without leading zeros.
     pub(crate) fn from_digits(digits: &[u8]) -> Option<FencingToken> {
         let is_canonical = matches!(digits, [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit);
-        let number = std::str::from_utf8(digits).ok().filter(|_| is_canonical)?.parse().ok()?;
-        Some(FencingToken(number)).filter(|token| *token <= FencingToken::GREATEST)
+        let number = std::str::from_utf8(digits).ok().filter(|_| is_canonical)?.parse::<u64>().ok()?;
+        FencingToken::try_from(number).ok()
     }
 }
 
-impl From<u64> for FencingToken {
-    fn from(number: u64) -> FencingToken {
-        FencingToken(number)
+/// For a number that came with a request.
+impl TryFrom<u64> for FencingToken {
+    type Error = FenceOutOfRange;
+
+    fn try_from(number: u64) -> Result<FencingToken, FenceOutOfRange> {
+        Some(FencingToken(number)).filter(|token| *token <= FencingToken::GREATEST).ok_or(FenceOutOfRange(()))
+    }
+}
+
+/// For a column of a database, which is signed. A negative number is an error: as a token it would be greater than all
+/// others, and pass every check.
+impl TryFrom<i64> for FencingToken {
+    type Error = FenceOutOfRange;
+
+    fn try_from(number: i64) -> Result<FencingToken, FenceOutOfRange> {
+        u64::try_from(number).map_err(|_| FenceOutOfRange(())).and_then(FencingToken::try_from)
     }
 }
 
@@ -99,11 +118,11 @@ impl From<FencingToken> for u64 {
     }
 }
 
-/// For a column of a database, which is signed. It fits: every number that a lock gives is less than 2⁵³. One that was
-/// made of a `u64` beyond the range becomes the greatest.
+/// For a column of a database, which is signed.
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> i64 {
-        i64::try_from(token.0).unwrap_or(i64::MAX)
+        // No token is 2⁵³ or more.
+        token.0.cast_signed()
     }
 }
 
@@ -112,6 +131,18 @@ impl fmt::Display for FencingToken {
         self.0.fmt(f)
     }
 }
+
+/// A number that is no fencing token: it is negative, or greater than [`FencingToken::GREATEST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FenceOutOfRange(());
+
+impl fmt::Display for FenceOutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a fencing token is a number from 0 to {}", FencingToken::GREATEST)
+    }
+}
+
+impl std::error::Error for FenceOutOfRange {}
 
 /// The fences that an attempt was answered: R.
 #[derive(Clone, Debug, Default)]
@@ -192,7 +223,7 @@ mod tests {
     fn fences(answers: &[u64]) -> Fences {
         let mut fences = Fences::default();
         for (index, &fence) in answers.iter().enumerate() {
-            fences.record(NodeId::new(index), fence.into());
+            fences.record(NodeId::new(index), FencingToken(fence));
         }
         fences
     }
@@ -217,7 +248,7 @@ mod tests {
     #[test]
     fn the_first_answer_of_a_node_counts_and_a_cleared_round_has_none() {
         let mut fences = fences(&[7]);
-        fences.record(NodeId::new(0), 9.into());
+        fences.record(NodeId::new(0), FencingToken(9));
         assert_eq!(fences.agreement().unwrap().fence().get(), 7);
         fences.clear();
         assert_eq!(fences.agreement(), None);
@@ -250,9 +281,25 @@ mod tests {
 
     #[test]
     fn a_token_is_a_number_to_everybody_else() {
-        let token = FencingToken::from(42);
+        let token = FencingToken::try_from(42_u64).unwrap();
         assert_eq!((u64::from(token), token.to_string(), format!("{token:>4}")), (42, "42".into(), "  42".into()));
         assert_eq!([token, FencingToken::GREATEST].map(i64::from), [42, (1 << 53) - 1]);
-        assert_eq!(i64::from(FencingToken(u64::MAX)), i64::MAX, "the order is kept");
+    }
+
+    #[test]
+    fn what_no_lock_gives_is_no_token() {
+        let most = (1_u64 << 53) - 1;
+        for number in [0, 1, most] {
+            assert_eq!(FencingToken::try_from(number).unwrap().get(), number);
+            assert_eq!(FencingToken::try_from(number.cast_signed()).unwrap().get(), number);
+        }
+        for number in [-1, i64::MIN, most.cast_signed() + 1, i64::MAX] {
+            assert_eq!(FencingToken::try_from(number), Err(FenceOutOfRange(())), "{number}");
+        }
+        for number in [most + 1, u64::MAX] {
+            let error = FencingToken::try_from(number).unwrap_err();
+            assert_eq!(error.to_string(), "a fencing token is a number from 0 to 9007199254740991");
+            assert_eq!(FencingToken::saturating(number), FencingToken::GREATEST);
+        }
     }
 }

@@ -17,13 +17,14 @@ use std::fmt;
 ///
 /// let fence = FenceChecker::new();
 /// // As it came with a request.
-/// let token = FencingToken::from(1_709_210_096_789_000);
+/// let token = FencingToken::try_from(1_709_210_096_789_000_u64)?;
 /// fence.check("orders/42", token)?;
 /// // The same holder may write again; an earlier one may not.
 /// fence.check("orders/42", token)?;
-/// let stale = fence.check("orders/42", FencingToken::from(1_709_210_096_788_999)).unwrap_err();
+/// let earlier = FencingToken::try_from(1_709_210_096_788_999_u64)?;
+/// let stale = fence.check("orders/42", earlier).unwrap_err();
 /// assert_eq!(stale.seen(), token);
-/// # Ok::<(), quorumlock::StaleFence>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # In a database
@@ -116,10 +117,10 @@ mod tests {
         for (resource, token, passes) in
             [("a", 5, true), ("b", 3, true), ("a", 5, true), ("a", 4, false), ("b", 4, true), ("a", 9, true)]
         {
-            assert_eq!(fence.check(resource, token.into()).is_ok(), passes, "{resource} {token}");
+            assert_eq!(fence.check(resource, FencingToken::saturating(token)).is_ok(), passes, "{resource} {token}");
         }
-        assert_eq!((fence.seen("a"), fence.seen("b")), (Some(9.into()), Some(4.into())));
-        let stale = fence.check("a", 8.into()).unwrap_err();
+        assert_eq!(["a", "b"].map(|name| fence.seen(name)), [9, 4].map(|token| Some(FencingToken::saturating(token))));
+        let stale = fence.check("a", FencingToken::saturating(8)).unwrap_err();
         assert_eq!((stale.token().get(), stale.seen().get()), (8, 9));
         assert_eq!(stale.to_string(), "fencing token 8 is stale: 9 was seen");
         assert_eq!(format!("{fence:?}"), "FenceChecker { resources: 2 }");
@@ -133,7 +134,7 @@ mod tests {
                 let fence = &fence;
                 scope.spawn(move || {
                     for token in (first..4000).step_by(4) {
-                        let passed = fence.check("a", FencingToken::from(token)).is_ok();
+                        let passed = fence.check("a", FencingToken::saturating(token)).is_ok();
                         let seen = fence.seen("a").unwrap().get();
                         assert!(if passed { seen >= token } else { seen > token });
                     }

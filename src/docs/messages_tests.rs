@@ -357,7 +357,7 @@ fn page() -> String {
         let _ = writeln!(page, "| `{variant}` | `{kind}` | {line} |");
     }
     let checker = FenceChecker::new();
-    let [_, late] = [8, 7].map(|fence| checker.check("orders/42", FencingToken::from(fence)));
+    let [_, late] = [8, 7].map(|fence| checker.check("orders/42", FencingToken::saturating(fence)));
     list(&mut page, "A write with an old fencing token", &[&late.unwrap_err()]);
     list(&mut page, "The status of a node", &looks.iter().map(|line| line as &dyn Display).collect::<Vec<_>>());
     page.push_str("\n[operations page]: operations.md\n[page about TLS]: tls.md\n");

@@ -224,12 +224,12 @@ mod tests {
     #[test]
     fn a_fenced_lock_is_granted_with_a_fence_or_not_at_all() {
         let take = |least: u64| {
-            let fence = Some(FenceRequest { least: least.into(), retention_millis: 1 });
+            let fence = Some(FenceRequest { least: FencingToken::saturating(least), retention_millis: 1 });
             FairOperation::Take { ttl_millis: 1, place: PLACE, hint: None, prefix: 0, fence }
         };
         let said = |bytes| reply(Dialect::Eval, take(1_700_000_000_000_000), bytes);
         let fence = 1_700_000_000_000_001;
-        assert_eq!(said(Reply::Bulk(Some(b"1700000000000001"))), Ok(Answer::Fence(fence.into())));
+        assert_eq!(said(Reply::Bulk(Some(b"1700000000000001"))), Ok(Answer::Fence(FencingToken::saturating(fence))));
         let fault = |cause| Ok(fenced::fault(cause));
         assert_eq!(reply(Dialect::Eval, take(1), Reply::Bulk(Some(b"1700000000000001"))), fault(Cause::FenceAhead));
         assert_eq!(said(Reply::Integer(-3)), fault(Cause::FenceAhead));

@@ -172,7 +172,7 @@ mod tests {
             format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $6 extend $40 {digits} $8 86400000 $5 30000 ")
         );
         assert_eq!(
-            sent(Dialect::Evalsha, Operation::Raise(fence(7.into()))),
+            sent(Dialect::Evalsha, Operation::Raise(fence(FencingToken::saturating(7)))),
             format!("*8 $7 EVALSHA $40 {hash} $1 1 $1 k $5 raise $40 {digits} $8 86400000 $1 7 ")
         );
         let (length, text) = (script::FENCE.len(), script::FENCE.replace("\r\n", " "));
@@ -197,7 +197,7 @@ mod tests {
         let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(vote);
         let [ahead, foreign, no_scripts] = [Cause::FenceAhead, Cause::UnexpectedValue, Cause::NoScripts].map(failed);
         let [denied, full] = [Cause::NoPermission, Cause::OutOfMemory].map(failed);
-        let granted_fence = Ok(Answer::Fence(1_700_000_000_000_000.into()));
+        let granted_fence = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
         let held = |millis| Ok(Answer::Held(Duration::from_millis(millis)));
         let all = |meaning| [meaning; 4];
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
@@ -223,14 +223,16 @@ mod tests {
             (Reply::Error(b"OOM command not allowed when used memory > 'maxmemory'."), all(full)),
         ];
         for (bytes, meanings) in table {
-            for (operation, meaning) in
-                [ACQUIRE, EXTEND, Operation::Raise(fence(1.into())), RELEASE].into_iter().zip(meanings)
+            for (operation, meaning) in [ACQUIRE, EXTEND, Operation::Raise(fence(FencingToken::saturating(1))), RELEASE]
+                .into_iter()
+                .zip(meanings)
             {
                 assert_eq!(reply(Dialect::Eval, operation, bytes), meaning, "{bytes:?} to {operation:?}");
             }
         }
         let fence_after = |floor: u64| {
-            let operation = Operation::Acquire { ttl_millis: 30_000, fence: Some(fence(floor.into())) };
+            let operation =
+                Operation::Acquire { ttl_millis: 30_000, fence: Some(fence(FencingToken::saturating(floor))) };
             reply(Dialect::Eval, operation, Reply::Bulk(Some(b"1700000000000000")))
         };
         assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(fence_after), [granted_fence, ahead]);

@@ -209,7 +209,7 @@ mod tests {
         let [granted, refused, absent] = [Vote::Granted, Vote::Refused, Vote::Absent].map(vote);
         let [foreign, no_scripts] = [Cause::UnexpectedValue, Cause::NoScripts].map(failed);
         let (held, ahead) = (Ok(Answer::Held(Duration::from_millis(1))), failed(Cause::FenceAhead));
-        let number = Ok(Answer::Fence(1_700_000_000_000_000.into()));
+        let number = Ok(Answer::Fence(FencingToken::saturating(1_700_000_000_000_000)));
         let eval = b"NOPERM this user has no permissions to run the 'eval' command".as_slice();
         let all = |meaning| [meaning; 6];
         let table: [(Reply<'_>, [Result<Answer, ProtocolError>; 6]); 12] = [
@@ -238,7 +238,7 @@ mod tests {
             }
         }
         let after = |floor: u64| {
-            let fence = FenceRequest { least: floor.into(), ..FENCE };
+            let fence = FenceRequest { least: FencingToken::saturating(floor), ..FENCE };
             reply(Dialect::Eval, acquire(Some(fence)), Reply::Bulk(Some(b"1700000000000000")))
         };
         assert_eq!([1_700_000_000_000_000 - LEAD_LIMIT, 1].map(after), [number, ahead]);

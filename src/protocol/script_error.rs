@@ -49,6 +49,7 @@ mod tests {
     use super::super::{command, extension, fenced};
     use super::*;
     use crate::algorithm::fault::{Cause, Fault, Phase};
+    use crate::algorithm::fence::FencingToken;
     use crate::algorithm::vote::Vote;
 
     const TEXTS: &str = include_str!("error_texts.txt");
@@ -84,7 +85,7 @@ mod tests {
         let release = || of_answer(command::release_reply(reply).unwrap());
         let extend = |dialect| of_answer(extension::extend_reply(dialect, reply).unwrap());
         let fenced = |dialect, operation| of_answer(fenced::reply(dialect, operation, reply).unwrap());
-        let fence = FenceRequest { least: 1.into(), retention_millis: 1 };
+        let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         let operations = [
             Operation::Acquire { ttl_millis: 1, fence: Some(fence) },
             Operation::Extend { ttl_millis: 1, fence: Some(fence) },

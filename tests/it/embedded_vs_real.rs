@@ -213,7 +213,7 @@ fn requests() -> Vec<Vec<u8>> {
 
 /// What an operation on a fenced lock says of the fence.
 fn fence(least: u64) -> Option<FenceRequest> {
-    Some(FenceRequest { least: least.into(), retention_millis: TTL })
+    Some(FenceRequest { least: FencingToken::saturating(least), retention_millis: TTL })
 }
 
 /// The life of a fenced lock. Times that count from the server's clock would differ, and are left out.
@@ -223,7 +223,8 @@ fn fenced_operations<'t>(
 ) -> Vec<(&'static [u8], &'t OwnerToken, Operation)> {
     let acquire = |floor: u64| Operation::Acquire { ttl_millis: TTL, fence: fence(floor) };
     let extend = Operation::Extend { ttl_millis: TTL, fence: fence(1) };
-    let raise = |fence: u64| Operation::Raise(FenceRequest { least: fence.into(), retention_millis: TTL });
+    let raise =
+        |fence: u64| Operation::Raise(FenceRequest { least: FencingToken::saturating(fence), retention_millis: TTL });
     let most = FencingToken::GREATEST.get();
     let f = b"f".as_slice();
     let mut deeds = vec![
@@ -417,7 +418,7 @@ fn what_no_fenced_lock_has_written_is_foreign_to_both() {
         for (value, is_read) in &fenced_values() {
             for operation in [
                 Operation::Extend { ttl_millis: TTL, fence: fence(1) },
-                Operation::Raise(FenceRequest { least: 5.into(), retention_millis: TTL }),
+                Operation::Raise(FenceRequest { least: FencingToken::saturating(5), retention_millis: TTL }),
                 Operation::Release { hint: None, fence: fence(1) },
                 Operation::Acquire { ttl_millis: TTL, fence: fence(3) },
             ] {

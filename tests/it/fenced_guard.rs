@@ -31,7 +31,7 @@ fn every_way_to_lock_gives_a_greater_number() {
         &|| mutex.lock_cancellable(&cancel).unwrap(),
         &|| mutex.attach(mutex.lock().unwrap().detach()).unwrap(),
     ];
-    let mut last = FencingToken::from(0);
+    let mut last = FencingToken::try_from(0_u64).unwrap();
     for (way, lock) in ways.iter().enumerate() {
         let mut guard = lock();
         let fence = guard.fence();
@@ -100,7 +100,8 @@ fn a_guard_ensures_what_is_left_and_nothing_once_its_loss_was_reported() {
     guard.ensure(Duration::ZERO).unwrap();
     guard.ensure(Duration::from_secs(8)).unwrap();
     let error = guard.ensure(Duration::from_secs(11)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::LeaseLost);
+    // The lock is held, and longer once it is extended.
+    assert_eq!((error.kind(), error.is_permanent()), (ErrorKind::LeaseTooShort, false));
     assert!(
         error.to_string().starts_with("the lock of \"k\" lasts for 9")
             && error.to_string().ends_with(" ms, and 11000 ms are needed"),

@@ -28,7 +28,7 @@ fn one_absurd_fence_on_one_node_of_five_costs_that_node_alone() {
     let servers = Server::several(5).unwrap();
     set(&servers[2], ABSURD);
     let clients = [client(&servers), client(&servers)];
-    let mut last = FencingToken::from(0);
+    let mut last = FencingToken::try_from(0_u64).unwrap();
     for round in 0..20 {
         // The release of the other client may still be on its way to a node.
         let guard = long_lock(&clients[round % 2], "k").fenced().lock_timeout(SOON).unwrap().expect("it is free");

@@ -66,7 +66,7 @@ fn every_acquisition_has_a_greater_number_whichever_client_makes_it() {
     let servers = Server::several(3).unwrap();
     let mutexes = [client(&servers), client(&servers)].map(|client| long_lock(&client, "k").fenced());
     let begun = micros();
-    let mut last = FencingToken::from(begun);
+    let mut last = FencingToken::try_from(begun).unwrap();
     for round in 0..50 {
         let guard = take(&mutexes[round % 2]);
         assert!(token(&guard) > last && token(&guard).get() < micros() + 1000, "{last} {guard:?}");
@@ -140,7 +140,7 @@ fn fences_that_differ_are_raised_to_the_greatest() {
         assert_eq!(guard.unlock().unwrap(), ReleaseOutcome::Released);
         let ran = servers.iter().map(scripts_run).sum::<u64>() - before;
         assert!(ran > 2 * count as u64, "{ran}: some were raised");
-        assert!(token(&take(&mutex)) > FencingToken::from(ahead));
+        assert!(token(&take(&mutex)) > FencingToken::try_from(ahead).unwrap());
     }
 }
 
@@ -297,7 +297,7 @@ fn the_script_is_sent_once_and_called_by_its_hash_unless_the_server_forgets_it()
             assert_eq!(take(&mutex).unlock().unwrap(), ReleaseOutcome::Released);
         }
         assert_eq!(["eval", "evalsha"].map(|command| calls(&server, command)), [1, 5]);
-        let mut last = FencingToken::from(0);
+        let mut last = FencingToken::try_from(0_u64).unwrap();
         for _ in 0..5 {
             server.command(&["SCRIPT", "FLUSH"]).unwrap();
             let guard = take(&mutex);

@@ -73,8 +73,8 @@ fn a_stale_holder_is_refused_by_the_fence_and_by_nothing_else() {
         }
         // In front of something that is no database.
         let guard = FenceChecker::new();
-        assert!(guard.check(RESOURCE, (token as u64).into()).is_ok());
-        assert!(guard.check(RESOURCE, (stale as u64).into()).is_err());
+        assert!(guard.check(RESOURCE, token.try_into().unwrap()).is_ok());
+        assert!(guard.check(RESOURCE, stale.try_into().unwrap()).is_err());
     }
 }
 

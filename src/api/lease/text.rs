@@ -179,7 +179,7 @@ fn number(field: &str) -> Option<u64> {
 
 /// A fence as servers give them out.
 fn token_of(field: &str) -> Option<FencingToken> {
-    number(field).filter(|number| *number > 0).map(FencingToken::from).filter(|fence| *fence <= FencingToken::GREATEST)
+    number(field).filter(|number| *number > 0).and_then(|number| FencingToken::try_from(number).ok())
 }
 
 /// The key, or those of a set: sorted, each once, and more than one.
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(format!("{:?}", content.to_text()), "SecretText(…)");
         assert_eq!(content.kind, LockKind::Plain);
         let content = LeaseContent::from_text(FENCED_TEXT).unwrap();
-        let fenced = LockKind::Fenced(1_709_210_086_789_000.into());
+        let fenced = LockKind::Fenced(FencingToken::saturating(1_709_210_086_789_000));
         assert_eq!((&**content.key.title(), content.kind), ("quorumlock-fence:orders/42", fenced));
         assert_eq!(content.to_text().expose(), FENCED_TEXT);
         let content = LeaseContent::from_text(LABELLED_TEXT).unwrap();
@@ -352,11 +352,11 @@ mod tests {
         let keys: Vec<String> = every.chars().map(String::from).chain([every.clone(), "%41:".repeat(99)]).collect();
         let kinds = [
             LockKind::Plain,
-            LockKind::Fenced(1.into()),
+            LockKind::Fenced(FencingToken::saturating(1)),
             LockKind::Fenced(FencingToken::GREATEST),
             LockKind::ReadWrite { access: Access::Read, fence: None },
             LockKind::ReadWrite { access: Access::Write, fence: None },
-            LockKind::ReadWrite { access: Access::Write, fence: Some(1.into()) },
+            LockKind::ReadWrite { access: Access::Write, fence: Some(FencingToken::saturating(1)) },
         ];
         for (key, kind) in keys.iter().flat_map(|key| kinds.map(|kind| (key, kind))) {
             for (ttl_millis, end_millis, entropy) in [(0, 0, 0), (1, 1, 0x5a), (u64::MAX, LATEST_END_MILLIS, u8::MAX)] {

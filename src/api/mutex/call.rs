@@ -117,5 +117,5 @@ impl<'m> LockCall<'m> {
 /// Microseconds since 1970, by the wall clock of this machine, as far as a fence can count.
 fn wall_clock() -> FencingToken {
     let time = clock::since_epoch().as_micros();
-    u64::try_from(time).map_or(FencingToken::GREATEST, FencingToken::from).min(FencingToken::GREATEST)
+    FencingToken::saturating(u64::try_from(time).unwrap_or(u64::MAX))
 }

@@ -49,6 +49,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::algorithm::fault::Cause;
+    use crate::algorithm::fence::FencingToken;
     use crate::algorithm::lease::OwnerToken;
     use crate::algorithm::vote::Vote;
     use crate::protocol::handshake::Handshake;
@@ -114,7 +115,7 @@ mod tests {
             queue(&mut session, operation, at(5000));
             session.traffic.unsent().starts_with(RECHECK.as_bytes())
         };
-        let request = FenceRequest { least: 1.into(), retention_millis: 1 };
+        let request = FenceRequest { least: FencingToken::saturating(1), retention_millis: 1 };
         for fence in [None, Some(request)] {
             assert!(starts(Operation::Acquire { ttl_millis: 1, fence }));
             assert!(starts(Operation::Extend { ttl_millis: 1, fence }));

@@ -418,7 +418,7 @@ fn an_extension_of_a_fenced_lock_always_goes_by_text() {
         events(&mut session, reply);
         sent(&mut session).lines().nth(2).unwrap().to_owned()
     };
-    let fence = Some(FenceRequest { least: 1.into(), retention_millis: 1000 });
+    let fence = Some(FenceRequest { least: FencingToken::saturating(1), retention_millis: 1000 });
     let acquire = Operation::Acquire { ttl_millis: 10, fence };
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVAL");
     assert_eq!(asked(acquire, "$1\r\n7\r\n"), "EVALSHA");

@@ -59,7 +59,7 @@ fn a_key_is_the_same_whatever_is_asked() {
             let token = OwnerToken::from_entropy([choice.of(&[1, 1, 2, 3]); OwnerToken::ENTROPY]);
             let access = choice.of(&[Access::Read, Access::Write, Access::Write]);
             let (ttl_millis, mark_millis) = (choice.of(&[TTL, 2 * TTL]), choice.of(&[0, 0, 0, TTL]));
-            let least = choice.of(&[1, step.max(1), 5000]).into();
+            let least = FencingToken::saturating(choice.of(&[1, step.max(1), 5000]));
             let fence = FenceRequest { least, retention_millis: choice.of(&[1, RETENTION, RETENTION]) };
             let of_writer = choice.of(&[None, Some(fence), Some(fence)]).filter(|_| access == Access::Write);
             let operation = match choice.of(&[0, 0, 1, 2, 3, 3]) {
@@ -166,7 +166,7 @@ pub(crate) fn values() -> Vec<(String, bool)> {
 fn what_no_read_write_lock_has_written_is_foreign_to_both() {
     let token = OwnerToken::from_entropy([1; OwnerToken::ENTROPY]);
     let acquire = |access, fence| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis: 0, fence };
-    let fence = FenceRequest { least: 1.into(), retention_millis: RETENTION };
+    let fence = FenceRequest { least: FencingToken::saturating(1), retention_millis: RETENTION };
     for (server, node) in pairs() {
         let (mut real, mut embedded) = (Raw::connect(&server.address()), Raw::connect(&node.address().to_string()));
         for (value, is_read) in &values() {
@@ -204,7 +204,7 @@ fn operations<'t>(
         |access, mark_millis| ReadWriteOperation::Acquire { access, ttl_millis: TTL, mark_millis, fence: None };
     let extend = |access| ReadWriteOperation::Extend { access, ttl_millis: TTL, fence: None };
     let (read, write, marking) = (acquire(Access::Read, 0), acquire(Access::Write, 0), acquire(Access::Write, TTL));
-    let number = |least: u64| FenceRequest { least: least.into(), retention_millis: RETENTION };
+    let number = |least: u64| FenceRequest { least: FencingToken::saturating(least), retention_millis: RETENTION };
     let fenced = |least, mark_millis| {
         let fence = Some(number(least));
         ReadWriteOperation::Acquire { access: Access::Write, ttl_millis: TTL, mark_millis, fence }

@@ -57,7 +57,7 @@ fn every_writer_has_a_greater_number_whatever_comes_in_between() {
     let servers = Server::several(3).unwrap();
     let [one, other] = [client(&servers), client(&servers)].map(|client| fenced(&client));
     let plain = long(&client(&servers));
-    let mut last = FencingToken::from(micros());
+    let mut last = FencingToken::try_from(micros()).unwrap();
     for round in 0..40 {
         let guard = number(if round % 2 == 0 { &one } else { &other });
         assert!(guard.fence() > last && guard.fence().get() < micros() + 1000, "{last} {guard:?}");
@@ -246,7 +246,7 @@ fn a_number_too_far_ahead_costs_its_node_alone_and_is_left_as_it_is() {
     let absurd = format!("f {} {}", FencingToken::GREATEST, micros() / 1000 + 600_000);
     set(&servers[1], &absurd);
     let mutex = fenced(&client(&servers));
-    let mut last = FencingToken::from(0);
+    let mut last = FencingToken::try_from(0_u64).unwrap();
     for _ in 0..10 {
         let guard = number(&mutex);
         assert!(guard.fence() > last && guard.fence().get() < micros() + HOUR, "{guard:?}");

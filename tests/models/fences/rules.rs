@@ -1,6 +1,6 @@
 //! The rule, which is the library's, and what weaker ones do otherwise.
 
-use quorumlock::algorithm::fence::{Agreement, Fences};
+use quorumlock::algorithm::fence::{Agreement, Fences, FencingToken};
 use quorumlock::algorithm::node::{NodeId, NodeSet};
 
 /// When an attempt is won, and what is asked for that.
@@ -55,7 +55,7 @@ pub(crate) fn agreement(rule: Rule, known: &[Known]) -> Option<Agreement> {
         if let (Some(fence), true) = (node.granted, node.is_counted)
             && (fence < AHEAD || rule == Rule::AheadCounts)
         {
-            fences.record(NodeId::new(index), u64::from(fence).into());
+            fences.record(NodeId::new(index), FencingToken::saturating(fence.into()));
         }
     }
     fences.agreement()

@@ -2,7 +2,7 @@
 
 use super::super::backoff::Backoff;
 use super::super::fault::{Cause, Fault, Phase};
-use super::super::fence::Fences;
+use super::super::fence::{Fences, FencingToken};
 use super::super::holder::HolderTag;
 use super::super::lease::{MAX_TTL, Ttl};
 use super::super::{node::NodeId, time::LeaseTime, turns::DUE_DELAY, vote::Vote};
@@ -383,7 +383,7 @@ fn fenced(machine: &mut Acquire, row: &str, answers: &[u64]) -> Output {
     let (tally, reached) = tally(row);
     let mut fences = Fences::default();
     for (index, &fence) in answers.iter().enumerate() {
-        fences.record(NodeId::new(index), fence.into());
+        fences.record(NodeId::new(index), FencingToken::saturating(fence));
     }
     machine.attempted_fenced(clocks(0), &tally, fences.agreement().unwrap(), reached, clocks(1), 0);
     machine.poll()
@@ -440,7 +440,7 @@ fn a_fenced_attempt_is_lost_as_any_other() {
     assert_eq!(machine.poll(), Output::Attempt);
     let mut fences = Fences::default();
     for (node, fence) in [(0, 6), (1, 7)] {
-        fences.record(NodeId::new(node), fence.into());
+        fences.record(NodeId::new(node), FencingToken::saturating(fence));
     }
     machine.attempted_fenced(clocks(0), &tally("gg_").0, fences.agreement().unwrap(), nodes(&[0, 1]), clocks(988), 0);
     assert_eq!(machine.poll(), Output::Undo(nodes(&[0, 1])), "too late to raise");
