@@ -12,12 +12,20 @@ Times are seconds, as numbers with or without a fraction; what is sent is rounde
 `try_lock` says that another client has the lock. What could not be done raises `Failure`. What a call means, and which
 results it gives, is said in quorumlock.h at the function that it calls.
 
-A call lets other Python threads run while it waits. A callback may run on a thread of the library; what it raises is
-dropped. A guard releases its lock when it is closed, at the end of its `with`, or when it is collected.
+A call lets other Python threads run while it waits. A signal that comes while the main thread waits for a lock runs its
+handler at once; what that raises, such as `KeyboardInterrupt`, ends the wait. A callback may run on a thread of the
+library; what it raises is dropped. A guard releases its lock when it is closed, at the end of its `with`, or when it is
+collected.
 """
 
+import contextlib
 import ctypes
 import enum
+import os
+import signal
+import socket
+import threading
+import time
 from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 
@@ -231,15 +239,33 @@ _FUNCTIONS = {
     "quorumlock_event_is_freed": (c_int, _HANDLE),
 }
 
-_c = None
+_BUILD = "cargo rustc --release --lib --features capi --crate-type cdylib"
+
+
+class _NotLoaded:
+    def __getattr__(self, _):
+        raise RuntimeError("the library is not loaded: call quorumlock.load() first")
+
+
+_c = _NotLoaded()
 
 
 def load(path="libquorumlock.so"):
-    """Loads the library. To be called once, before anything else."""
+    """Loads the library. To be called once, before anything else. Raises `OSError` if it is not there, or another one.
+
+    A name without a slash is searched for in the folders of the system and of LD_LIBRARY_PATH.
+    """
     global _c
-    library = ctypes.CDLL(path)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        message = f"cannot load the library: {error}; this builds it as target/release/libquorumlock.so: {_BUILD}"
+        raise OSError(message) from None
     for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise OSError(f"{path} is not the library for this version of quorumlock.py: it has no {name}") from None
         function.restype, function.argtypes = result, arguments
     _c = library
 
@@ -306,10 +332,18 @@ def _check(result):
     return result
 
 
+def _check_tls(setting, result):
+    """Raises what is no answer to a setting of TLS, with its name."""
+    if result == Result.UNSUPPORTED:
+        raise Failure(Result.UNSUPPORTED, f"{setting}: this build of the library has no TLS; build it by {_BUILD},tls")
+    return _check(result)
+
+
 def _call(function, *arguments):
     """Calls a function whose last argument is the error, and raises that."""
     error = c_void_p()
-    result = function(*arguments, byref(error))
+    with _handlers_later() if _callbacks and _is_main_thread() else contextlib.nullcontext():
+        result = function(*arguments, byref(error))
     if not error:
         return _check(result)
     try:
@@ -340,8 +374,73 @@ def _made(function, *arguments):
 
 def _taken(function, *arguments):
     """The guard that such a function gives, or None."""
-    taken = c_void_p()
-    return Guard(taken) if _call(function, *arguments, byref(taken)) == Result.OK else None
+    guard = Guard(c_void_p())
+    try:
+        return guard if _call(function, *arguments, byref(guard._handle)) == Result.OK else None
+    except BaseException:
+        # If the handler of a signal raised it, the lock may be taken.
+        guard.close()
+        raise
+
+
+def _is_main_thread():
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextlib.contextmanager
+def _handlers_later():
+    """Lets the handlers of signals run at its end, on the main thread.
+
+    Python runs them before the next step of that thread. Within a callback of the library, what they raise is lost; and
+    a lock that was taken must not be lost by it.
+    """
+    handlers, came = {}, []
+    try:
+        for number in signal.valid_signals():
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda *signalled: came.append(signalled))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in came:
+            handlers[number](number, frame)
+
+
+@contextlib.contextmanager
+def _at_signals(action):
+    """Runs an action on another thread at each signal that has a handler. Gives a list that is not empty from then on.
+
+    The main thread runs no handler before its call has returned. What a signal does at once is to write its number to a
+    descriptor.
+    """
+    signals = []
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+
+    def watch(before):
+        while True:
+            numbers = reading.recv(64)
+            if not numbers:
+                return
+            signals.extend(numbers)
+            action()
+            if before != -1:
+                with contextlib.suppress(OSError):
+                    os.write(before, numbers)
+
+    before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=watch, args=(before,), daemon=True)
+    try:
+        watcher.start()
+        yield signals
+    finally:
+        signal.set_wakeup_fd(before)
+        writing.close()
+        watcher.join()
+        reading.close()
 
 
 def _millis(seconds):
@@ -359,7 +458,7 @@ class _Handle:
     _handle = None
 
     def close(self):
-        """Gives it back. A second time does nothing."""
+        """Gives it back. A second time does nothing. No other function may be called after it."""
         handle, self._handle = self._handle, None
         if handle:
             self._free(handle)
@@ -539,7 +638,8 @@ class Client(_Handle):
             for url in urls:
                 _check(function(config, *_bytes(url)))
                 if url in (tls_server_names or {}):
-                    _check(_c.quorumlock_config_set_tls_server_name(config, *_bytes(tls_server_names[url])))
+                    result = _c.quorumlock_config_set_tls_server_name(config, *_bytes(tls_server_names[url]))
+                    _check_tls("tls_server_names", result)
 
         config = _c.quorumlock_config_new()
         try:
@@ -577,12 +677,15 @@ class Client(_Handle):
             if spin is not None:
                 _check(_c.quorumlock_config_set_spin_us(config, max(0, int(spin * 1_000_000))))
             if tls_roots_pem is not None:
-                _check(_c.quorumlock_config_set_tls_roots_pem(config, *_bytes(tls_roots_pem)))
+                result = _c.quorumlock_config_set_tls_roots_pem(config, *_bytes(tls_roots_pem))
+                _check_tls("tls_roots_pem", result)
             if tls_roots_file is not None:
-                _check(_c.quorumlock_config_set_tls_roots_file(config, *_bytes(tls_roots_file)))
+                result = _c.quorumlock_config_set_tls_roots_file(config, *_bytes(tls_roots_file))
+                _check_tls("tls_roots_file", result)
             if tls_identity is not None:
                 certificate, key = map(_bytes, tls_identity)
-                _check(_c.quorumlock_config_set_tls_identity_pem(config, *certificate, *key))
+                result = _c.quorumlock_config_set_tls_identity_pem(config, *certificate, *key)
+                _check_tls("tls_identity", result)
             for observer in observers:
                 _check(_c.quorumlock_config_add_observer(config, _observe, _keep(observer), _release))
             if counters is not None:
@@ -634,6 +737,8 @@ class CancelHandle(_Handle):
 
     def __init__(self):
         self._handle = _c.quorumlock_cancel_handle_new()
+        # Handles of single waits, that are cancelled with it.
+        self._waits = []
 
     def _free(self, handle):
         _c.quorumlock_cancel_handle_free(handle)
@@ -641,6 +746,20 @@ class CancelHandle(_Handle):
     def cancel(self):
         """Ends all waits that were given this handle, and those that will be."""
         _check(_c.quorumlock_cancel_handle_cancel(self._handle))
+        for wait in list(self._waits):
+            wait.cancel()
+
+    @contextlib.contextmanager
+    def _of_one_wait(self):
+        """A handle that is cancelled with this one."""
+        wait = CancelHandle()
+        self._waits.append(wait)
+        try:
+            if self.is_cancelled:
+                wait.cancel()
+            yield wait
+        finally:
+            self._waits.remove(wait)
 
     @property
     def is_cancelled(self):
@@ -729,17 +848,44 @@ class Mutex(_Handle):
 
     def lock(self, cancel=None):
         """Waits without a limit, until `cancel` is cancelled if it is given. Gives a guard."""
-        return Guard(_made(_c.quorumlock_mutex_lock, self._handle, cancel and cancel._handle))
+        return self._wait(_c.quorumlock_mutex_lock, cancel)
 
     def try_lock(self, timeout=None, cancel=None):
         """One attempt, or waits for so many seconds at most. Gives a guard, or None if another client has the lock."""
         if timeout is None:
             return _taken(_c.quorumlock_mutex_try_lock, self._handle)
-        return _taken(_c.quorumlock_mutex_lock_timeout, self._handle, _millis(timeout), cancel and cancel._handle)
+        return self._wait(_c.quorumlock_mutex_lock_timeout, cancel, timeout=timeout)
 
     def try_lock_until(self, deadline, cancel=None):
         """Waits until then at the latest, by `now()`. Gives a guard, or None when another client has the lock."""
-        return _taken(_c.quorumlock_mutex_lock_deadline, self._handle, _millis(deadline), cancel and cancel._handle)
+        return self._wait(_c.quorumlock_mutex_lock_deadline, cancel, _millis(deadline))
+
+    def _wait(self, function, cancel, *until, timeout=None):
+        """Calls a function that waits. On the main thread, a signal ends the call, so that its handler runs. If that
+        raises nothing, the call is made again."""
+        end = time.monotonic() + (timeout or 0)
+        while True:
+            limit = until if timeout is None else (_millis(timeout),)
+            if not _is_main_thread():
+                return _taken(function, self._handle, *limit, cancel and cancel._handle)
+            cancel, guard, failure = cancel or CancelHandle(), None, None
+            try:
+                with _handlers_later(), cancel._of_one_wait() as wait, _at_signals(wait.cancel) as signals:
+                    try:
+                        guard = _taken(function, self._handle, *limit, wait._handle)
+                    except Failure as error:
+                        failure = error
+            except BaseException:
+                # A handler raised it, and the lock may be taken.
+                if guard:
+                    guard.close()
+                raise
+            if not failure:
+                return guard
+            if failure.result != Result.CANCELLED or cancel.is_cancelled or not signals:
+                raise failure
+            # No limit and a passed one stay what they are.
+            timeout = timeout and max(0, end - time.monotonic())
 
     def holder(self):
         """Which client has the lock now, or None. It may have changed when the answer is there."""
@@ -789,8 +935,14 @@ class Guard(_Handle):
         return _c.quorumlock_guard_slot(self._handle)
 
     def unlock(self):
-        """Releases the lock, and says whether it was ours to the end, or still is: another level or thread has it."""
-        return _call(_c.quorumlock_guard_unlock, self._handle) in (Result.OK, Result.STILL_HELD)
+        """Releases the lock, and says whether it was ours to the end, or still is: another level or thread has it.
+
+        Raises when the guard holds no lock any more: it was unlocked, closed or detached before.
+        """
+        result = _call(_c.quorumlock_guard_unlock, self._handle) if self._handle else Result.NOT_HELD
+        if result == Result.NOT_HELD:
+            raise Failure(Result.NOT_HELD, "unlock: the guard was unlocked, closed or detached before")
+        return result in (Result.OK, Result.STILL_HELD)
 
     def extend(self, ttl):
         """Whether it lasts for so many seconds now. If not, it is lost. Raises when too few nodes answer."""

@@ -5,6 +5,8 @@
 
 import os
 import select
+import signal
+import socket
 import sys
 import threading
 import time
@@ -63,12 +65,98 @@ def waits(client):
     cancel.cancel()
     waiting.join()
     assert results == [Result.CANCELLED] and cancel.is_cancelled
-    assert held.unlock() and not held.unlock() and held.remaining == 0
-    for action in (lambda: held.ensure(0), held.detach, held.lost_descriptor, lambda: held.on_lost(print)):
+    assert held.unlock() and held.remaining == 0
+    actions = (held.unlock, lambda: held.ensure(0), held.detach, held.lost_descriptor, lambda: held.on_lost(print))
+    for action in actions:
         assert result_of(action) == Result.NOT_HELD
+    held.close()
+    assert result_of(held.unlock) == Result.NOT_HELD
     with mutex.try_lock(5) as again:
         assert again.remaining > 0
     assert mutex.try_lock_until(quorumlock.now() + 5).unlock()
+
+
+def message_of(kind, action):
+    """The message of an exception that must be raised."""
+    try:
+        action()
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"no {kind}")
+
+
+def before_loading():
+    assert "quorumlock.load()" in message_of(RuntimeError, lambda: quorumlock.Client(["redis://127.0.0.1:1"]))
+    missing = message_of(OSError, lambda: quorumlock.load("/nowhere/libquorumlock.so"))
+    assert "/nowhere/libquorumlock.so" in missing and "cargo rustc" in missing, missing
+    other = message_of(OSError, lambda: quorumlock.load("libc.so.6"))
+    assert other.startswith("libc.so.6 is not the library") and "quorumlock_" in other, other
+    assert "quorumlock.load()" in message_of(RuntimeError, quorumlock.version)
+
+
+def without_tls():
+    """In a build with TLS, the settings are wrong in another way."""
+    for setting in ({"tls_roots_pem": "x"}, {"tls_roots_file": "/nowhere"}, {"tls_identity": ("x", "y")}):
+        (name,) = setting
+        try:
+            quorumlock.Client(["redis://127.0.0.1:1"], **setting)
+            raise AssertionError(name)
+        except quorumlock.Failure as failure:
+            is_named = str(failure).startswith(f"{name}: this build of the library has no TLS")
+            assert is_named if failure.result == Result.UNSUPPORTED else failure.result == Result.CONFIG, failure
+
+
+class Interrupted(Exception):
+    pass
+
+
+def signals(client):
+    """A handler runs while the main thread waits. What it raises ends the wait, and otherwise the wait goes on."""
+    mutex = quorumlock.Mutex(client, "signals", ttl=30)
+
+    def interrupt(*_):
+        raise Interrupted
+
+    def kill_soon():
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+
+    signal.signal(signal.SIGUSR1, interrupt)
+    for wait in (
+        mutex.lock,
+        lambda: mutex.lock(quorumlock.CancelHandle()),
+        lambda: mutex.try_lock(20),
+        lambda: mutex.try_lock_until(quorumlock.now() + 20),
+    ):
+        with mutex.lock():
+            kill_soon()
+            begun = time.monotonic()
+            message_of(Interrupted, wait)
+            # Far less than the limits, and than the lease.
+            assert time.monotonic() - begun < 10, time.monotonic() - begun
+        # No call waits any more, or has it.
+        assert mutex.try_lock(5).unlock()
+
+    handled = []
+    signal.signal(signal.SIGUSR1, lambda *_: handled.append(1))
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    before = signal.set_wakeup_fd(writing.fileno())
+    held = mutex.lock()
+    kill_soon()
+    begun = time.monotonic()
+    assert mutex.try_lock(1) is None and handled == [1] and time.monotonic() - begun >= 0.9
+    # What the program has set before receives the signal, and is set again.
+    assert reading.recv(10) == bytes([signal.SIGUSR1]) and signal.set_wakeup_fd(before) == writing.fileno()
+    kill_soon()
+    threading.Timer(0.5, held.unlock).start()
+    assert mutex.lock().unlock() and handled == [1, 1]
+
+    cancel = quorumlock.CancelHandle()
+    with mutex.lock():
+        kill_soon()
+        threading.Timer(0.5, cancel.cancel).start()
+        assert result_of(mutex.lock, cancel) == Result.CANCELLED and handled == [1, 1, 1]
+        assert result_of(mutex.lock, cancel) == Result.CANCELLED
 
 
 def levels(client):
@@ -184,10 +272,12 @@ def nodes(client, count):
 
 
 def main(path, *urls):
+    before_loading()
     quorumlock.load(path)
     major, minor, patch = map(int, quorumlock.version().split("."))
     assert quorumlock.version_number() == major * 65536 + minor * 256 + patch
     failures()
+    without_tls()
     events = []
     seconds = []
 
@@ -220,6 +310,7 @@ def main(path, *urls):
     os.environ["LOCKS_NODES"] = ",".join(urls)
     assert len(quorumlock.Client.from_env("LOCKS_").connect(10)) == len(urls)
     waits(client)
+    signals(client)
     levels(client)
     readers(client)
     sets(client)

@@ -1,8 +1,10 @@
 //! `quorumlock.hpp` and `quorumlock.py`: they have all of the header, and what they have works.
 
-use super::library::{compile, library, root, run};
+use super::library::{LIMIT, Running, compile, library, root, run};
 use crate::support::server::Server;
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Functions that a wrapper leaves out on purpose, each with the reason beside it.
 const LEFT_OUT: [&str; 0] = [];
@@ -101,4 +103,27 @@ fn both_are_installed_with_the_library() {
     for file in ["examples/c/quorumlock.hpp", "examples/c/quorumlock.py"] {
         assert!(manifest.contains(&format!("from = \"{file}\"")), "{file}");
     }
+}
+
+/// The command of the manual, for an interpreter that has folders of its own.
+#[test]
+fn the_module_is_copied_to_where_python_looks() {
+    let manual = read("src/docs/operations.md");
+    let command = manual.lines().find(|line| line.starts_with("cp ") && line.contains("quorumlock.py")).unwrap();
+    let installed = "/usr/local/share/quorumlock/python/quorumlock.py";
+    assert!(command.contains(installed), "{command}");
+    let command = command.replace(installed, &root().join("examples/c/quorumlock.py").display().to_string());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let folder_name = folder.to_str().unwrap();
+    run("python3", ["-m", "venv", "--clear", "--without-pip", folder_name]).success();
+    let path = format!("{folder_name}/bin:{}", std::env::var("PATH").unwrap());
+    let shell = |line: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).env("PATH", &path).current_dir("/").stdin(Stdio::null());
+        Running::start(&mut command).end(LIMIT)
+    };
+    let import = "python3 -c 'import quorumlock; print(quorumlock.Result.HELD)'";
+    assert!(!shell(import).status.success());
+    shell(&command).success();
+    assert!(shell(import).success().ends_with("1\n"));
 }
