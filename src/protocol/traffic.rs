@@ -221,3 +221,30 @@ impl Incoming {
         self.start += length;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of three requests of four bytes each, the last one with two replies, may have been written when so many
+    /// bytes were, and so many replies have come.
+    fn written(bytes: usize, replies: usize) -> usize {
+        let mut traffic = Traffic::new(1024);
+        for replies in [1, 1, 2] {
+            traffic.end().extend_from_slice(b"ask\n");
+            (0..replies).for_each(|_| traffic.note_request(Timestamp::ORIGIN));
+        }
+        (0..bytes).for_each(|_| traffic.sent(1));
+        for _ in 0..replies {
+            traffic.answered(0);
+        }
+        traffic.abandon()
+    }
+
+    #[test]
+    fn a_request_counts_as_written_from_its_first_byte_on() {
+        let all: Vec<usize> = (0..=12).map(|bytes| written(bytes, 0)).collect();
+        assert_eq!(all, [0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
+        assert_eq!([written(4, 1), written(5, 1), written(8, 2), written(9, 2), written(12, 4)], [0, 1, 0, 2, 0]);
+    }
+}

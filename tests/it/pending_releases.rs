@@ -61,7 +61,7 @@ fn a_release_that_a_node_could_not_run_is_sent_again_until_it_is_run() {
     }
 }
 
-/// A node that refuses one release for good, and runs others: that one is tried again once a second, the others at once.
+/// A node refuses one release for good, and runs others: that one is tried again once a second, the others at once.
 #[test]
 fn a_release_that_is_never_run_is_sent_at_a_bounded_rate_and_holds_up_no_other() {
     let is_down = Arc::new(AtomicBool::new(false));

@@ -4,7 +4,8 @@
 //! by threads whose every interleaving the scheduler may choose. Waits have no time limit here: a hand-over that is
 //! lost leaves all threads parked, which the scheduler reports as a deadlock. A reply that decides the wrong round
 //! shows as a wrong verdict, because each key says what its verdict must be. Only where a thread does not come back
-//! from its poll does time pass, and ends all sleeps again and again: what is not found out then is never.
+//! from its poll, or threads look for replies beside it, does time pass, and ends all sleeps again and again: what is
+//! not found out then is never.
 //!
 //! Faults that were planted in the library to see this test fail, and belong to it: no thread is named to drive when
 //! the driver leaves; a named thread that goes away, because it is decided, is not forgotten; a verdict that is
@@ -12,9 +13,8 @@
 //! unregistered by number alone; what was begun is not sent by the thread that leaves, drives or sleeps; a hold that
 //! the driver does not end; a round's slot used again while replies for it are under way and no comparison of
 //! generations; no `interrupt` of a poll that began before a connection was opened; releases that the wire does not
-//! take at once when no thread starts another one to drive for them; late threads that do not look for replies; a poll
-//! that comes back late and ends that of the thread that has taken over; a wake-up for that one which it swallows; and
-//! a thread that polls on when another one has read the replies.
+//! take at once when no thread starts another one to drive for them; late threads that do not look for replies; and a
+//! thread that polls on when one that looked has read its replies.
 
 #![allow(
     missing_docs,
@@ -484,12 +484,13 @@ fn leftovers(others: u8) {
     relay.enter(|nodes, _, _| assert!(nodes.stuck.is_empty() && nodes.settling.is_empty()));
 }
 
-/// One thread does not come back from its poll. All others make their rounds, and when it has come back, so has it.
-fn paused(threads: u8) {
+/// One thread does not come back from its poll, and all others make their rounds; or each comes back, and a thread that
+/// waits for longer than all others looks for replies again and again.
+fn paused(threads: u8, is_stalled: bool) {
     begin();
     let wire = Arc::new(Wire::default());
     let stall = if shuttle::rand::thread_rng().gen_bool(0.5) { Stall::Before } else { Stall::Behind };
-    lock(&wire.state).stalls = Some(stall);
+    lock(&wire.state).stalls = is_stalled.then_some(stall);
     let relay = Driver::new(world_on(&wire));
     let (done, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let clock = {
@@ -516,11 +517,23 @@ fn paused(threads: u8) {
             })
         })
         .collect();
-    while done.load(Ordering::SeqCst) < usize::from(threads) - 1 {
+    let patient = (!is_stalled).then(|| {
+        let relay = Arc::clone(&relay);
+        shuttle::thread::spawn(move || round(&relay, PATIENT_KEY, Manner::Submit))
+    });
+    while done.load(Ordering::SeqCst) < usize::from(threads) - usize::from(is_stalled) {
         shuttle::thread::yield_now();
     }
-    lock(&wire.state).is_let_go = true;
+    let mut state = lock(&wire.state);
+    (state.is_let_go, state.others_are_done) = (true, true);
+    let mut held_back = std::mem::take(&mut state.held_back);
+    state.requests.append(&mut held_back);
+    drop(state);
     wire.to_driver.notify_all();
+    wire.to_nodes.notify_all();
+    if let Some(patient) = patient {
+        patient.join().unwrap();
+    }
     for owner in owners {
         owner.join().unwrap();
     }
@@ -534,8 +547,14 @@ fn paused(threads: u8) {
 
 #[test]
 fn a_thread_that_does_not_come_back_from_its_poll_holds_up_no_other() {
-    shuttle::check_random(|| paused(3), schedules());
-    shuttle::check_random(|| paused(2), schedules());
+    shuttle::check_random(|| paused(3, true), schedules());
+    shuttle::check_random(|| paused(2, true), schedules());
+}
+
+#[test]
+fn a_thread_that_looks_for_replies_leaves_no_other_in_its_poll() {
+    shuttle::check_random(|| paused(3, false), schedules());
+    shuttle::check_random(|| paused(1, false), schedules());
 }
 
 #[test]

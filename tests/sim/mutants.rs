@@ -177,7 +177,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "no release for a node that is away",
         file: "engine/nodes/requests.rs",
-        edits: &[("            if may_hold {\n", "            if false && may_hold {\n")],
+        edits: &[(
+            "            if may_hold {\n                self.rounds",
+            "            if false && may_hold {\n                self.rounds",
+        )],
     },
     Mutant {
         name: "what was written is forgotten on reconnect",

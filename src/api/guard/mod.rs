@@ -39,9 +39,9 @@ use std::time::{Duration, SystemTime};
 /// waits, for 2 ms at most, for what other threads of the client have under way. A program that ends right after calls
 /// [`close`](crate::Redlock::close).
 /// A short-lived thread sends what the connection did not take at once, and retries releases that a node could not run
-/// or that were lost with a connection, until the key has ended. [`unlock`](MutexGuard::unlock) waits for a quorum of answers and gives the outcome;
-/// for a dropped guard only the [`Observer`](crate::Observer) gets it. A guard may be sent to another thread and
-/// dropped there.
+/// or that were lost with a connection, until the key has ended. [`unlock`](MutexGuard::unlock) waits for a quorum of
+/// answers and gives the outcome; for a dropped guard only the [`Observer`](crate::Observer) gets it. A guard may be
+/// sent to another thread and dropped there.
 ///
 /// Drop a guard where its outcome changes nothing: a release that is not waited for takes about two thirds of the
 /// processor time, and with several threads half of the context switches (`cargo bench -- drop`). Call

@@ -1,8 +1,8 @@
 //! Background releases: releases that no thread waits for, and whose outcome is reported as an event.
 //!
 //! The votes decide such a round like any other. No thread waits for it, so no thread's deadline ends it either. The
-//! next operation on the nodes finds that its deadline has passed, and counts the nodes that have not answered as timed
-//! out.
+//! next operation on the nodes, or the helper, finds that its deadline has passed, and counts the nodes that have not
+//! answered as timed out.
 
 use crate::algorithm::time::Timestamp;
 use crate::engine::rounds::Rounds;

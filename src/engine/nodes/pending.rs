@@ -34,7 +34,8 @@ const FLUSH_LIMIT: usize = 512;
 const FLUSH_BYTES: usize = 1024 * 1024;
 
 impl Nodes {
-    /// Keeps a release for later. `refusal`: why the node has not run it, and when. The round must be referred to for it.
+    /// Keeps a release for later. `refusal`: why the node has not run it, and when. The round must be referred to for
+    /// it.
     pub(super) fn defer_release(&mut self, node: NodeId, ticket: Ticket, refusal: Option<(Fault, Timestamp)>) {
         let end = self.rounds.round(ticket).map_or(Timestamp::ORIGIN, |round| round.conditions().key_ends);
         if let Some(dropped) = self.node_mut(node).pending.insert(ticket, end, refusal) {

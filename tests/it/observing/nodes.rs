@@ -1,7 +1,7 @@
 //! Nodes that fail and come back, and the outcome of releases that no call waits for.
 
 use super::{KEY, Recorder, TTL, delete, everywhere, observed, observed_by};
-use crate::clients::{SOON, builder, gone_for_good, long_lock, take, value};
+use crate::clients::{SOON, TRIES, builder, gone_for_good, long_lock, take, value};
 use crate::support::process::eventually;
 use crate::support::proxy::{Direction, Proxy};
 use crate::support::server::{Server, free_port};
@@ -244,21 +244,25 @@ fn a_dropped_guard_whose_nodes_are_killed_is_reported_as_a_failed_release() {
     assert_eq!(recorder.count("down"), 3);
 }
 
-/// The answers came while no thread polled, and later than they should: they count all the same.
+/// The answers came while no thread polled, and later than they should: they count all the same. On a busy machine they
+/// may come when a thread looks for them.
 #[test]
 fn answers_that_came_while_no_thread_polled_are_counted_before_the_time_is_up() {
     let (servers, recorder) = (Server::several(3).unwrap(), Recorder::new());
     let proxies: Vec<Proxy> = servers.iter().map(|server| Proxy::before(server.port())).collect();
     let nodes = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).node_timeout(NODE_TIMEOUT);
     let client = observed_by(nodes, &recorder);
-    let guard = take(&long_lock(&client, KEY));
-    proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
-    drop(guard);
-    thread::sleep(NODE_TIMEOUT * 2);
-    proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
-    thread::sleep(NODE_TIMEOUT * 2);
-    let _ = client.mutex("another").try_lock();
-    assert_eq!(recorder.count("released k Released dropped"), 1, "{:?}", recorder.words());
+    let is_counted = (0..TRIES).any(|_| {
+        let guard = take(&long_lock(&client, KEY));
+        proxies.iter().for_each(|proxy| proxy.stall(Direction::ToClient));
+        drop(guard);
+        thread::sleep(NODE_TIMEOUT + Duration::from_millis(10));
+        proxies.iter().for_each(|proxy| proxy.flow(Direction::ToClient));
+        thread::sleep(NODE_TIMEOUT * 2);
+        let _ = client.mutex("another").try_lock();
+        recorder.count("released k Released dropped") == 1
+    });
+    assert!(is_counted, "{:?}", recorder.words());
 }
 
 #[test]
