@@ -89,6 +89,10 @@ impl Choice {
 #[test]
 fn the_queue_of_a_fair_lock_is_the_same_whatever_is_asked() {
     queues_are_the_same(false);
+}
+
+#[test]
+fn that_of_a_fenced_one_is_as_well() {
     queues_are_the_same(true);
 }
 

@@ -43,7 +43,7 @@ fn fences_grow_while_everything_breaks() {
         return work_all(&order);
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(2_000) as usize;
+    let wanted = number("QUORUMLOCK_FENCE_ACQUISITIONS").unwrap_or(600) as usize;
     let seed = number("QUORUMLOCK_FENCE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let begun = Instant::now();
     let mut storm = Storm::begin(Random::from_seed(seed));

@@ -60,7 +60,7 @@ fn nothing_is_lost_while_everything_breaks() {
         return worker::run();
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let time = Duration::from_secs(number("QUORUMLOCK_NEMESIS_SECONDS").unwrap_or(15));
+    let time = Duration::from_secs(number("QUORUMLOCK_NEMESIS_SECONDS").unwrap_or(8));
     let seed = number("QUORUMLOCK_NEMESIS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("nemesis: seed {seed}, {time:?}");
 

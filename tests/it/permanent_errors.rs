@@ -62,7 +62,7 @@ fn faults_that_may_pass_and_those_of_a_minority_end_no_wait() {
     let healthy = Server::several(2).unwrap();
     let locked = Server::with(&["--requirepass", "hunter2"]).unwrap();
     let wrong = format!("redis://:hunter3@{}", locked.address());
-    let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).build().unwrap();
+    let client = impatient().nodes(healthy.iter().map(Server::url)).node(&wrong).node_timeout(SOON).build().unwrap();
     let _ = client.mutex("k").lock().unwrap().unlock().unwrap();
 
     let unused = || format!("redis://127.0.0.1:{}", free_port().unwrap());

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -179,14 +180,18 @@ pub(crate) fn compile_with<'f>(
 /// Whether the C compiler has this sanitizer. When it has not, that is said.
 #[allow(clippy::print_stdout)]
 pub(crate) fn has_sanitizer(flag: &str) -> bool {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
     let programs = library().with_file_name("programs");
     std::fs::create_dir_all(&programs).unwrap();
-    let (source, program) = (programs.join(format!("empty{flag}.c")), programs.join(format!("empty{flag}")));
+    // Tests ask at once, some in processes of their own: a program that a compiler still writes cannot be started.
+    let name = format!("empty-{}-{}", std::process::id(), ASKED.fetch_add(1, Ordering::Relaxed));
+    let (source, program) = (programs.join(format!("{name}.c")), programs.join(name));
     std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
     let mut command = Command::new("cc");
     command.arg(flag).arg(&source).arg("-o").arg(&program).stdin(Stdio::null());
     let compiles = Running::start(&mut command).end(LIMIT).status.success();
     let works = compiles && run(&program, [""; 0]).status.success();
+    [source, program].iter().for_each(|file| _ = std::fs::remove_file(file));
     if !works {
         println!("LEFT OUT: the C compiler has no {flag}");
     }

@@ -422,7 +422,7 @@ static void a_loss_is_told_to_event_loops_and_callbacks(void)
     int descriptor = -1, same = -1;
     journal record;
     journal_init(&record);
-    CHECK(quorumlock_mutex_set_ttl_ms(mutex, 150) == QUORUMLOCK_OK);
+    CHECK(quorumlock_mutex_set_ttl_ms(mutex, 600) == QUORUMLOCK_OK);
     guard = take(mutex);
     MUST(quorumlock_guard_lost_fd(guard, &descriptor, &error));
     MUST(quorumlock_guard_lost_fd(guard, &same, &error));

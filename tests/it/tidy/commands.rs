@@ -3,6 +3,7 @@
 use super::{files, none};
 use std::fs;
 use std::path::Path;
+use std::process;
 
 /// Options of cargo that take a value.
 const WITH_VALUE: [&str; 4] = ["--features", "--profile", "--test", "-p"];
@@ -30,6 +31,20 @@ fn every_command_names_tests_and_variables_that_exist() {
         found.map(|(file, text)| (format!("{folder}/{file}"), text)).collect::<Vec<_>>()
     };
     none(commands.iter().flat_map(|command| findings(command, &[below("src"), below("tests")].concat())).collect());
+}
+
+/// Those that `tests/run` has run first, or behind all others.
+#[cfg(all(feature = "cli", feature = "tls-native-roots"))]
+#[test]
+fn every_test_that_has_its_own_turn_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let [script, alone] = ["tests/run", "tests/it/alone"].map(|file| fs::read_to_string(root.join(file)).unwrap());
+    let first = script.lines().find_map(|line| line.strip_prefix("BUILDING=")).unwrap();
+    let named = first.trim_matches('"').split(' ').chain(alone.lines().filter(|line| !line.starts_with('#')));
+    let listed = process::Command::new(std::env::current_exe().unwrap()).arg("--list").output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    let is_absent = |name: &&str| name.is_empty() || !listed.lines().any(|test| test.contains(name));
+    none(named.filter(is_absent).map(|name| format!("there is no test of this name: {name}")).collect());
 }
 
 /// The commands of a page that run tests.
