@@ -41,12 +41,8 @@ const IMPURE: [&str; 11] = [
 
 /// Where unsafe code may stand besides `ffi/`: files below `src/`, or beside it. The compiler denies it wherever it is
 /// not allowed by name; this list names the files that may allow it.
-const UNSAFE: [&str; 4] = [
-    "../tests/it/support/child.rs",
-    "../tests/it/support/handler.rs",
-    "bin/quorumlock/run/signals.rs",
-    "os/fork.rs",
-];
+const UNSAFE: [&str; 4] =
+    ["../tests/it/support/child.rs", "../tests/it/support/handler.rs", "bin/quorumlock/run/signals.rs", "os/fork.rs"];
 
 #[test]
 fn every_file_opens_with_its_purpose() {

@@ -136,7 +136,7 @@ impl Guard {
     /// Of a lock to read: the attempt that it belongs to.
     pub(crate) fn reads_by(&self) -> Option<usize> {
         let Guard::Read(guard) = self else { return None };
-        let id = guard.lease().read_guard(|guard| Ok(guard.hold_id())).ok()?;
+        let id = guard.lease().guard().hold_id();
         let is_it = |attempt: &usize| {
             let mut entropy = [0; OwnerToken::ENTROPY];
             entropy[..8].copy_from_slice(&keys::beginning(*attempt));

@@ -84,9 +84,9 @@ fn a_set_without_time_to_wait_makes_one_attempt_while_its_client_has_one_of_the_
     let mutex = set(&client, &["a", "b"]);
     let (now, cancel) = (Instant::now(), CancelHandle::new());
     for wait in [Wait::timeout(Duration::ZERO), Wait::deadline(now), Wait::deadline(now - SOON)] {
-        let before = calls(&servers[0], "set");
+        let before = keys_asked_for(&servers[0]);
         assert!(mutex.lock_with(&wait).unwrap().is_none());
-        assert_eq!(calls(&servers[0], "set"), before + 2, "one attempt at two keys");
+        assert_eq!(keys_asked_for(&servers[0]), before + 2, "one attempt at two keys");
     }
     cancel.cancel();
     let cancelled = Wait::timeout(Duration::ZERO).cancelled_by(&cancel);
