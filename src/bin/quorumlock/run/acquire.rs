@@ -125,7 +125,7 @@ fn take(
         Patience::For(time) => Instant::now().checked_add(time).map_or_else(Wait::forever, Wait::deadline),
     };
     let wait = wait.cancelled_by(cancel);
-    let naming_time = deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT) * NAMING_TIMEOUTS;
+    let naming_time = deployment.settings.duration("NODE_TIMEOUT", NODE_TIMEOUT).saturating_mul(NAMING_TIMEOUTS);
     // A key that never expires is an error, also for a program that does not wait for long.
     let naming = Wait::timeout(naming_time).cancelled_by(cancel);
     for mutex in mutexes {
