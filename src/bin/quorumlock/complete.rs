@@ -53,7 +53,7 @@ fn options(topic: &Topic) -> Vec<Choice> {
     for line in lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.starts_with('-'))) {
         let (names, text) = line.split_once("  ").unwrap_or((line, ""));
         let words = || names.split([' ', ',']).filter(|word| !word.is_empty());
-        let operand = words().last().filter(|word| !word.starts_with('-'));
+        let operand = words().next_back().filter(|word| !word.starts_with('-'));
         for name in words().filter(|word| word.starts_with('-')) {
             let few = CHOICES.iter().find(|(option, _)| *option == name);
             let value = match (operand, few) {

@@ -2,8 +2,11 @@
 
 use super::deployment::{run, tool};
 
+/// Names and values.
+type Variables<'v> = &'v [(&'v str, &'v str)];
+
 /// The message of `nodes` with these options and variables, none of which can be used.
-fn refusal(words: &[&str], variables: &[(&str, &str)]) -> String {
+fn refusal(words: &[&str], variables: Variables<'_>) -> String {
     let mut tool = tool(&[&["nodes"], words].concat());
     tool.env("QUORUMLOCK_NODES", "rediss://127.0.0.1:1").envs(variables.iter().copied());
     let ended = run(tool);
@@ -13,7 +16,7 @@ fn refusal(words: &[&str], variables: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_setting_that_cannot_be_used_is_named_as_it_was_given() {
-    let table: [(&[&str], &[(&str, &str)], &str); 11] = [
+    let table: [(&[&str], Variables<'_>, &str); 11] = [
         (&["--nodes", ","], &[], "--nodes: no node: name at least one by its URL"),
         (&[], &[("QUORUMLOCK_NODES", ",")], "QUORUMLOCK_NODES: no node: name at least one by its URL"),
         (&["--node-timeout", "0"], &[], "--node-timeout: "),

@@ -64,8 +64,11 @@ fn what_takes_longer_than_a_second_shows_its_progress_on_a_terminal_alone() {
 #[test]
 fn a_node_that_hangs_is_waited_for_with_a_line_of_progress() {
     let deployment = Deployment::of(3);
+    deployment.servers[1].command(&["SET", "a", "word"]).unwrap();
     deployment.servers[0].pause().unwrap();
-    for words in [&["ls"][..], &["scan"], &["show", "a"], &["break", "a", "--yes"], &["nodes", "--timeout", "3s"]] {
+    let listed = on_terminal(deployment.tool(&["ls"]));
+    assert!(listed.err.contains("asking the nodes for their keys: 1 found, 1 s"), "{}", listed.all());
+    for words in [&["scan"][..], &["show", "a"], &["break", "b", "--yes"], &["nodes", "--timeout", "3s"]] {
         let shown = on_terminal(deployment.tool(words));
         assert!(shown.err.contains(", 1 s"), "{words:?}: {}", shown.all());
     }

@@ -111,13 +111,12 @@ impl Reader<'_> {
     fn read_values(&self, connection: &mut Connection, names: &[String], keys: &mut Keys) -> Result<(), Trouble> {
         let stored: Vec<(String, String)> =
             names.iter().map(|name| (format!("{}{name}", self.prefix), limit(name).to_string())).collect();
-        let questions: Vec<(Vec<&[u8]>, [&[u8]; 2])> = stored
-            .iter()
-            .map(|(key, last)| (vec![b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()], key.as_bytes()))
-            .map(|(value, key)| (value, [b"PTTL".as_slice(), key]))
-            .collect();
+        let values: Vec<[&[u8]; 4]> =
+            stored.iter().map(|(key, last)| [b"GETRANGE".as_slice(), key.as_bytes(), b"0", last.as_bytes()]).collect();
+        let lifetimes: Vec<[&[u8]; 2]> = stored.iter().map(|(key, _)| [b"PTTL".as_slice(), key.as_bytes()]).collect();
         let mut commands: Vec<&[&[u8]]> = vec![&[b"TIME"]];
-        commands.extend(questions.iter().flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
+        let questions = values.iter().zip(&lifetimes);
+        commands.extend(questions.flat_map(|(value, lifetime)| [value.as_slice(), lifetime.as_slice()]));
         let mut replies = connection.ask_all(&commands)?.into_iter();
         let server_ms = replies.next().and_then(time_ms).unwrap_or_else(wall_ms);
         for name in names {
