@@ -354,7 +354,7 @@ fn a_connection_that_is_silent_for_too_long_is_reset() {
     let clock = Simulated::new();
     let builder = Redlock::builder().nodes(urls).node_timeout(Duration::from_secs(5));
     let client = builder.build_on(Arc::clone(&clock) as Arc<dyn Clock>).unwrap();
-    let pair = || drop(client.mutex("k").lock().unwrap().unlock().unwrap());
+    let pair = || assert_eq!(client.mutex("k").lock().unwrap().unlock().unwrap(), ReleaseOutcome::Released);
     pair();
     let (mut first, _) = hung.accept().unwrap();
     hung.set_nonblocking(true).unwrap();
