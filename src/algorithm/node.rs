@@ -37,7 +37,7 @@ impl fmt::Debug for NodeId {
 }
 
 /// A set of nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct NodeSet(u64);
 
 impl NodeSet {
