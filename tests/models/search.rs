@@ -18,7 +18,7 @@ pub(crate) trait World: Copy + Eq + Hash + Display {
     type Scope: Copy + Display;
     type Step: Copy;
     /// What stands for a state among those that were seen.
-    type Key: Eq + Hash;
+    type Key: Copy + Eq + Hash;
     /// What some wins are, of which there must be some.
     const SPECIAL: Option<&'static str>;
 
@@ -88,15 +88,15 @@ enum Found {
     Nothing { states: usize, wins: usize, special: usize },
 }
 
-/// The way to each state: the one before it, and the step.
-type Ways<W> = HashMap<W, (W, <W as World>::Step)>;
+/// The way to each state: the one before it, and the step. Where states have the same key, it leads to the first one.
+type Ways<W> = HashMap<<W as World>::Key, (<W as World>::Key, <W as World>::Step), BuildHasherDefault<Quick>>;
 
 /// Searches all that can happen.
 fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found {
     let first = W::first(scope);
     let mut seen: HashSet<W::Key, BuildHasherDefault<Quick>> = HashSet::default();
     seen.insert(first.key());
-    let mut ways: Ways<W> = HashMap::new();
+    let mut ways: Ways<W> = HashMap::default();
     let (mut level, mut next) = (vec![first], Vec::new());
     let (mut steps, mut wins, mut special) = (Vec::new(), 0, 0);
     while !level.is_empty() {
@@ -119,7 +119,7 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
                 if seen.insert(after.key()) {
                     assert!(seen.len() < LIMIT, "too many states");
                     if keeps_trace {
-                        ways.insert(after, (world, step));
+                        ways.insert(after.key(), (world.key(), step));
                     }
                     next.push(after);
                 }
@@ -132,14 +132,20 @@ fn search<W: World>(rule: W::Rule, scope: W::Scope, keeps_trace: bool) -> Found 
 
 /// How it came to that. Each line shows the nodes as they were afterwards.
 fn trace<W: World>((rule, scope): (W::Rule, W::Scope), ways: &Ways<W>, last: W, wrong: String) -> String {
-    let (mut lines, mut world) = (vec![wrong], last);
-    while let Some((before, step)) = ways.get(&world) {
-        let won = before.after(*step, rule, scope).ok().and_then(|after| after.won);
-        let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
-        lines.push(format!("{:<60} {world}", before.describe(*step) + &won));
-        world = *before;
+    let (mut steps, mut key) = (Vec::new(), last.key());
+    while let Some(&(before, step)) = ways.get(&key) {
+        steps.push(step);
+        key = before;
     }
-    lines.iter().rev().enumerate().fold(String::new(), |mut trace, (number, line)| {
+    let (mut lines, mut world) = (Vec::new(), W::first(scope));
+    for step in steps.into_iter().rev() {
+        let Ok(After { world: after, won }) = world.after(step, rule, scope) else { break };
+        let won = won.map_or_else(String::new, |won| format!("; {}", won.0));
+        lines.push(format!("{:<60} {after}", world.describe(step) + &won));
+        world = after;
+    }
+    lines.push(wrong);
+    lines.iter().enumerate().fold(String::new(), |mut trace, (number, line)| {
         let _ = writeln!(trace, "  {:>2}. {line}", number + 1);
         trace
     })
