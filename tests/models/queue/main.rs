@@ -1,0 +1,162 @@
+//! Waiting for a lock, searched through: the queues of its nodes, the messages to those that wait, and what may fail.
+//!
+//! The rules are those by which waiting is to work for every kind of lock. The client's side of a call is [`call`], a
+//! state machine without a type of this model; the scripts are functions over a node's state, [`node`] for a mutex and
+//! [`shares`] for permits and read-write locks. [`world`] has what is under way, [`faults`] what may fail, and [`judge`]
+//! what must hold: the order of calls ([`order`]), no stall, progress, and no entry that stays.
+//!
+//! The rules that look as good ([`rules`]) are searched by the same code. Each is refuted by the shortest trace.
+//!
+//! ```text
+//!   cargo test --release -p models --test queue -- --nocapture                               figures and traces
+//!   QUORUMLOCK_QUEUE_MODEL=full cargo test --release -p models --test queue -- --nocapture   every scope, about an hour
+//! ```
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
+mod call;
+mod faults;
+mod judge;
+mod node;
+mod order;
+mod packed;
+mod pipe;
+mod rules;
+mod scope;
+#[path = "../search.rs"]
+mod search;
+mod shares;
+mod world;
+
+use node::Kind;
+use packed::State;
+use rules::Rule;
+use scope::{ALL, Fault, Scope};
+
+/// One node, three calls.
+const ONE: Scope = Scope {
+    nodes: 1,
+    kind: Kind::Mutex,
+    calls: 3,
+    faults: 1,
+    kinds: &ALL,
+    clocks: 1,
+    is_subscribed: true,
+    is_timely: false,
+};
+/// Three nodes, two calls.
+const THREE: Scope = Scope { nodes: 3, calls: 2, ..ONE };
+const PERMITS: Kind = Kind::Permits(2);
+/// The first two calls write.
+const READ_WRITE: Kind = Kind::ReadWrite(0b11);
+/// What may fail where several calls hold at once.
+const SHARED: [Fault; 7] =
+    [Fault::Cut, Fault::GiveUp, Fault::Hang, Fault::Kill, Fault::Lose, Fault::Poll, Fault::Unheard];
+
+fn holds(scope: Scope) {
+    search::holds::<State>(Rule::Proved, scope);
+}
+
+fn is_refuted(rule: Rule, scope: Scope) {
+    search::is_refuted::<State>(rule, scope);
+}
+
+fn is_full() -> bool {
+    std::env::var("QUORUMLOCK_QUEUE_MODEL").is_ok_and(|value| value == "full")
+}
+
+#[test]
+fn three_calls_wait_for_one_node() {
+    holds(Scope { is_timely: true, ..ONE });
+    if is_full() {
+        holds(Scope { is_subscribed: false, ..ONE });
+        holds(Scope { clocks: 2, ..ONE });
+        holds(Scope { faults: 2, is_timely: true, ..ONE });
+    }
+}
+
+#[test]
+fn two_calls_wait_for_three_nodes() {
+    for kind in &[Fault::Cut, Fault::GiveUp, Fault::Hang, Fault::Kill, Fault::Poll, Fault::QueueLost] {
+        holds(Scope { kinds: std::slice::from_ref(kind), ..THREE });
+    }
+    for kind in &[Fault::Down, Fault::Lose, Fault::Unheard] {
+        holds(Scope { kinds: std::slice::from_ref(kind), is_timely: true, ..THREE });
+    }
+    if is_full() {
+        holds(Scope { is_timely: true, ..THREE });
+        holds(Scope { clocks: 2, faults: 0, ..THREE });
+    }
+}
+
+#[test]
+fn no_call_waits_for_a_permit_that_it_would_be_granted() {
+    let scope = Scope { kind: PERMITS, calls: 4, kinds: &SHARED, ..ONE };
+    holds(Scope { kinds: &[Fault::Kill], ..scope });
+    if is_full() {
+        holds(scope);
+    }
+}
+
+#[test]
+fn no_call_waits_to_read_or_write_that_would_be_granted() {
+    let scope = Scope { kind: READ_WRITE, calls: 4, kinds: &SHARED, ..ONE };
+    holds(Scope { kinds: &[Fault::Kill], ..scope });
+    if is_full() {
+        holds(scope);
+    }
+}
+
+#[test]
+fn a_grant_that_removes_its_entry_is_refuted() {
+    // A million states.
+    if is_full() || !cfg!(debug_assertions) {
+        is_refuted(Rule::GrantRemoves, Scope { faults: 2, kinds: &[Fault::Newcomer], is_timely: true, ..THREE });
+    }
+}
+
+#[test]
+fn tickets_without_agreement_are_refuted() {
+    is_refuted(Rule::NoAgreement, Scope { faults: 2, kinds: &[Fault::Cut, Fault::Down], is_timely: true, ..THREE });
+}
+
+#[test]
+fn a_leave_that_wakes_no_other_is_refuted() {
+    is_refuted(Rule::LeaveWakesNone, Scope { calls: 4, faults: 2, kinds: &[Fault::GiveUp], is_timely: true, ..ONE });
+}
+
+#[test]
+fn a_challenge_by_the_second_only_is_refuted() {
+    let kinds = &[Fault::Hang, Fault::Kill];
+    is_refuted(Rule::OnlySecondPasses, Scope { calls: 4, faults: 2, kinds, is_timely: true, ..ONE });
+}
+
+#[test]
+fn an_entry_that_is_kept_while_its_client_reconnects_is_refuted() {
+    is_refuted(Rule::BlocksWhileAway, Scope { kinds: &[Fault::Kill], ..ONE });
+    is_refuted(Rule::PassedWhileAway, Scope { kinds: &[Fault::Cut], ..ONE });
+}
+
+#[test]
+fn no_message_to_the_next_one_is_refuted() {
+    is_refuted(Rule::NoNext, Scope { kinds: &[Fault::Kill], ..ONE });
+    is_refuted(Rule::RefusedIsNotNext, Scope { kinds: &[Fault::Kill], ..ONE });
+    is_refuted(Rule::UndoWakesNoNext, Scope { faults: 2, kinds: &[Fault::Kill, Fault::Unheard], ..ONE });
+    is_refuted(Rule::EndedIgnoresNext, Scope { faults: 2, kinds: &[Fault::Kill, Fault::Late], ..ONE });
+}
+
+#[test]
+fn a_lost_attempt_that_is_not_undone_or_not_repeated_is_refuted() {
+    is_refuted(Rule::NoUndoWhereSilent, Scope { kinds: &[Fault::Unheard], ..ONE });
+    is_refuted(Rule::SilenceWaits, Scope { kinds: &[Fault::Lose], ..ONE });
+}
+
+#[test]
+fn weaker_rules_of_shares_are_refuted() {
+    for kind in [PERMITS, READ_WRITE] {
+        let scope = Scope { kind, calls: 4, kinds: &[Fault::Kill], ..ONE };
+        is_refuted(Rule::NoNext, scope);
+        is_refuted(Rule::BlocksWhileAway, scope);
+    }
+    is_refuted(Rule::NextMayBeDead, Scope { kind: READ_WRITE, calls: 4, kinds: &[Fault::Kill], ..ONE });
+}

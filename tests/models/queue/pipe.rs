@@ -1,0 +1,78 @@
+//! What a client has sent to a node, and the node has not executed: a few requests, in their order.
+
+/// What a client sends. The tickets are those of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Asks without a ticket.
+    First,
+    /// Asks with its ticket.
+    Fixed,
+    /// Asks, and challenges the head that it watches.
+    Challenge,
+    /// Removes the token, and stores the ticket.
+    Undo,
+    /// Stores the ticket.
+    Store,
+    /// Removes the token and the entry.
+    End,
+    /// Removes the entry.
+    Leave,
+}
+
+const ALL: [Request; 7] =
+    [Request::First, Request::Fixed, Request::Challenge, Request::Undo, Request::Store, Request::End, Request::Leave];
+
+/// Most requests. One more is sent on a new connection, and the oldest take is lost with the old connection.
+const LENGTH: usize = 3;
+const BITS: usize = 3;
+
+/// Requests of three bits, the oldest one in the lowest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Pipe(u16);
+
+impl Request {
+    pub(crate) fn takes(self) -> bool {
+        matches!(self, Request::First | Request::Fixed | Request::Challenge)
+    }
+}
+
+impl Pipe {
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Request> {
+        (0..LENGTH).filter_map(move |index| ALL.get(usize::from(self.0 >> (index * BITS) & 7).wrapping_sub(1)).copied())
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Request> {
+        let oldest = self.iter().next();
+        self.0 >>= BITS;
+        oldest
+    }
+
+    pub(crate) fn push(&mut self, request: Request) {
+        let is_left = matches!(self.iter().last(), Some(Request::End | Request::Leave));
+        if is_left && matches!(request, Request::End | Request::Leave) {
+            return;
+        }
+        let requests: Vec<Request> = self.iter().collect();
+        // A take is always among so many.
+        let lost = if requests.len() == LENGTH { requests.iter().position(|request| request.takes()) } else { None };
+        let kept = requests.iter().enumerate().filter(|&(index, _)| Some(index) != lost).map(|(_, &kept)| kept);
+        self.0 = kept.chain([request]).enumerate().fold(0, |bits, (index, request)| {
+            debug_assert!(index < LENGTH, "requests that all have to arrive");
+            bits | (request as u16 + 1) << (index * BITS)
+        });
+    }
+
+    /// Loses what asks, and keeps what is sent again on the next connection. Returns the last one that is lost.
+    pub(crate) fn lose(&mut self) -> Option<Request> {
+        let (before, mut lost) = (*self, None);
+        *self = Pipe::default();
+        for request in before.iter() {
+            if request.takes() { lost = Some(request) } else { self.push(request) }
+        }
+        lost
+    }
+}

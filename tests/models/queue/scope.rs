@@ -1,0 +1,79 @@
+//! How much there is to search: nodes, calls, and what may fail.
+
+use crate::node::Kind;
+use std::fmt;
+
+/// What may fail, or happen without need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The subscription of a call ends, and begins again.
+    Cut,
+    /// A node ends for good.
+    Down,
+    /// A call gives up.
+    GiveUp,
+    /// A program stops. Its connections stay.
+    Hang,
+    Kill,
+    /// A connection ends: a take is lost.
+    Lose,
+    /// The same, and the take is executed later.
+    Late,
+    /// A call without an entry has the lock of a node.
+    Newcomer,
+    /// A call asks without a reason.
+    Poll,
+    QueueLost,
+    /// A reply is lost, or too late.
+    Unheard,
+}
+
+pub(crate) const ALL: [Fault; 11] = [
+    Fault::Cut,
+    Fault::Down,
+    Fault::GiveUp,
+    Fault::Hang,
+    Fault::Kill,
+    Fault::Lose,
+    Fault::Late,
+    Fault::Newcomer,
+    Fault::Poll,
+    Fault::QueueLost,
+    Fault::Unheard,
+];
+
+#[derive(Clone, Copy)]
+pub(crate) struct Scope {
+    pub(crate) nodes: usize,
+    pub(crate) kind: Kind,
+    pub(crate) calls: usize,
+    /// How many of these.
+    pub(crate) faults: u8,
+    pub(crate) kinds: &'static [Fault],
+    /// The times that a clock may show.
+    pub(crate) clocks: u8,
+    /// Whether a program has its channels when its call begins.
+    pub(crate) is_subscribed: bool,
+    /// Whether timers of 10 ms and 30 ms end only when nothing is under way.
+    pub(crate) is_timely: bool,
+}
+
+impl Scope {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.kinds.contains(&fault)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scope { nodes, kind, calls, faults, kinds, clocks, is_subscribed, is_timely } = self;
+        write!(f, "{kind:?}, N = {nodes}, {calls} calls, {clocks} clocks, ")?;
+        f.write_str(if *is_subscribed { "" } else { "no channels, " })?;
+        f.write_str(if *is_timely { "timely, " } else { "" })?;
+        match (faults, kinds.len()) {
+            (0, _) | (_, 0) => f.write_str("no fault"),
+            (_, count) if count == ALL.len() => write!(f, "{faults} of all faults"),
+            _ => write!(f, "{faults} of {kinds:?}"),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The world: nodes, calls, what is under way between them, and what can happen.
+//!
+//! It has no time: what is under way arrives at any time, and a timer of a few milliseconds ends at any time. A timer of
+//! `place_lease` ends only where no message could have woken the call ([`World::excused`]), or at the cost of a fault.
+//! 1. A node executes a request and the call receives the reply in one step. A reply that is too late is one that is
+//!    lost, and costs a fault.
+//! 2. A client's requests to a node are executed in their order. When their connection ends, a take is lost or executed
+//!    at any later time, and the others are sent again.
+//! 3. A round is decided as soon as it can be.
+//! 4. A program that is killed or stopped stays so. One that goes on is one that was slow. A node that is down stays so.
+//! 5. Each call acquires the lock once.
+
+use crate::call::{HeadWatch, Message, Phase, QueuedCall, Reply, Setup, Verdict};
+use crate::node::{CALLS, Lock, Node, Take, bit};
+use crate::packed::Watch;
+use crate::pipe::{Pipe, Request};
+use crate::rules::Rule;
+use crate::scope::{Fault, Scope};
+use crate::search::{Won, Wrong};
+use quorumlock::algorithm::node::{NodeId, NodeSet};
+use quorumlock::algorithm::time::Timestamp;
+use std::time::Duration;
+
+pub(crate) const NODES: usize = 3;
+/// Nothing happens before or after it, but what waits for `place_lease`.
+pub(crate) const NOW: Timestamp = Timestamp::ORIGIN;
+pub(crate) const PLACE_LEASE: Duration = Duration::from_secs(1);
+
+/// A node, and what is between it and each call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeState {
+    pub(crate) node: Node,
+    pub(crate) is_down: bool,
+    pub(crate) pipes: [Pipe; CALLS],
+    /// A take that arrives after what was sent later, and whether it has a ticket.
+    pub(crate) late: Option<(u8, bool)>,
+    /// For each earlier and later call: whether the earlier one's ticket was kept here since the later one began.
+    pub(crate) kept: u16,
+    pub(crate) watches: [Watch; CALLS],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Life {
+    /// It has not begun.
+    #[default]
+    Idle,
+    Alive,
+    /// Stopped: its connections stay.
+    Hung,
+    Killed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Call {
+    pub(crate) life: Life,
+    pub(crate) queued: QueuedCall,
+    /// The time by its clock when it began.
+    pub(crate) clock: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct World {
+    pub(crate) count: u8,
+    pub(crate) nodes: [NodeState; NODES],
+    pub(crate) calls: [Call; CALLS],
+    pub(crate) faults: u8,
+    /// Whether a lock ended with its time to live, a queue was lost, or a program hangs: what wakes no call.
+    pub(crate) excused: bool,
+    /// Whether a take of a call that had ended was executed late: its entry stays until another call meets it.
+    pub(crate) is_littered: bool,
+}
+
+/// What can happen. The first number is the call, the second the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// With the time by its clock.
+    Begin(usize, u8),
+    Ask(usize),
+    /// Asks after `place_lease`.
+    Poll(usize),
+    Execute(usize, usize),
+    /// The reply is lost, or too late.
+    ExecuteUnheard(usize, usize),
+    /// The connection ends; whether the take is executed later.
+    Lose(usize, usize, bool),
+    ExecuteLate(usize),
+    Deliver(usize, usize, Message),
+    Release(usize),
+    GiveUp(usize),
+    Kill(usize),
+    Hang(usize),
+    /// What a program sent before it was killed is lost.
+    Drop(usize, usize),
+    /// The subscription ends.
+    Cut(usize, usize),
+    Confirm(usize, usize),
+    QueueLost(usize),
+    Down(usize),
+    Newcomer(usize),
+    ReleaseNewcomer(usize),
+    /// The lock's time to live ends.
+    Expire(usize),
+}
+
+/// What a step has come to.
+pub(crate) type Outcome = Result<Option<Won>, Wrong>;
+
+impl World {
+    pub(crate) fn begin(scope: Scope) -> World {
+        let mut nodes = [NodeState::default(); NODES];
+        nodes[..scope.nodes].iter_mut().for_each(|state| state.node.kind = scope.kind);
+        let calls = [Call::default(); CALLS];
+        World { count: scope.nodes as u8, nodes, calls, faults: scope.faults, excused: false, is_littered: false }
+    }
+
+    pub(crate) fn setup(&self) -> Setup {
+        Setup { nodes: self.count.into(), place_lease: PLACE_LEASE }
+    }
+
+    pub(crate) fn up(&self) -> impl Iterator<Item = (usize, &NodeState)> {
+        self.nodes[..self.count.into()].iter().enumerate().filter(|(_, state)| !state.is_down)
+    }
+
+    /// What happens without a fault.
+    pub(crate) fn push_steps(&self, is_timely: bool, steps: &mut Vec<Step>) {
+        let is_settled = self.is_settled();
+        for (n, state) in self.up() {
+            for (c, call) in self.calls.iter().enumerate() {
+                let is_alive = call.life == Life::Alive;
+                if !state.pipes[c].is_empty() {
+                    steps.push(Step::Execute(c, n));
+                    if call.life == Life::Killed {
+                        steps.push(Step::Drop(c, n));
+                    }
+                }
+                for (calls, message) in [(state.node.turns, Message::Turn), (state.node.nexts, Message::Next)] {
+                    if is_alive && calls & bit(c) != 0 {
+                        steps.push(Step::Deliver(c, n, message));
+                    }
+                }
+                if is_alive && state.node.receivers & bit(c) == 0 {
+                    steps.push(Step::Confirm(c, n));
+                }
+            }
+            match state.node.lock {
+                Lock::Newcomer => steps.push(Step::ReleaseNewcomer(n)),
+                Lock::Late => steps.push(Step::Expire(n)),
+                Lock::Call(c) if self.is_gone(c.into()) && state.pipes[usize::from(c)].is_empty() => {
+                    steps.push(Step::Expire(n));
+                }
+                _ => {}
+            }
+            let is_over = |&c: &usize| self.is_gone(c) && state.pipes[c].is_empty() && state.node.holders & bit(c) != 0;
+            if (0..CALLS).any(|c| is_over(&c)) {
+                steps.push(Step::Expire(n));
+            }
+        }
+        for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive) {
+            if call.queued.phase == Phase::Holding {
+                steps.push(Step::Release(c));
+            }
+            if self.asks_soon(c) && (!is_timely || is_settled || call.queued.due(&self.setup()) == NOW) {
+                steps.push(Step::Ask(c));
+            }
+        }
+    }
+
+    pub(crate) fn is_gone(&self, c: usize) -> bool {
+        matches!(self.calls[c].life, Life::Hung | Life::Killed)
+    }
+
+    pub(crate) fn waits(&self, c: usize) -> bool {
+        self.calls[c].life == Life::Alive && matches!(self.calls[c].queued.phase, Phase::Asking | Phase::Waiting)
+    }
+
+    /// Whether it asks before `place_lease` ends.
+    pub(crate) fn asks_soon(&self, c: usize) -> bool {
+        self.calls[c].life == Life::Alive && self.calls[c].queued.due(&self.setup()) < NOW.after(PLACE_LEASE)
+    }
+
+    /// Whether it waits for the end of `place_lease`.
+    pub(crate) fn can_poll(&self, c: usize) -> bool {
+        self.calls[c].life == Life::Alive && self.calls[c].queued.phase == Phase::Waiting
+    }
+
+    /// Whether nothing is under way.
+    pub(crate) fn is_settled(&self) -> bool {
+        let living = self.calls.iter().enumerate().filter(|(_, call)| call.life == Life::Alive);
+        let living = living.fold(0, |calls, (c, _)| calls | bit(c));
+        self.up().all(|(_, state)| {
+            let messages = (state.node.turns | state.node.nexts) & living;
+            messages == 0 && state.pipes.iter().all(|pipe| pipe.is_empty())
+        })
+    }
+
+    pub(crate) fn apply(&mut self, step: Step, rule: Rule, scope: Scope) -> Outcome {
+        match step {
+            Step::Begin(c, clock) => {
+                self.calls[c] = Call { life: Life::Alive, queued: QueuedCall::default(), clock };
+                let count = self.count.into();
+                for n in 0..count {
+                    self.nodes[n].node.receivers |= if scope.is_subscribed { bit(c) } else { 0 };
+                    for earlier in (0..CALLS).filter(|&earlier| earlier != c) {
+                        self.keep(earlier, c, n);
+                    }
+                }
+                self.ask(c, rule, false)
+            }
+            Step::Ask(c) => self.ask(c, rule, false),
+            Step::Poll(c) => self.ask(c, rule, true),
+            Step::Execute(c, n) => self.execute(c, n, rule, scope, true),
+            Step::ExecuteUnheard(c, n) => {
+                self.execute(c, n, rule, scope, false)?;
+                self.silence(c, n, rule)
+            }
+            Step::Lose(c, n, is_late) => {
+                let lost = self.nodes[n].pipes[c].lose();
+                if is_late {
+                    self.nodes[n].late = lost.map(|lost| (c as u8, lost != Request::First));
+                }
+                self.silence(c, n, rule)
+            }
+            Step::ExecuteLate(n) => {
+                if let Some((c, is_fixed)) = self.nodes[n].late.take() {
+                    self.is_littered |= self.calls[usize::from(c)].queued.phase == Phase::Ended;
+                    let node = &mut self.nodes[n].node;
+                    // No later undo has its token.
+                    let lock = node.lock;
+                    if lock == Lock::Call(c) {
+                        node.lock = Lock::Late;
+                    }
+                    let (reply, _) = self.take(c.into(), n, rule, is_fixed, None);
+                    let node = &mut self.nodes[n].node;
+                    node.lock = if reply == Reply::Granted { Lock::Late } else { lock };
+                }
+                Ok(None)
+            }
+            Step::Deliver(c, n, message) => {
+                let node = &mut self.nodes[n].node;
+                let calls = if message == Message::Turn { &mut node.turns } else { &mut node.nexts };
+                *calls &= !bit(c);
+                let leaves = self.calls[c].queued.on_message(NodeId::new(n), message, NOW);
+                if leaves && !(rule == Rule::EndedIgnoresNext && message == Message::Next) {
+                    self.nodes[n].pipes[c].push(Request::Leave);
+                }
+                Ok(None)
+            }
+            Step::Release(c) => {
+                self.finish(c, Request::End);
+                Ok(None)
+            }
+            Step::GiveUp(c) => {
+                let is_asking = self.calls[c].queued.phase == Phase::Asking;
+                self.finish(c, if is_asking { Request::End } else { Request::Leave });
+                Ok(None)
+            }
+            _ => self.apply_fault(step, rule),
+        }
+    }
+
+    fn send(&mut self, c: usize, n: usize, request: Request) {
+        if !self.nodes[n].is_down {
+            self.nodes[n].pipes[c].push(request);
+        }
+    }
+
+    fn finish(&mut self, c: usize, request: Request) {
+        self.calls[c].queued.end();
+        self.forget(c);
+        (0..self.count.into()).for_each(|n| self.send(c, n, request));
+    }
+
+    fn ask(&mut self, c: usize, rule: Rule, is_poll: bool) -> Outcome {
+        self.calls[c].queued.ask(NOW);
+        let (setup, is_fixed) = (self.setup(), self.calls[c].queued.ticket.is_some() && rule != Rule::NoAgreement);
+        for n in 0..self.count.into() {
+            let state = &mut self.nodes[n];
+            let is_undone = state.pipes[c].iter().any(|request| matches!(request, Request::Undo | Request::End));
+            // Each attempt has a token of its own.
+            if state.node.lock == Lock::Call(c as u8) && !is_undone {
+                state.node.lock = Lock::Leaked;
+            }
+            let challenged = state.watches[c].get().and_then(|watch| watch.challenged(&setup, NOW.after(PLACE_LEASE)));
+            let request = match (is_poll && challenged.is_some(), is_fixed) {
+                (true, _) => Request::Challenge,
+                (false, true) => Request::Fixed,
+                (false, false) => Request::First,
+            };
+            self.send(c, n, request);
+        }
+        for n in (0..self.count.into()).filter(|&n| self.nodes[n].is_down).collect::<Vec<_>>() {
+            self.silence(c, n, rule)?;
+        }
+        Ok(None)
+    }
+
+    /// Whether the call waits for the node's reply.
+    pub(crate) fn expects(&self, c: usize, n: usize) -> bool {
+        let Call { life, queued, .. } = &self.calls[c];
+        let round = &queued.round;
+        let answered = round.granted.union(round.refused).union(round.silent);
+        *life == Life::Alive && queued.phase == Phase::Asking && !answered.contains(NodeId::new(n))
+    }
+
+    pub(crate) fn silence(&mut self, c: usize, n: usize, rule: Rule) -> Outcome {
+        if !self.expects(c, n) {
+            return Ok(None);
+        }
+        let (setup, granted) = (self.setup(), self.calls[c].queued.round.granted);
+        let verdict = self.calls[c].queued.on_silence(&setup, NodeId::new(n), NOW);
+        self.decide(c, verdict, granted, rule)
+    }
+
+    fn take(&mut self, c: usize, n: usize, rule: Rule, is_fixed: bool, head: Option<usize>) -> (Reply, Option<usize>) {
+        let Call { queued, clock, .. } = self.calls[c];
+        let ticket = queued.ticket.filter(|_| is_fixed).map_or(Err(clock), |ticket| Ok(ticket as u8));
+        let reply = self.nodes[n].node.take(rule, Take { call: c, ticket, stores_only: false, challenged: head });
+        self.forget_removed(n);
+        reply
+    }
+
+    fn execute(&mut self, c: usize, n: usize, rule: Rule, scope: Scope, is_heard: bool) -> Outcome {
+        let Some(request) = self.nodes[n].pipes[c].pop() else { return Ok(None) };
+        let ticket = self.calls[c].queued.ticket.map(|ticket| ticket as u8);
+        let node = &mut self.nodes[n].node;
+        match request {
+            Request::Undo => node.release(rule, c, ticket),
+            Request::End => node.release(rule, c, None),
+            Request::Leave => node.leave(rule, c),
+            Request::Store => {
+                let take = Take { call: c, ticket: Ok(ticket.unwrap_or(0)), stores_only: true, challenged: None };
+                node.take(rule, take);
+            }
+            Request::First | Request::Fixed | Request::Challenge => {
+                let holder = (node.lock != Lock::Free).then_some(node.lock);
+                let watch = self.nodes[n].watches[c].get();
+                let challenged = watch.and_then(|watch| watch.challenged(&self.setup(), NOW.after(PLACE_LEASE)));
+                let challenged = challenged.filter(|_| request == Request::Challenge).map(usize::from);
+                let (reply, head) = self.take(c, n, rule, request != Request::First, challenged);
+                let is_last = !self.nodes[n].pipes[c].iter().any(Request::takes);
+                if is_heard && is_last && self.expects(c, n) {
+                    if let (Some(head), true) = (head, scope.has(Fault::Hang)) {
+                        let watch = (head != c).then(|| HeadWatch::after(watch, head as u8, holder, NOW));
+                        self.nodes[n].watches[c] = Watch::of(watch);
+                    }
+                    return self.receive(c, n, reply, rule);
+                }
+            }
+        }
+        self.forget_removed(n);
+        Ok(None)
+    }
+
+    fn receive(&mut self, c: usize, n: usize, reply: Reply, rule: Rule) -> Outcome {
+        let setup = self.setup();
+        let queued = &mut self.calls[c].queued;
+        let mut granted = queued.round.granted;
+        if reply == Reply::Granted {
+            granted.insert(NodeId::new(n));
+        }
+        let verdict = queued.on_reply(&setup, NodeId::new(n), reply, NOW);
+        self.decide(c, verdict, granted, rule)
+    }
+
+    fn decide(&mut self, c: usize, verdict: Option<Verdict>, granted: NodeSet, rule: Rule) -> Outcome {
+        match verdict {
+            None => {}
+            Some(Verdict::Won) => return self.win(c),
+            Some(Verdict::BeginsAgain) => (0..self.count.into()).for_each(|n| self.send(c, n, Request::End)),
+            Some(Verdict::Lost { undo, store }) => {
+                for node in undo.iter().filter(|&n| rule != Rule::NoUndoWhereSilent || granted.contains(n)) {
+                    self.send(c, node.index(), Request::Undo);
+                }
+                for node in store.iter().filter(|_| rule != Rule::NoAgreement) {
+                    self.send(c, node.index(), Request::Store);
+                }
+                let queued = &mut self.calls[c].queued;
+                queued.next = queued.next.filter(|_| rule != Rule::RefusedIsNotNext);
+                queued.retries &= rule != Rule::SilenceWaits;
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(crate) fn name(call: usize) -> char {
+    char::from(b'A' + call as u8)
+}
