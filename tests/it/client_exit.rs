@@ -158,9 +158,9 @@ fn the_drop_of_the_last_handle_has_limits() {
         let timeout = Duration::from_millis(500);
         let client = Redlock::builder().node(proxy.url()).node_timeout(timeout).build().unwrap();
         let guards: Vec<_> = (0..100).map(|number| take(&long_lock(&client, &format!("d{number}")))).collect();
-        direction.map(|direction| proxy.trickle(direction, Duration::from_millis(50)));
-        if direction.is_none() {
-            server.pause().unwrap();
+        match direction {
+            Some(direction) => proxy.trickle(direction, Duration::from_millis(50)),
+            None => server.pause().unwrap(),
         }
         drop(guards);
         let begun = Instant::now();

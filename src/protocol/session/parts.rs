@@ -137,9 +137,14 @@ mod tests {
             assert_eq!(events(&mut session, &replies[5..]), [event]);
             assert_eq!(session.traffic.backlog(), 0);
         }
-        let (mut session, _) = asked(Dialect::Eval, acquire);
-        assert_eq!(events(&mut session, "+OK\r\n"), []);
-        assert_eq!(session.abandon().collect::<Vec<_>>(), [(TICKET, Abandoned::Acquire)]);
+        for bytes in [0, 1] {
+            let (mut session, _) = asked(Dialect::Eval, acquire);
+            session.traffic.sent(bytes);
+            assert_eq!(events(&mut session, "+OK\r\n"), []);
+            let left: Vec<_> = session.abandon().collect();
+            let [(TICKET, kind)] = left[..] else { panic!("{left:?}") };
+            assert_eq!(matches!(kind, Abandoned::Unwritten(_)), bytes == 0, "{kind:?}");
+        }
     }
 
     #[test]

@@ -254,8 +254,8 @@ fn when_no_dialect_works_the_fault_says_what_to_fix() {
         for word in ["EVAL", "DELIFEQ", "DELEX"] {
             assert_eq!(words.iter().filter(|sent| sent.contains(word)).count(), 1, "{word}");
         }
-        let fault = Vote::Fault(Fault::new(Phase::Reply, cause));
-        assert_eq!(events(&mut session, "-ERR unknown command x\r\n"), [Event::Answered(ticket(0), fault)]);
+        let fault = Fault::new(Phase::Reply, cause);
+        assert_eq!(events(&mut session, "-ERR unknown command x\r\n"), [Event::NotRun(ticket(0), fault)]);
     }
 }
 
@@ -265,9 +265,9 @@ fn an_abandoned_conversation_hands_out_what_is_unanswered() {
     acquire(&mut session, ticket(4), b"k", &token(1));
     extend(&mut session, ticket(5), &token(1), 1000);
     release(&mut session, ticket(6), &token(1));
-    let left: Vec<_> = session.abandon().collect();
+    sent(&mut session);
     let kinds = [Abandoned::Acquire, Abandoned::Extend, Abandoned::Release];
-    assert_eq!(left, [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
+    assert_eq!(session.abandon().collect::<Vec<_>>(), [4, 5, 6].map(|slot| (ticket(slot), kinds[slot as usize - 4])));
     assert_eq!(session.traffic.backlog(), 0);
 }
 
