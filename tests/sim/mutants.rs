@@ -111,8 +111,8 @@ const MUTANTS: &[Mutant] = &[
         name: "token reused in a retry",
         file: "api/mutex/attempts.rs",
         edits: &[(
-            "let token = draw()?.labelled",
-            "let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token.clone()))?.labelled",
+            "let token = entropy::draw(&mut SysRng).map_err(|_| Error::entropy())?.labelled",
+            "let draw = || entropy::draw(&mut SysRng).map_err(|_| Error::entropy());\n        let token = self.last.as_ref().map_or_else(draw, |(record, _)| Ok(record.token.clone()))?.labelled",
         )],
     },
     Mutant {
@@ -434,8 +434,8 @@ const MUTANTS: &[Mutant] = &[
         name: "the last handle does not wait for answers",
         file: "engine/calls.rs",
         edits: &[(
-            "        if self.waker.is_inherited() {\n            return;\n        }\n        self.driver.close();\n",
-            "        self.driver.close();\n        if !self.waker.is_inherited() {\n            return;\n        }\n",
+            "        if !self.waker.is_inherited() {\n            self.end();\n",
+            "        if !self.waker.is_inherited() {\n            self.driver.close();\n",
         )],
     },
     Mutant {
