@@ -47,7 +47,8 @@ fn a_guard_that_is_returned_is_valid_however_slow_an_observer_is() {
     let slow = Slow::over(|event| matches!(event, Event::Acquired(_)));
     let client = builder(&servers).observer(Arc::clone(&slow)).build().unwrap();
     let mutex = client.mutex(KEY).ttl(TTL);
-    let calls: [fn(&Mutex) -> quorumlock::Result<Option<Duration>>; 3] = [
+    type Call = fn(&Mutex) -> quorumlock::Result<Option<Duration>>;
+    let calls: [Call; 3] = [
         |mutex| Ok(mutex.try_lock()?.map(|guard| guard.remaining())),
         |mutex| mutex.lock().map(|guard| Some(guard.remaining())),
         |mutex| Ok(mutex.clone().reentrant().lock_timeout(SOON)?.map(|guard| guard.remaining())),

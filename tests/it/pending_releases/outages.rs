@@ -50,7 +50,7 @@ fn a_node_that_hangs_is_waited_for_without_processor_time_until_the_keys_end() {
         || {
             let servers = Server::several(3).unwrap();
             let client = client_of(servers.iter().map(Server::url));
-            let short = |number| take(&client.mutex(&format!("k{number}")).ttl(Duration::from_secs(4)));
+            let short = |number| take(&client.mutex(format!("k{number}")).ttl(Duration::from_secs(4)));
             let guards: Vec<_> = (0..GUARDS).map(short).collect();
             servers[0].pause().unwrap();
             drop(guards);
